@@ -1,0 +1,85 @@
+# Every target sets up what it needs: the only prerequisites are make and Python 3.11 or newer.
+#   make demo         load the samples, start a server, walk through some requests
+#   make serve        serve the sample catalog on http://127.0.0.1:8080/ until Ctrl+C  (ARGS='--port 9000')
+#   make test         what a change must pass: check, the tests, the coverage
+#   make check        ruff, mypy --strict, import-linter
+#   make integration  the registry tests again on a real PostgreSQL that it starts
+#   make bench        measure and print the figures of bench/registry.py  (ARGS='--quick')
+#   make soak         the crash and fuzz runs, at full length
+#   make lock         choose newer versions of the dependencies
+#   make clean        remove everything that was set up
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ARGS   ?=
+# Tests share the machine with the servers they start, so one worker a core and not more.
+JOBS   ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test tests check format coverage integration bench soak docs lock clean
+
+help:
+	@sed -n '2,10s/^#   //p' Makefile
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Signalbook needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV) (once, about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python -m signalbook.demo $(ARGS)
+
+serve: $(READY)
+	@mkdir -p .cache
+	@$(BIN)/signalbook load samples --store .cache/samples.db --quiet
+	@$(BIN)/signalbook serve --store .cache/samples.db $(ARGS)
+
+check: $(READY)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+# `tests` is the plain run for daily work: make tests ARGS='tests/cli -k load'
+tests: $(READY)
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres' $(ARGS)
+
+coverage: $(READY)
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres' --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report --fail-under=95 \
+	  --include='src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*'
+
+test: check coverage
+
+integration: $(READY)
+	@scripts/integration.sh $(ARGS)
+
+bench: $(READY)
+	@$(BIN)/python bench/registry.py $(ARGS)
+
+soak: $(READY)
+	@$(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)
+
+docs: $(READY)
+	@$(BIN)/python scripts/write_cli_reference.py
+
+lock: $(READY)
+	@$(BIN)/uv pip compile pyproject.toml --extra postgres --group dev --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .cache .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The registry tests again on a real PostgreSQL, which this script starts for itself: its own port and folder, removed
+# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages.
+# What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres that is a failure.
+#   scripts/integration.sh [options for pytest]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=.venv/bin/python
+folder=""
+skipped=()
+
+bindir() { # the newest PostgreSQL of this machine
+  local found
+  found=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+  if [ -n "$found" ] && [ -x "$found/initdb" ]; then echo "$found"; return; fi
+  command -v initdb >/dev/null && dirname "$(command -v initdb)"
+}
+
+install_postgres() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+  echo "integration: installing PostgreSQL"
+  # Debian starts a server of its own after installing; we want only the programs.
+  if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    mkdir -p /etc/postgresql-common
+    echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+  fi
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null 2>&1 ||
+    { apt-get update -qq >/dev/null 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null 2>&1; }
+}
+
+as_owner() { # PostgreSQL refuses to run as root
+  if [ "$(id -u)" = 0 ]; then (cd / && runuser -u postgres -- "$@"); else "$@"; fi
+}
+
+cleanup() {
+  if [ -n "$folder" ]; then
+    as_owner "$bin/pg_ctl" -D "$folder/data" -m immediate -s stop 2>/dev/null || true
+    rm -rf "$folder"
+  fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+bin=$(bindir || true)
+if [ -z "$bin" ]; then
+  install_postgres || true
+  bin=$(bindir || true)
+fi
+
+if [ -z "$bin" ]; then
+  skipped+=("postgres: no PostgreSQL here and it could not be installed (Debian: apt install postgresql)")
+else
+  folder=$(mktemp -d "${TMPDIR:-/tmp}/signalbook-pg.XXXXXX")
+  chmod 755 "$folder"
+  if [ "$(id -u)" = 0 ]; then chown postgres "$folder"; fi
+  port=$($python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  as_owner "$bin/initdb" -D "$folder/data" -U signalbook -A trust -E UTF8 --locale=C --no-sync >"$folder/initdb.log"
+  # fsync is off because the machine will not lose power during a test; commits stay synchronous.
+  as_owner "$bin/pg_ctl" -D "$folder/data" -w -s -l "$folder/data/log" \
+    -o "-p $port -k $folder -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=200" start
+  echo "integration: PostgreSQL $("$bin/postgres" --version | grep -oE '[0-9]+(\.[0-9]+)?' | head -n 1) on port $port"
+  export SIGNALBOOK_TEST_POSTGRES="postgresql://signalbook@127.0.0.1:$port/postgres"
+  suites=()
+  for suite in registry server app cli properties conformance; do
+    if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
+  done
+  for file in tests/test_flow.py tests/test_registry.py; do
+    if [ -f "$file" ]; then suites+=("$file"); fi
+  done
+  $python -m pytest -q -n "${JOBS:-auto}" -m "not slow" "${suites[@]}" "$@"
+fi
+
+if [ "${#skipped[@]}" -gt 0 ]; then
+  printf 'integration: SKIPPED %s\n' "${skipped[@]}"
+  if [ "${SIGNALBOOK_REQUIRE:-}" = postgres ]; then exit 1; fi
+else
+  echo "integration: nothing was skipped"
+fi

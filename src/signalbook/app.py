@@ -1,0 +1,45 @@
+"""Where the parts meet: a store, the registry in it, and the server in front.
+
+Rule: only this module and the command line know all of them.
+"""
+
+from __future__ import annotations
+
+from signalbook.registry.registry import model_source
+from signalbook.registry.requests import Requests, spec_version
+from signalbook.registry.store import open_store
+from signalbook.server import run
+from signalbook.server.dispatch import RegistryService
+from signalbook.server.flow import Flow
+from signalbook.settings import Settings
+
+__all__ = ["RESERVED", "flow", "serve", "service"]
+
+# the paths that this server has, or will have, besides those of the model
+RESERVED = frozenset(
+    {"messagecatalog", "messagedefinition", "subscriptions", "changes", "match", "validate", "build", "ui", "metrics"}
+    | {"healthz", "capabilities", "capabilitiesoffered", "export", "model", "modelsource"}
+)
+
+
+def service(settings: Settings) -> RegistryService:
+    """Return what answers requests by these settings."""
+    store = open_store(settings.store)
+    try:
+        requests = Requests(store, spec_version(settings.specversion), reserved=RESERVED)
+        requests.create(settings.registryid, model_source(settings.model))
+        requests.setup(store.reader())
+    except BaseException:
+        store.close()
+        raise
+    return RegistryService(requests, local=not store.url.startswith("postgres"))
+
+
+def flow(settings: Settings) -> Flow:
+    """Return the way to the service, for embedding in another server."""
+    return run.flow_for(service(settings), settings)
+
+
+def serve(settings: Settings) -> None:
+    """Serve until a signal says stop."""
+    run.serve(service, settings.checked())

@@ -1,0 +1,81 @@
+"""The command line `signalbook`.
+
+Rule 1: a command is a row in `COMMANDS`; its module is imported when the command is used, so starting stays quick.
+Rule 2: every failure ends as one sentence on standard error and an exit code of `Exit`, never as a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from signalbook.cli.failures import Exit, report
+from signalbook.errors import SignalbookError
+
+__all__ = ["COMMANDS", "Exit", "cli", "main"]
+
+COMMANDS: Mapping[str, str] = {
+    "backup": "signalbook.cli.upkeep",
+    "completion": "signalbook.cli.upkeep",
+    "delete": "signalbook.cli.entities",
+    "export": "signalbook.cli.entities",
+    "get": "signalbook.cli.entities",
+    "lint": "signalbook.cli.lint",
+    "load": "signalbook.cli.load",
+    "put": "signalbook.cli.entities",
+    "restore": "signalbook.cli.upkeep",
+    "serve": "signalbook.cli.serve",
+    "version": "signalbook.cli.upkeep",
+}
+
+
+class _Commands(click.Group):
+    """A group whose commands are looked up in the table and imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 refused or findings, 2 wrong usage, 3 not found or not reachable.",
+)
+def cli() -> None:
+    """A message and event catalog: serve it, load it, read it, check it.
+
+    A command that works on a catalog takes --store (a database: a file, memory:, or postgresql://…) or --server (the
+    URL of a running registry).
+    """
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; the console script `signalbook` exits with it."""
+    try:
+        result = cli.main(args=args, prog_name="signalbook", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except BrokenPipeError:
+        # Who read us has left (`signalbook get / | head`). Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (SignalbookError, OSError) as error:
+        return report(error)
+    return result if isinstance(result, int) else Exit.OK

@@ -1,0 +1,164 @@
+"""The commands on single entities and on the whole: get, put, delete, export.
+
+Rule: an argument PATH is what comes after the registry's address: an xid, a collection, or a root path such as /model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+import orjson
+
+from signalbook.cli import options
+from signalbook.cli.output import print_bytes, print_json, say
+from signalbook.cli.target import Target
+from signalbook.errors import UsageError
+from signalbook.sources import read_documents
+
+__all__ = ["delete", "export", "get", "put"]
+
+# What may stand unescaped in a flag's value; `&`, `#`, `+` and `%` may not.
+_PLAIN = "=<>!*,.[]'\"/:@$()-_~"
+
+
+def address(path: str, flags: Iterable[tuple[str, str | None]]) -> str:
+    """The path with its flags; a flag whose value is the empty text stands alone, one that is None is left out.
+
+    >>> address("messagegroups/g", [("inline", "messages"), ("doc", ""), ("sort", None)])
+    '/messagegroups/g?inline=messages&doc'
+    """
+    said = [f"{name}={quote(value, safe=_PLAIN)}" if value else name for name, value in flags if value is not None]
+    joined = "/" + path.lstrip("/")
+    return joined + ("&" if "?" in joined else "?") + "&".join(said) if said else joined
+
+
+@click.command(
+    short_help="Print an entity or a collection.",
+    epilog="Example: signalbook get /messagegroups/fleet --inline messages --filter 'messages.labels.team=a'",
+)
+@click.argument("path", default="/")
+@click.option(
+    "--inline", metavar="PATHS", multiple=True, help="Show these collections or attributes in full; * for all."
+)
+@click.option("--filter", "filters", metavar="CLAUSES", multiple=True, help="Only what fits; give it twice for 'or'.")
+@click.option("--sort", metavar="ATTRIBUTE[=asc|desc]", help="The order of a collection.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many entries of a collection.")
+@click.option("--doc", is_flag=True, help="The document view: relative links, nothing twice.")
+@click.option("--collections", is_flag=True, help="Only the collections of an entity.")
+@click.option("--binary", is_flag=True, help="Documents in base64.")
+@click.option("--document", is_flag=True, help="The bytes of a resource's document instead of its metadata.")
+@options.specversion
+@options.as_json
+@options.on_target
+def get(
+    target: Target,
+    path: str,
+    inline: tuple[str, ...],
+    filters: tuple[str, ...],
+    sort: str | None,
+    limit: int | None,
+    doc: bool,
+    collections: bool,
+    binary: bool,
+    document: bool,
+    specversion: str | None,
+    as_json: bool,
+) -> None:
+    """Print what is at PATH."""
+    flags: list[tuple[str, str | None]] = [
+        ("inline", ",".join(inline) or None),
+        *(("filter", clauses) for clauses in filters),
+        ("sort", sort),
+        ("limit", str(limit) if limit else None),
+        ("doc", "" if doc else None),
+        ("collections", "" if collections else None),
+        ("binary", "" if binary else None),
+        ("specversion", specversion),
+    ]
+    if document:
+        print_bytes(target.document(address(path, flags)))
+    else:
+        print_json(target.get(address(path, flags)), compact=as_json)
+
+
+@click.command(
+    short_help="Write an entity.",
+    epilog="Example: signalbook put /messagegroups/fleet/messages/moved moved.json --server http://127.0.0.1:8080",
+)
+@click.argument("path")
+@click.argument("file", default="-")
+@click.option("--data", metavar="JSON", help="The entity itself instead of a FILE.")
+@click.option("--patch", "method", flag_value="PATCH", help="Change only the attributes that are given.")
+@click.option("--post", "method", flag_value="POST", help="Add the entries of a map to a collection.")
+@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch is another meanwhile.")
+@options.model
+@options.specversion
+@options.as_json
+@options.on_target
+def put(
+    target: Target,
+    path: str,
+    file: str,
+    data: str | None,
+    method: str | None,
+    epoch: int | None,
+    specversion: str | None,
+    as_json: bool,
+) -> None:
+    """Write what FILE says (JSON or YAML; - is standard input) to PATH, and print what is there now."""
+    body = _entity(file, data)
+    if epoch is not None:
+        body = {**body, "epoch": epoch}
+    print_json(target.send(method or "PUT", address(path, [("specversion", specversion)]), body), compact=as_json)
+
+
+@click.command(
+    short_help="Delete an entity or a collection.",
+    epilog="Example: signalbook delete /messagegroups/fleet/messages/moved --epoch 3",
+)
+@click.argument("path")
+@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch is another meanwhile.")
+@options.on_target
+def delete(target: Target, path: str, epoch: int | None) -> None:
+    """Delete the entity, or every entity of the collection, at PATH."""
+    target.send("DELETE", address(path, [("epoch", None if epoch is None else str(epoch))]))
+    say(f"deleted {path}")
+
+
+@click.command(
+    short_help="Print the whole registry.",
+    epilog="Example: signalbook export --store signalbook.db --output catalog.xreg.json",
+)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to a file."
+)
+@options.specversion
+@options.as_json
+@options.on_target
+def export(target: Target, output: Path | None, specversion: str | None, as_json: bool) -> None:
+    """Print the whole registry as one document, which `load --with-model` takes back."""
+    document = target.get(address("/export", [("specversion", specversion)]))
+    if output is None:
+        print_json(document, compact=as_json)
+    else:
+        output.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        say(f"wrote {output}")
+
+
+def _entity(file: str, data: str | None) -> dict[str, Any]:
+    if data is not None:
+        try:
+            body = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise UsageError(f"--data is not JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise UsageError("--data must be a JSON object")
+        return body
+    if file == "-" and sys.stdin.isatty():
+        say("reading from standard input; end with Ctrl+D")
+    return next(read_documents(file)).content

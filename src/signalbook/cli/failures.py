@@ -1,0 +1,68 @@
+"""How a failure reaches the person at the terminal: one sentence, the likely remedy, an exit code.
+
+Rule: what an exit code means is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import click
+
+from signalbook.errors import RegistryError, SignalbookError, StoreError, UsageError
+from signalbook.spec.error_types import ERROR_TYPES, title
+
+__all__ = ["Exit", "Unreachable", "report", "sentence"]
+
+
+class Exit(enum.IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    ABSENT = 3
+    INTERRUPTED = 130
+
+
+class Unreachable(SignalbookError):
+    """A server that does not answer, or answers with something else than xRegistry."""
+
+
+# What to do next, for the refusals whose own words do not say it.
+REMEDIES: Mapping[str, str] = {
+    "mismatched_epoch": "someone changed it meanwhile; read it again and repeat with the new epoch",
+    "unauthorized": "give the token with --token, --token-file or SIGNALBOOK_TOKEN",
+    "forbidden": "this token may not do that; ask the operator for a token that may write",
+    "unknown_attribute": "check the spelling, or extend the model (PUT /modelsource)",
+    "request_too_large": "send less at a time, or ask the operator to raise --max-body",
+    "not_found": "list what is there with: signalbook get /",
+    "required_attribute_missing": "add the attribute and repeat",
+}
+
+_CODES: Mapping[type[BaseException], Exit] = {
+    UsageError: Exit.USAGE,
+    StoreError: Exit.ABSENT,
+    Unreachable: Exit.ABSENT,
+    RegistryError: Exit.REFUSED,
+}
+
+
+def sentence(error: BaseException) -> str:
+    """The error in words; a registry's refusal ends with its name in brackets."""
+    if isinstance(error, RegistryError):
+        words = title(error) if error.name in ERROR_TYPES else error.detail or error.name
+        remedy = REMEDIES.get(error.name)
+        return f"{words.rstrip('.')} [{error.name}]" + (f"; {remedy}" if remedy else "")
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"'{error.filename}': {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def report(error: BaseException) -> Exit:
+    """Print the error and give the exit code it means."""
+    click.echo(f"signalbook: {sentence(error)}", err=True)
+    if isinstance(error, RegistryError) and error.name in ERROR_TYPES and ERROR_TYPES[error.name].status == 404:
+        return Exit.ABSENT
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.ABSENT)

@@ -1,0 +1,142 @@
+"""The command load: catalog documents into a store or a server.
+
+Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
+is safe: it writes the same entities over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from signalbook.cli import options
+from signalbook.cli.output import print_json, say
+from signalbook.cli.target import Target
+from signalbook.errors import RegistryError
+from signalbook.sources import Document, parts, read_documents
+from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, metadata
+
+__all__ = ["load"]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a load has written."""
+
+    documents: int = 0
+    groups: int = 0
+    resources: int = 0
+    requests: int = 0
+
+
+@click.command(
+    short_help="Write catalog documents into a registry.",
+    epilog="Example: signalbook load samples --store signalbook.db",
+)
+@click.argument("location", metavar="FILE|FOLDER|-")
+@click.option(
+    "--chunk",
+    type=click.IntRange(min=0),
+    default=MAX_ENTRIES,
+    show_default=True,
+    metavar="N",
+    help="At most so many entries a request; 0 writes each document in one.",
+)
+@click.option("--with-model", is_flag=True, help="Take over a document's model source and capabilities too.")
+@click.option("--with-metadata", is_flag=True, help="Take over the registry's own name, description and labels too.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no summary.")
+@options.model
+@options.as_json
+@options.on_target
+def load(
+    target: Target, location: str, chunk: int, with_model: bool, with_metadata: bool, quiet: bool, as_json: bool
+) -> None:
+    """Write the catalog documents in a file, a folder or standard input into a registry.
+
+    In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
+    YAML file. Entities that are there already are replaced; others stay.
+    """
+    documents = list(read_documents(location))
+    tally = Tally()
+    with _progress(_resources(documents), visible=not quiet) as advance:
+        for document in documents:
+            _load(target, document, tally, advance, chunk, with_model=with_model, with_metadata=with_metadata)
+    if as_json:
+        counted = ("documents", "groups", "resources", "requests")
+        print_json({name: getattr(tally, name) for name in counted}, compact=True)
+    elif not quiet:
+        say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
+
+
+def _load(
+    target: Target,
+    document: Document,
+    tally: Tally,
+    advance: Callable[[int], None],
+    chunk: int,
+    *,
+    with_model: bool,
+    with_metadata: bool,
+) -> None:
+    try:
+        if with_model:
+            _define(target, document.content)
+        if with_metadata and (attributes := metadata(document.content)):
+            target.send("PATCH", "/", attributes)
+        bound = MAX_BYTES if chunk else 0
+        for part in parts(
+            document.content, target.get("/model"), source=document.source, max_entries=chunk, max_bytes=bound
+        ):
+            # An export carries the epochs of the registry it came from; here they mean nothing.
+            target.send("POST", f"{part.path}?ignore=epoch", part.body)
+            tally.groups += part.groups
+            tally.resources += part.resources
+            tally.requests += 1
+            advance(part.resources)
+    except RegistryError:
+        say(f"signalbook: {document.source} stopped after {tally.resources} resources were loaded")
+        raise
+    tally.documents += 1
+
+
+def _define(target: Target, content: dict[str, Any]) -> None:
+    source = content.get("modelsource") or content.get("model")
+    if source:
+        target.send("PUT", "/modelsource", source)
+    if content.get("capabilities"):
+        target.send("PATCH", "/capabilities", content["capabilities"])
+
+
+def _resources(documents: list[Document]) -> int:
+    """About how many resources there are: the entries two levels below each group collection."""
+    return sum(
+        len(resources)
+        for document in documents
+        for groups in document.content.values()
+        if isinstance(groups, dict)
+        for group in groups.values()
+        if isinstance(group, dict)
+        for resources in group.values()
+        if isinstance(resources, dict) and all(isinstance(resource, dict) for resource in resources.values())
+    )
+
+
+@contextlib.contextmanager
+def _progress(total: int, *, visible: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere; call what it gives with the number of resources just written."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not visible or not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("loading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("loading", total=total)
+        yield lambda count: progress.update(task, advance=count)

@@ -1,0 +1,130 @@
+"""The command serve: a registry over HTTP.
+
+Rule: this module only turns options into `Settings`; what cannot work is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from signalbook.cli import options
+from signalbook.cli.options import read_secret
+from signalbook.settings import MEBIBYTE, Settings
+from signalbook.spec import versions
+
+__all__ = ["serve"]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_UNITS = {"": 1, "k": 1024, "m": MEBIBYTE, "g": 1024 * MEBIBYTE}
+
+
+def size(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    """Bytes from a text such as 16m; k, m and g are 1024, 1024² and 1024³."""
+    number = text.lower().removesuffix("b").removesuffix("i")
+    unit = number[-1:] if number[-1:] in ("k", "m", "g") else ""
+    digits = number.removesuffix(unit)
+    if not digits.isdigit():
+        raise click.BadParameter(f"'{text}' is not a size; write bytes, or a number with k, m or g, such as 16m")
+    return int(digits) * _UNITS[unit]
+
+
+def _secret_options(name: str, who: str) -> tuple[Decorator, Decorator]:
+    upper = name.upper().replace("-", "_")
+    value = click.option(
+        f"--{name}",
+        metavar="TOKEN",
+        envvar=f"SIGNALBOOK_{upper}",
+        show_envvar=True,
+        help=f"Who {who} must send this token.",
+    )
+    file = click.option(
+        f"--{name}-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        envvar=f"SIGNALBOOK_{upper}_FILE",
+        show_envvar=True,
+        help="The same from the first line of a file.",
+    )
+    return value, file
+
+
+_READ_TOKEN, _READ_TOKEN_FILE = _secret_options("read-token", "reads")
+_WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
+
+
+@click.command(
+    short_help="Serve a registry over HTTP.", epilog="Example: signalbook serve --store signalbook.db --port 8080"
+)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen at.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, metavar="N")
+@click.option("--registry-id", default="signalbook", show_default=True, metavar="ID", help="The registry's own id.")
+@options.store
+@options.model
+@click.option(
+    "--specversion",
+    metavar="VERSION",
+    default=versions.DEFAULT.name,
+    show_default=True,
+    help="The xRegistry version to speak where a request names none.",
+)
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes.")
+@_READ_TOKEN
+@_READ_TOKEN_FILE
+@_WRITE_TOKEN
+@_WRITE_TOKEN_FILE
+@click.option("--read-only", is_flag=True, help="Refuse every write.")
+@click.option("--open", "is_open", is_flag=True, help="Listen at an open address without a token all the same.")
+@click.option("--cert", type=click.Path(path_type=Path), metavar="FILE", help="A certificate (PEM): serve HTTPS.")
+@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="The certificate's key (PEM).")
+@click.option(
+    "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
+)
+@click.option("--base-url", default="", metavar="URL", help="The registry's address where a proxy stands before it.")
+@click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
+def serve(
+    host: str,
+    port: int,
+    registry_id: str,
+    store: str,
+    model: str,
+    specversion: str,
+    workers: int,
+    read_token: str | None,
+    read_token_file: Path | None,
+    write_token: str | None,
+    write_token_file: Path | None,
+    read_only: bool,
+    is_open: bool,
+    cert: Path | None,
+    key: Path | None,
+    max_body: int,
+    base_url: str,
+    log: bool,
+) -> None:
+    """Serve a registry over HTTP until it is stopped (Ctrl+C or SIGTERM); requests that have begun are finished."""
+    settings = Settings(
+        store=store,
+        registryid=registry_id,
+        model=model,
+        specversion=specversion,
+        host=host,
+        port=port,
+        workers=workers,
+        read_token=read_secret("--read-token", read_token, read_token_file),
+        write_token=read_secret("--write-token", write_token, write_token_file),
+        read_only=read_only,
+        open=is_open,
+        cert=cert,
+        key=key,
+        max_body=max_body,
+        base_url=base_url,
+        log=log,
+    ).checked()
+    from signalbook import app
+
+    app.serve(settings)

@@ -1,0 +1,162 @@
+"""The catalog a command works on: a store opened in this process, or a running server, behind one interface.
+
+Rule 1: a command does not know which of the two it has; both take the same paths with the same flags and refuse with
+the same `RegistryError`.
+Rule 2: metadata is asked for and sent (`$details`); a resource's document travels as bytes only where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+from signalbook.cli.failures import Unreachable
+from signalbook.errors import RegistryError, StoreError
+from signalbook.sources import choose_model
+
+if TYPE_CHECKING:
+    import httpx
+
+    from signalbook.registry import Registry
+
+__all__ = ["Target", "open_target"]
+
+TIMEOUT = 120.0
+
+
+class Target(Protocol):
+    """What a command can ask of a catalog; a path begins with `/` and may carry flags after `?`."""
+
+    def get(self, path: str) -> Any:
+        """What is at `path`, as JSON values."""
+        ...
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a PUT, PATCH, POST or DELETE, as JSON values; None where there is none."""
+        ...
+
+    def document(self, path: str) -> bytes:
+        """The bytes of a resource's document."""
+        ...
+
+
+@contextmanager
+def open_target(store: str, server: str | None, *, token: str = "", model: str | None = None) -> Iterator[Target]:
+    """The server if one is named, else the store; a store that is not there is made only with a `model`."""
+    if server:
+        import httpx
+
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        with httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT) as client:
+            yield _Server(client, server)
+        return
+    if model is None:
+        _must_exist(store)
+    with ExitStack() as stack:
+        yield _Store(store, model or "builtin", stack)
+
+
+def details(path: str) -> str:
+    """The path with `$details` after a resource or version, which a server takes as "the metadata, please"."""
+    plain, mark, flags = path.partition("?")
+    steps = plain.strip("/").split("/")
+    wanted = len(steps) in (4, 6) and steps[-1] != "versions" and not steps[-1].endswith("$details")
+    return f"{plain.rstrip('/')}$details{mark}{flags}" if wanted else path
+
+
+class _Store:
+    """A store that is opened, and if need be made, when it is first used: a mistake in the arguments leaves none."""
+
+    def __init__(self, store: str, model: str, stack: ExitStack) -> None:
+        self._store = store
+        self._model = model
+        self._stack = stack
+
+    @cached_property
+    def _registry(self) -> Registry:
+        from signalbook.registry import Registry
+
+        return self._stack.enter_context(Registry.open(self._store, model=choose_model(self._model)))
+
+    def get(self, path: str) -> Any:
+        return self._registry.get(path)
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        if method == "DELETE":
+            return self._registry.delete(path)
+        return getattr(self._registry, method.lower())(path, body)
+
+    def document(self, path: str) -> bytes:
+        return self._registry.document(path)
+
+
+class _Server:
+    def __init__(self, client: httpx.Client, address: str) -> None:
+        self._client = client
+        self._address = address
+
+    def get(self, path: str) -> Any:
+        return self._json(self._request("GET", details(path)))
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        content = None if body is None else orjson.dumps(body)
+        answer = self._request(method, details(path) if method != "POST" else path, content)
+        return self._json(answer) if answer.content else None
+
+    def document(self, path: str) -> bytes:
+        return self._request("GET", path).content
+
+    def _request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
+        import httpx
+
+        headers = {"content-type": "application/json"} if content is not None else {}
+        try:
+            answer = self._client.request(method, path, content=content, headers=headers)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise Unreachable(
+                f"'{self._address}' is no address of a server ({error}); try http://127.0.0.1:8080"
+            ) from None
+        except httpx.HTTPError as error:
+            raise Unreachable(
+                f"no server answers at {self._address} ({error or type(error).__name__}); "
+                "start one with: signalbook serve"
+            ) from None
+        if answer.status_code >= 400:
+            raise self._refusal(answer)
+        return answer
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return orjson.loads(answer.content)
+        except orjson.JSONDecodeError:
+            kind = answer.headers.get("content-type", "no content type")
+            raise Unreachable(
+                f"{self._address} answered with {kind}, not with JSON; is it an xRegistry server?"
+            ) from None
+
+    def _refusal(self, answer: httpx.Response) -> RegistryError | Unreachable:
+        """The error that a problem document states (core/http.md "Error Processing")."""
+        try:
+            body = orjson.loads(answer.content)
+            name = str(body["type"]).rpartition("#")[2]
+            args = {str(key): str(value) for key, value in (body.get("args") or {}).items()}
+            error = RegistryError(name, str(body.get("subject", "")), detail=str(body.get("title", "")))
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            return Unreachable(
+                f"{self._address} answered {answer.status_code} without an xRegistry error; is it an xRegistry server?"
+            )
+        error.args_.update(args)
+        return error
+
+
+def _must_exist(store: str) -> None:
+    if "://" in store or store.startswith("memory:"):
+        return
+    path = Path(store.removeprefix("sqlite:"))
+    if not path.is_file():
+        raise StoreError(f"there is no store '{path}'; make one with: signalbook load FILE --store {path}")

@@ -1,0 +1,138 @@
+"""The names of things: ids, attribute names, map keys, and the xid that addresses one entity.
+
+Rule 1: a pattern is matched whole (`fullmatch`), so a trailing newline is never part of a name.
+Rule 2: an xid is syntax only; whether its types exist is asked of a model, whether the entity exists of a registry.
+
+    /[GROUPS/GID[/RESOURCES/RID[/meta | /versions/VID]]]          core/spec.md 1.0-rc4, `xid` Attribute
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from signalbook.errors import RegistryError
+
+__all__ = [
+    "ATTRIBUTE_NAME",
+    "ID",
+    "MAP_KEY",
+    "TYPE_NAME",
+    "Xid",
+    "check_id",
+    "must_match",
+    "parse_xid",
+    "parse_xidtype",
+]
+
+# core/spec.md 1.0-rc4, `<SINGULAR>id` Attribute: unreserved characters, ":" or "@"; 1 to 128 of them.
+ID = re.compile(r"^[a-zA-Z0-9_][a-zA-Z0-9_.\-~:@]{0,127}$")
+# core/spec.md 1.0-rc4, Attributes: 1 to 63 of [a-z0-9_], no digit first.
+ATTRIBUTE_NAME = re.compile(r"^[a-z_][a-z_0-9]{0,62}$")
+# core/spec.md 1.0-rc4, Data Types, `map`: 1 to 63 of [a-z0-9:_.-], a letter or digit first.
+MAP_KEY = re.compile(r"^[a-z0-9][a-z0-9_.:\-]{0,62}$")
+# core/model.md 1.0-rc4, `groups.<STRING>.plural`: an attribute name of at most 57 characters.
+TYPE_NAME = re.compile(r"^[a-z_][a-z_0-9]{0,56}$")
+
+# ID-6: the words that flags and `ancestorid` use in place of a version's id.
+RESERVED_VERSION_IDS = frozenset({"null", "request"})
+
+
+def must_match(pattern: re.Pattern[str]) -> str:
+    """The words of an error about a name that does not match `pattern`."""
+    return f"must match: {pattern.pattern}"
+
+
+def check_id(id_: object, subject: str, *, version: bool = False) -> str:
+    """`id_` as given, or a `malformed_id` error about `subject`."""
+    if not isinstance(id_, str):
+        raise RegistryError("malformed_id", subject, id=id_, error_detail="must be a string")
+    if not ID.fullmatch(id_):
+        raise RegistryError("malformed_id", subject, id=id_, error_detail=must_match(ID))
+    if version and id_ in RESERVED_VERSION_IDS:
+        raise RegistryError("malformed_id", subject, id=id_, error_detail=f'"{id_}" is reserved')
+    return id_
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """The address of one entity; empty parts are those below it.
+
+    >>> xid = Xid.parse("/schemagroups/g1/schemas/s1/versions/v1")
+    >>> xid.kind, xid.vid, str(xid.parent)
+    ('version', 'v1', '/schemagroups/g1/schemas/s1')
+    """
+
+    groups: str = ""
+    gid: str = ""
+    resources: str = ""
+    rid: str = ""
+    part: str = ""
+    vid: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Xid:
+        """The xid that `text` spells, or a ValueError that says what is wrong with it."""
+        parts = _split(text)
+        if len(parts) not in (0, 2, 4, 5, 6):
+            raise ValueError(f'"{text}" does not end with an id' if len(parts) < 6 else f'"{text}" is too long')
+        for name in parts[0:4:2]:
+            if not TYPE_NAME.fullmatch(name):
+                raise ValueError(f'"{text}" has a bad type name "{name}"')
+        for id_ in parts[1:4:2] + parts[5:]:
+            if not ID.fullmatch(id_):
+                raise ValueError(f'"{text}" has a bad id "{id_}", it {must_match(ID)}')
+        if len(parts) > 4 and parts[4] != ("versions" if len(parts) == 6 else "meta"):
+            raise ValueError(f'"{text}" must go on with "/meta" or "/versions/VID" after "{parts[3]}"')
+        return cls(*parts)
+
+    @property
+    def kind(self) -> str:
+        """One of registry, group, resource, meta, version."""
+        if not self.resources:
+            return "group" if self.groups else "registry"
+        return {"": "resource", "meta": "meta", "versions": "version"}[self.part]
+
+    @property
+    def parent(self) -> Xid:
+        """The owning entity; the Registry is its own."""
+        if self.part:
+            return Xid(self.groups, self.gid, self.resources, self.rid)
+        return Xid(self.groups, self.gid) if self.resources else Xid()
+
+    @property
+    def type(self) -> str:
+        """The xidtype of this entity: `/`, `/GROUPS`, `/GROUPS/RESOURCES` or that with `/versions` or `/meta`."""
+        return "/" + "/".join(part for part in (self.groups, self.resources, self.part) if part)
+
+    def __str__(self) -> str:
+        parts = (self.groups, self.gid, self.resources, self.rid, self.part, self.vid)
+        return "/" + "/".join(part for part in parts if part)
+
+
+def parse_xid(text: str, subject: str) -> Xid:
+    """The xid that `text` spells, or a `malformed_xid` error about `subject`."""
+    try:
+        return Xid.parse(text)
+    except ValueError as problem:
+        raise RegistryError("malformed_xid", subject, xid=text, error_detail=problem) from None
+
+
+def parse_xidtype(text: str) -> tuple[str, str, bool]:
+    """The Group type, Resource type and whether Versions are meant, or a ValueError (TYPE-7)."""
+    parts = _split(text)
+    if len(parts) > 3 or parts[2:] not in ([], ["versions"]):
+        raise ValueError(f'"{text}" must be of the form: /[GROUPS[/RESOURCES[/versions]]]')
+    groups, resources, versions = [*parts, "", "", ""][:3]
+    return groups, resources, bool(versions)
+
+
+def _split(text: str) -> list[str]:
+    if not text.startswith("/"):
+        raise ValueError(f'"{text}" must start with /' if text else "can't be an empty string")
+    if text == "/":
+        return []
+    parts = text[1:].split("/")
+    if "" in parts:
+        raise ValueError(f'"{text}" has an empty part at position {parts.index("") + 1}')
+    return parts

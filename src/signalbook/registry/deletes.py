@@ -1,0 +1,139 @@
+"""Deleting groups, resources and versions: DEL-1 to DEL-6.
+
+Rule: deleting several names each by its id, with the epoch to be met where the request gives one; what is not there is
+passed over. Deleting one that is not there is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from signalbook.document.model import GroupType, ResourceType
+from signalbook.errors import RegistryError
+from signalbook.registry import incoming, lineage
+from signalbook.registry.resources import Ask, drop_version, settle
+from signalbook.registry.state import GroupState, ResourceState, Work
+
+__all__ = ["delete_group", "delete_groups", "delete_resource", "delete_resources", "delete_version", "delete_versions"]
+
+Asked = Mapping[str, Any] | None  # id -> what the request says of it; None: everything
+
+
+def _mismatch(subject: str, given: int | None, current: int) -> None:
+    if given is not None and given != current:
+        raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
+
+
+def _entry(asked: Mapping[str, Any], id_: str, singular: str, subject: str) -> dict[str, Any]:
+    entry = asked[id_]
+    if entry is not None and not isinstance(entry, dict):
+        raise RegistryError("bad_request", subject, error_detail=f'Value of "{id_}" must be a "{singular}"')
+    entry = entry or {}
+    incoming.check_id_matches(entry, singular, id_, subject)
+    return entry
+
+
+def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
+    """Delete the named groups, or all."""
+    if asked is None:
+        for group in list(work.groups_of(kind)):
+            _remove_group(work, group)
+        return
+    for id_ in asked:
+        subject = f"/{kind.plural}/{id_}"
+        group = work.group(kind, id_)
+        if group is None or group.id != id_:
+            continue
+        entry = _entry(asked, id_, kind.singular, subject)
+        delete_group(work, group, incoming.epoch_of(entry, subject))
+
+
+def delete_group(work: Work, group: GroupState, epoch: int | None) -> None:
+    """Delete a group with all its resources."""
+    assert group.row is not None
+    _mismatch(group.xid, epoch, group.row.epoch)
+    _remove_group(work, group)
+
+
+def _remove_group(work: Work, group: GroupState) -> None:
+    group.deleted = True
+    work.resize_registry(group.type.plural, -1)
+
+
+def delete_resources(work: Work, group: GroupState, kind: ResourceType, asked: Asked) -> None:
+    """Delete the named resources of a group, or all."""
+    if asked is None:
+        for state in list(work.resources_of(group, kind)):
+            delete_resource(work, state, None)
+        return
+    for id_ in asked:
+        subject = f"{group.xid}/{kind.plural}/{id_}"
+        state = work.resource(group, kind, id_)
+        if state is None or state.id != id_:
+            continue
+        entry = _entry(asked, id_, kind.singular, subject)
+        meta = entry.get("meta")
+        if meta is not None and not isinstance(meta, dict):
+            raise RegistryError("invalid_attribute", subject, name="meta", error_detail='"meta" must be an object')
+        incoming.check_id_matches(meta or {}, kind.singular, id_, subject)
+        if entry.get("epoch") is not None and "epoch" not in (meta or {}):
+            raise RegistryError("misplaced_epoch", subject)
+        delete_resource(work, state, incoming.epoch_of(meta or {}, subject + "/meta"))
+
+
+def delete_resource(work: Work, state: ResourceState, epoch: int | None) -> None:
+    """Delete a resource with all its versions."""
+    if state.row is not None:
+        _mismatch(state.xid + "/meta", epoch, state.row.epoch)
+    if state.attrs.get("readonly") and "readonly" not in work.ignore:
+        raise RegistryError("readonly", state.xid)
+    state.deleted = True
+    work.resize_group(state.group, state.type.plural, -1)
+
+
+def delete_versions(work: Work, state: ResourceState, asked: Asked, ask: Ask) -> None:
+    """Delete the named versions of a resource, or all, which is the resource: VER-8."""
+    versions = work.complete(state)
+    if asked is None:
+        delete_resource(work, state, None)
+        return
+    doomed = []
+    for id_ in asked:
+        if id_ not in versions:
+            continue
+        subject = f"{state.xid}/versions/{id_}"
+        entry = _entry(asked, id_, "version", subject)
+        version = versions[id_]
+        _mismatch(subject, incoming.epoch_of(entry, subject, "value must be a uinteger"), version.epoch)
+        doomed.append(id_)
+    _remove_versions(work, state, doomed, ask)
+
+
+def delete_version(work: Work, state: ResourceState, versionid: str, epoch: int | None, ask: Ask) -> None:
+    """Delete one version."""
+    version = work.complete(state)[versionid]
+    _mismatch(f"{state.xid}/versions/{versionid}", epoch, version.epoch)
+    _remove_versions(work, state, [versionid], ask)
+
+
+def _remove_versions(work: Work, state: ResourceState, doomed: list[str], ask: Ask) -> None:
+    if state.attrs.get("readonly") and "readonly" not in work.ignore:
+        raise RegistryError("readonly", state.xid)
+    if ask.setdefault in doomed:
+        raise RegistryError(
+            "bad_request", f"{state.xid}/versions/{ask.setdefault}",
+            error_detail='Can\'t set "defaultversionid" to a Version that is being deleted',
+        )  # fmt: skip
+    if len(doomed) == len(state.versions):
+        delete_resource(work, state, None)
+        return
+    for versionid in lineage_order(state, doomed):
+        drop_version(work, state, versionid)
+    settle(work, state, ask, meta=None, processed=[])
+
+
+def lineage_order(state: ResourceState, doomed: list[str]) -> list[str]:
+    """Return versions to delete with the newest first, so that nobody becomes a root only to go."""
+    chosen = [state.versions[name] for name in doomed]
+    return [version.versionid for version in reversed(lineage.oldest_first(chosen, state.type.versionmode))]

@@ -1,0 +1,107 @@
+"""A version's document: how it comes in, and in which form it is shown.
+
+Rule 1: the bytes a client sent are kept as they are; `<RESOURCE>` given as JSON is kept as JSON text, given as a string
+it is that string's text.
+Rule 2: where a document lives elsewhere (`<RESOURCE>url`) no bytes are kept, and nobody here fetches it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from signalbook.document.model import ResourceType
+from signalbook.errors import RegistryError
+from signalbook.registry.incoming import document_names
+from signalbook.registry.state import VersionState
+
+__all__ = ["apply_document", "render_document"]
+
+
+class Asked(Protocol):
+    """What a request says about how it writes."""
+
+    @property
+    def patch(self) -> bool: ...
+    @property
+    def contenttype(self) -> str: ...
+    @property
+    def document(self) -> bytes | None: ...
+
+
+def apply_document(
+    kind: ResourceType, version: VersionState, body: Mapping[str, Any], attrs: dict[str, Any], ask: Asked, subject: str
+) -> None:
+    """Take the document of a request into the version and its attributes: DOC-4, DOC-5, DOC-9."""
+    plain, url, encoded = document_names(kind)
+    if ask.document is not None:
+        attrs.pop(url, None)
+        version.content, version.form = ask.document, None
+        return
+    given = [name for name in (plain, url, encoded) if name in body]
+    filled = [name for name in given if body[name] is not None]
+    if len(filled) > 1:
+        raise RegistryError("one_resource", subject, list=",".join((plain, url, encoded)))
+    before = version.attrs
+    if not given:
+        if url in before and not ask.patch:
+            version.content, version.form = None, None
+        return
+    attrs.pop(url, None)
+    version.content, version.form = None, None
+    if not filled:
+        return
+    name, value = filled[0], body[filled[0]]
+    if name == url:
+        if not isinstance(value, str):
+            raise RegistryError("invalid_attribute", subject, name=url, error_detail="must be a url")
+        if value:
+            attrs[url] = value
+        return
+    if name == encoded:
+        version.content = _decode(value, encoded, subject)
+        return
+    if isinstance(value, str):
+        version.content = value.encode("utf-8", "surrogatepass")
+        version.form = "string"
+    else:
+        version.content = orjson.dumps(value)
+    if "contenttype" not in body and (not ask.patch or "contenttype" not in before):
+        attrs["contenttype"] = ask.contenttype
+
+
+def _decode(value: object, name: str, subject: str) -> bytes:
+    try:
+        if isinstance(value, str):
+            return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise RegistryError("invalid_attribute", subject, name=name, error_detail="must be base64 encoded")
+
+
+def render_document(
+    kind: ResourceType, contenttype: str | None, given: str | None, content: bytes, binary: bool
+) -> str:
+    """Return the member, name and value as JSON text, that shows a document within its version: DOC-6.
+
+    `given` is "string" where the document came as a JSON string, and then it goes as one.
+    """
+    form = "binary" if binary else kind.content_kind(contenttype or "")
+    if form == "json" and content:
+        try:
+            orjson.loads(content)
+            return f'"{kind.singular}":{content.decode()}'
+        except orjson.JSONDecodeError:
+            form = given or "binary"
+    elif form == "json":
+        form = given or "binary"
+    if form == "string":
+        try:
+            return f'"{kind.singular}":{orjson.dumps(content.decode()).decode()}'
+        except UnicodeDecodeError:
+            pass
+    return f'"{kind.singular}base64":"{base64.b64encode(content).decode()}"'

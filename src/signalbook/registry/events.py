@@ -1,0 +1,136 @@
+"""What a request changed, as the specification's events: core/events.md.
+
+Rule: an event is `[type, subject, changed]`; one for each subject at most of created, updated and deleted (EVENTS-7),
+`changed` only on updates and deprecations. They are recorded with the write; delivering them is not this module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
+
+__all__ = ["Event", "events_of"]
+
+Event = list[Any]
+_UPDATED = ("epoch", "modifiedat")
+
+
+def events_of(work: Work) -> list[Event]:
+    """Return the events of everything a request changed, outermost first."""
+    found: list[Event] = []
+    registry = work.registry_
+    if registry is not None and registry.touched:
+        before = orjson.loads(registry.row.doc)
+        changed = {*_UPDATED, *_differences(before, registry.attrs), *registry.changed}
+        changed.update(name for plural in registry.resized for name in (plural, plural + "count"))
+        for name in sorted(registry.changed & {"model", "modelsource", "capabilities"}):
+            found.append([name + ".updated", "/" + name, sorted(work.changed_capabilities) or None])
+        found.append(["registry.updated", "/", sorted(changed)])
+    for group in work.groups.values():
+        if group is not None:
+            found.extend(_group_events(work, group))
+    for state in work.resources.values():
+        if state is not None:
+            found.extend(_resource_events(work, state))
+    return found
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _deprecation(
+    kind: str, subject: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[Event]:
+    old, new = before.get("deprecated"), after.get("deprecated")
+    if old == new:
+        return []
+    return [[f"{kind}.deprecation", subject, sorted(_differences(old or {}, new or {}))]]
+
+
+def _group_events(work: Work, group: GroupState) -> list[Event]:
+    if group.deleted:
+        return [] if group.row is None else [["group.deleted", group.xid, None], *_lost(work, group.xid)]
+    if not group.touched:
+        return []
+    before = work.before(group)
+    noted = _deprecation("group", group.xid, before, group.attrs)
+    if group.row is None:
+        return [["group.created", group.xid, None], *noted]
+    changed = {*_UPDATED, *_differences(before, group.attrs)}
+    changed.update(name for plural in group.resized for name in (plural, plural + "count"))
+    return [["group.updated", group.xid, sorted(changed)], *noted]
+
+
+def _lost(work: Work, prefix: str) -> list[Event]:
+    """Return the events of everything stored below a deleted group or resource: EVENTS-13."""
+    found: list[Event] = []
+    for kind, word in (("c", "resource"), ("d", "version")):
+        low = f"{kind}{prefix.lower()}"
+        for (xid,) in work.db.execute(
+            "SELECT xid FROM entities WHERE key > ? AND key < ? ORDER BY key", (low + "/", low + "0")
+        ):
+            found.append([f"{word}.deleted", xid, None])
+    return found
+
+
+def _resource_events(work: Work, state: ResourceState) -> list[Event]:
+    if state.group.deleted:
+        return []
+    if state.deleted:
+        return [] if state.row is None else [["resource.deleted", state.xid, None], *_lost(work, state.xid)]
+    versions = [event for version in state.versions.values() if version.touched for event in [_version_event(state, version)]]
+    versions += [["version.deleted", f"{state.xid}/versions/{name}", None] for name in state.gone]
+    if state.row is None:
+        noted = _deprecation("resource", state.xid, {}, state.attrs)
+        return [["resource.created", state.xid, None], *noted, *versions]
+    changed: set[str] = set()
+    before = orjson.loads(state.row.doc)
+    if state.touched or state.xref_written:
+        changed |= {"meta.epoch", "meta.modifiedat"}
+        changed |= {f"meta.{name}" for name in _differences(before, state.attrs)}
+        if state.row.xref != state.xref:
+            changed.add("meta.xref")
+        if state.row.sticky != state.sticky:
+            changed.add("meta.defaultversionsticky")
+    if state.gone or any(version.row is None for version in state.versions.values()):
+        changed |= {"versions", "versionscount"}
+    changed |= _default_changes(state)
+    noted = _deprecation("resource", state.xid, before, state.attrs)
+    events: list[Event] = [["resource.updated", state.xid, sorted(changed)]] if changed else []
+    return [*events, *noted, *versions]
+
+
+def _default_changes(state: ResourceState) -> set[str]:
+    """Return the resource-level names that changed because of the default version: EVENTS-10, EVENTS-11."""
+    default = state.versions.get(state.default) if state.default is not None else None
+    was = (state.row.link or "").rpartition("/")[2] if state.row is not None else ""
+    if default is None:
+        return set()
+    if default.versionid.lower() == was:
+        return _version_changes(default) if default.touched else set()
+    left = next((v for v in (*state.versions.values(), *state.gone.values()) if v.versionid.lower() == was), None)
+    names = set(default.attrs) | (set(orjson.loads(left.row.doc)) if left is not None and left.row is not None else set())
+    return names | {"meta.defaultversionid", "versionid", "epoch", "createdat", "modifiedat", "ancestorid"}
+
+
+def _version_changes(version: VersionState) -> set[str]:
+    if version.row is None:
+        return set(version.attrs)
+    changed = {*_UPDATED, *_differences(orjson.loads(version.row.doc), version.attrs)}
+    if version.row.ancestor != version.ancestor:
+        changed.add("ancestorid")
+    if version.row.createdat != version.createdat:
+        changed.add("createdat")
+    return changed
+
+
+def _version_event(state: ResourceState, version: VersionState) -> Event:
+    xid = f"{state.xid}/versions/{version.versionid}"
+    if version.row is None:
+        return ["version.created", xid, None]
+    return ["version.updated", xid, sorted(_version_changes(version))]

@@ -1,0 +1,134 @@
+"""What is checked when a request's entities are all in place: steps 6, 7 and 9 of the algorithm, and the named rules.
+
+Rule: a check here sees the registry as it will be; it raises the error that undoes the request, or changes only the
+server's own `*validated*` attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signalbook.document.constraint import check_instance_constraints, constraint_violations
+from signalbook.document.rule import Level
+from signalbook.document.rules import Subject, check, rereads
+from signalbook.errors import RegistryError
+from signalbook.registry import rows
+from signalbook.registry.formats import VALIDATED, judge_compatibility, judge_format
+from signalbook.registry.incoming import document_names
+from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
+
+__all__ = ["finish"]
+
+
+def finish(work: Work) -> None:
+    """Check every group and resource that a request touched."""
+    for group in list(work.groups.values()):
+        if group is not None and group.written and not group.deleted:
+            _finish_group(work, group)
+    for state in list(work.resources.values()):
+        if state is not None and not state.deleted:
+            _finish_resource(work, state)
+
+
+def _finish_group(work: Work, group: GroupState) -> None:
+    kind = group.type
+    if "constraints" in group.attrs:
+        check_instance_constraints(kind, group.attrs["constraints"], group.xid)
+    _apply_rules(work, kind.modelcompatiblewith, "group", group.xid, group.attrs, group.attrs)
+    if group.row is None or not _matters(work, group):
+        return
+    for resource_kind in kind.resources.values():
+        for state in list(work.resources_of(group, resource_kind)):
+            state.recheck = True
+
+
+def _matters(work: Work, group: GroupState) -> bool:
+    """Tell whether a group changed in a way that its resources have to follow."""
+    before = work.before(group)
+    changed = {name for name in before.keys() | group.attrs.keys() if before.get(name) != group.attrs.get(name)}
+    every = check_instance_constraints(group.type, group.attrs.get("constraints"), group.xid)
+    read = {"constraints"} | {one.equals[0] for one in every.values() if one.equals}
+    for kind in group.type.resources.values():
+        read |= rereads(kind.modelcompatiblewith)
+    return not read.isdisjoint(changed)
+
+
+def _finish_resource(work: Work, state: ResourceState) -> None:
+    touched = [version for version in state.versions.values() if version.touched]
+    if state.xref is not None:
+        if state.xref_written or state.recheck:
+            _check_constraints(work, state, _target_versions(work, state.xref))
+        return
+    if state.recheck:
+        touched = list(work.complete(state).values())
+    if not touched and not state.touched:
+        return
+    kind = state.type
+    if kind.validateformat:
+        _judge(work, state, touched)
+    _check_constraints(work, state, touched)
+    group = state.group.attrs
+    for version in touched:
+        xid = f"{state.xid}/versions/{version.versionid}"
+        _apply_rules(work, kind.modelcompatiblewith, "version", xid, version.attrs, group)
+    if any(kind.constraints for kind in work.model.groups.values()):
+        for source in work.sources_of(state):
+            _check_constraints(work, source, list(work.complete(state).values()))
+
+
+def _apply_rules(
+    work: Work, domain: str, level: Level, xid: str, attrs: Mapping[str, Any], group: Mapping[str, Any]
+) -> None:
+    for problem in check(domain, level, Subject(xid=xid, attrs=attrs, group=group, lookup=work.lookup), "error"):
+        raise RegistryError(problem.code, xid, **dict(problem.args))
+
+
+def _check_constraints(work: Work, state: ResourceState, versions: list[VersionState]) -> None:
+    group = state.group
+    if not group.type.constraints and "constraints" not in group.attrs:
+        return
+    for version in versions:
+        for path, kind in constraint_violations(group.type, group.attrs, state.type.plural, version.attrs):
+            raise RegistryError("constraint_failure", state.xid, path=path, kind=kind)
+
+
+def _target_versions(work: Work, xref: str) -> list[VersionState]:
+    target = work.by_xid(xref)
+    if target is None or target.xref is not None:
+        return []
+    return list(work.complete(target).values())
+
+
+# ---- formats
+
+
+def _judge(work: Work, state: ResourceState, versions: list[VersionState]) -> None:
+    kind = state.type
+    url = document_names(kind)[1]
+    compatibility = state.attrs.get("compatibility")
+    if kind.validatecompatibility and compatibility:
+        versions = list(work.complete(state).values())  # a newer version may now follow another one
+    for version in versions:
+        xid = f"{state.xid}/versions/{version.versionid}"
+        attrs = {name: value for name, value in version.attrs.items() if name not in VALIDATED}
+        attrs.update(judge_format(kind, attrs, _document(work, state, version), url in attrs, xid))
+        version.attrs = attrs
+        version.refreshed = True
+    for version in versions:
+        line = [(one.attrs, _document(work, state, one) or b"") for one in _line(state, version)]
+        version.attrs.update(judge_compatibility(kind, compatibility, line, state.xid))
+
+
+def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]:
+    """Return a version behind all its ancestors."""
+    line = [version]
+    while line[-1].ancestor not in (None, line[-1].versionid) and line[-1].ancestor in state.versions:
+        line.append(state.versions[line[-1].ancestor])  # type: ignore[index]
+    return reversed(line)
+
+
+def _document(work: Work, state: ResourceState, version: VersionState) -> bytes | None:
+    if version.content is KEEP:
+        return rows.load_content(work.db, rows.version_key(state.xid, version.versionid))
+    return version.content  # type: ignore[return-value]

@@ -1,0 +1,144 @@
+"""Writing a request's work down: rows, index entries, and the record of what changed.
+
+Rule 1: only what was touched is written; index entries are compared, so that an update costs what it changes.
+Rule 2: one row of `changes` a request, in the same transaction: whoever reads a change finds its effect, and the reverse.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from signalbook.registry import rows
+from signalbook.registry.events import events_of
+from signalbook.registry.rows import Row
+from signalbook.registry.setup import save_setup
+from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
+from signalbook.registry.terms import terms
+
+__all__ = ["flush"]
+
+
+def flush(work: Work, correlation: str) -> None:
+    """Write everything that the request changed."""
+    events = events_of(work)
+    for state in work.resources.values():
+        if state is not None:
+            _flush_resource(work, state)
+    for group in work.groups.values():
+        if group is not None:
+            _flush_group(work, group)
+    registry = work.registry_
+    if registry is not None and registry.touched:
+        row = registry.row
+        rows.save(
+            work.db,
+            row._replace(
+                epoch=registry.epoch, createdat=registry.createdat, modifiedat=registry.modifiedat,
+                counts=_text(registry.counts), doc=_text(registry.attrs),
+            ),
+        )  # fmt: skip
+    if work.new_settings:
+        save_setup(work.db, work.new_settings)
+    if events:
+        work.db.execute(
+            "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
+            (work.now, correlation, orjson.dumps(events).decode()),
+        )
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _flush_group(work: Work, group: GroupState) -> None:
+    if group.deleted:
+        _delete_subtree(work, group)
+    elif group.touched or group.refreshed:
+        rows.save(
+            work.db,
+            Row(
+                rows.group_key(group.xid), group.xid, group.type.plural, group.epoch, group.createdat,
+                group.modifiedat, counts=_text(group.counts), doc=_text(group.attrs),
+            ),
+        )  # fmt: skip
+
+
+def _delete_subtree(work: Work, group: GroupState) -> None:
+    if group.row is None:
+        return
+    low, high = rows.range_of(rows.VERSION, group.xid)
+    _forget(work, work.db.execute(rows.SELECT_RANGE, (low, high)))
+    for kind in (rows.RESOURCE, rows.VERSION):
+        work.db.execute("DELETE FROM entities WHERE key > ? AND key < ?", rows.range_of(kind, group.xid))
+    work.db.execute("DELETE FROM entities WHERE key = ?", (rows.group_key(group.xid),))
+
+
+def _flush_resource(work: Work, state: ResourceState) -> None:
+    if state.group.deleted:
+        return  # goes with its group
+    key = rows.resource_key(state.xid)
+    if state.deleted:
+        if state.row is not None:
+            low, high = rows.range_of(rows.VERSION, state.xid)
+            _forget(work, work.db.execute(rows.SELECT_RANGE, (low, high)))
+            work.db.execute("DELETE FROM entities WHERE key > ? AND key < ?", (low, high))
+            work.db.execute("DELETE FROM entities WHERE key = ?", (key,))
+        return
+    for version in state.gone.values():
+        assert version.row is not None
+        _forget(work, [version.row])
+        work.db.execute("DELETE FROM entities WHERE key = ?", (version.row.key,))
+    for version in state.versions.values():
+        if version.touched or version.refreshed:
+            _flush_version(work, state, version)
+    if state.touched or state.xref_written or state.refreshed:
+        assert state.xref is not None or state.default is not None
+        link = rows.version_key(state.xid, state.default) if state.default is not None else None
+        size = len(work.complete(state)) if state.xref is None else 0
+        rows.save(
+            work.db,
+            Row(
+                key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
+                size, int(state.sticky), state.nextid, doc=_text(state.attrs),
+            ),
+        )  # fmt: skip
+
+
+def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
+    key = rows.version_key(state.xid, version.versionid)
+    typename = state.typename
+    row = Row(
+        key, f"{state.xid}/versions/{version.versionid}", typename + "/versions", version.epoch, version.createdat,
+        version.modifiedat, version.ancestor, form=version.form, doc=_text(version.attrs),
+    )  # fmt: skip
+    if version.content is KEEP:
+        rows.save(work.db, row)
+    else:
+        rows.save(work.db, row, version.content)
+    resource = (state.type.singular + "id", state.id)
+    fresh = terms(typename, resource, version.attrs)
+    if version.row is not None:
+        if version.row.doc == row.doc:
+            return
+        stale = terms(typename, resource, orjson.loads(version.row.doc))
+        fresh, stale = fresh - stale, stale - fresh
+        _unindex(work, key, stale)
+    if fresh:
+        work.db.executemany(
+            "INSERT INTO attrs (term, key) VALUES (?, ?) ON CONFLICT DO NOTHING", [(term, key) for term in fresh]
+        )
+
+
+def _unindex(work: Work, key: str, stale: set[int]) -> None:
+    if stale:
+        work.db.executemany("DELETE FROM attrs WHERE term = ? AND key = ?", [(term, key) for term in stale])
+
+
+def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
+    """Take versions out of the index."""
+    for one in found:
+        row = Row(*one)  # type: ignore[arg-type]
+        _, group, _, resource, id_, *_ = row.xid.split("/")
+        kind = work.model.groups[group].resources[resource]
+        _unindex(work, row.key, terms(f"{group}/{resource}", (kind.singular + "id", id_), orjson.loads(row.doc)))
+

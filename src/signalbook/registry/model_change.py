@@ -1,0 +1,150 @@
+"""Changing a registry's model or capabilities while it holds entities: MODEL-15, MODEL-16, REG-4 to REG-6.
+
+Rule 1: after a change every stored entity obeys the new model, or the change is refused with the first one that does not.
+Rule 2: what an entity gains by a change (a new default) is the server's doing and moves no epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from signalbook.document.include import resolve
+from signalbook.document.model import GroupType, Model, ResourceType
+from signalbook.document.model_read import read_model
+from signalbook.errors import RegistryError
+from signalbook.registry import capabilities, resources, rows
+from signalbook.registry.incoming import document_names
+from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
+
+__all__ = ["write_capabilities", "write_model"]
+
+
+def write_capabilities(work: Work, body: Any, *, replace: bool) -> None:
+    """Change the capabilities; null resets them to what the server starts with."""
+    before = work.capabilities
+    if body is None:
+        after = work.offer.initial()
+    else:
+        if isinstance(body, dict):
+            body = {name: value for name, value in body.items() if name != "$schema"}
+        after = capabilities.update(before, body, replace=replace, offer=work.offer)
+    old, new = before.to_dict(), after.to_dict()
+    work.changed_capabilities = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    work.capabilities = after
+    work.new_settings["capabilities"] = after.to_json()
+    work.registry.changed.add("capabilities")
+
+
+def write_model(work: Work, source: Any) -> None:
+    """Replace the model."""
+    if not isinstance(source, dict):
+        raise RegistryError("model_error", "/model", error_detail="the model must be an object")
+    resolved = resolve(source, work.load_include)
+    model = read_model(resolved)
+    before = work.model
+    for plural in model.groups:
+        if plural in work.reserved:
+            raise RegistryError("model_error", "/model", error_detail=f'"{plural}" is a path of this server itself')
+    _refuse_orphans(work, before, model)
+    work.model = model
+    work.new_settings["modelsource"] = orjson.dumps(source).decode()
+    work.new_settings["resolved"] = orjson.dumps(resolved).decode()
+    work.registry.changed |= {"model", "modelsource"}
+    _recheck(work, before, model)
+
+
+def _refuse_orphans(work: Work, before: Model, after: Model) -> None:
+    """Refuse to drop a type that has entities."""
+    for plural, kind in before.groups.items():
+        size = work.registry.counts.get(plural, 0)
+        if plural not in after.groups:
+            if size:
+                raise RegistryError(
+                    "model_error", "/model",
+                    error_detail=f"can't remove Group type \"{plural}\" from the model - it still has {size} entities. "
+                    "Delete them before removing the type",
+                )  # fmt: skip
+            work.registry.counts.pop(plural, None)
+            continue
+        for resource in kind.resources:
+            if resource not in after.groups[plural].resources:
+                held = sum(group.counts.get(resource, 0) for group in work.groups_of(kind))
+                if held:
+                    raise RegistryError(
+                        "model_error", "/model",
+                        error_detail=f'can\'t remove Resource type "{resource}" from Group type "{plural}" - it still '
+                        f"has {held} entities. Delete them before removing the type",
+                    )  # fmt: skip
+
+
+def _recheck(work: Work, before: Model, after: Model) -> None:
+    registry = work.registry
+    if registry.attrs or after.level.names - before.level.names:
+        registry.attrs = after.level.normalise(registry.attrs, "/")
+    work.groups.clear()
+    work.resources.clear()
+    for plural, kind in after.groups.items():
+        if not registry.counts.get(plural):
+            continue
+        for group in list(work.groups_of(kind)):
+            _recheck_group(work, before, group)
+
+
+def _recheck_group(work: Work, before: Model, group: GroupState) -> None:
+    kind: GroupType = group.type
+    old = before.groups[kind.plural]
+    attrs = kind.level.normalise(group.attrs, group.xid)
+    if attrs != group.attrs:
+        group.attrs = attrs
+        group.refreshed = True
+    for resource in kind.resources.values():
+        was = old.resources.get(resource.plural)
+        for state in list(work.resources_of(group, resource)):
+            _recheck_resource(work, was, state)
+
+
+def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState) -> None:
+    kind = state.type
+    if state.xref is not None:
+        return
+    readonly = {name: state.attrs[name] for name in ("readonly",) if name in state.attrs}
+    given = {name: value for name, value in state.attrs.items() if name != "readonly"}
+    attrs = {**kind.meta_level.normalise(given, f"{state.xid}/meta"), **readonly}
+    if attrs != state.attrs:
+        state.attrs = attrs
+        state.refreshed = True
+    if kind.maxversions == 1 and state.sticky:
+        raise RegistryError("setdefaultversionsticky_false", f"{state.xid}/meta")
+    resources.check_sticky(state)
+    for version in work.complete(state).values():
+        _recheck_version(work, was, state, version)
+    state.reshuffled = was is None or (was.versionmode, was.maxversions) != (kind.versionmode, kind.maxversions)
+    resources.settle(work, state, resources.Ask(), meta=None, processed=[])
+    state.recheck = True
+
+
+def _recheck_version(work: Work, was: ResourceType | None, state: ResourceState, version: VersionState) -> None:
+    kind = state.type
+    xid = f"{state.xid}/versions/{version.versionid}"
+    names = document_names(kind)
+    if was is not None and was.hasdocument != kind.hasdocument:
+        if was.hasdocument:
+            content = rows.load_content(work.db, rows.version_key(state.xid, version.versionid))
+            if content:
+                raise RegistryError("hasdocument_violation", xid, plural=kind.plural)
+        else:
+            for name in (*names, kind.singular + "proxyurl"):
+                if name in version.attrs:
+                    raise RegistryError("hasdocument_enable_violation", xid, name=name)
+    kept = {name: value for name, value in version.attrs.items() if kind.hasdocument and name == names[1]}
+    given = {name: value for name, value in version.attrs.items() if name not in kept and name not in _JUDGED}
+    judged = {name: value for name, value in version.attrs.items() if name in _JUDGED}
+    attrs = {**kind.version_level.normalise(given, xid), **kept, **judged}
+    if attrs != version.attrs:
+        version.attrs = attrs
+        version.refreshed = True
+
+
+_JUDGED = frozenset({"formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason"})

@@ -1,0 +1,282 @@
+"""What each method does at each level: the table of WRITE-6 to WRITE-9, on one request's work.
+
+Rule 1: an operation changes the work in progress and says what the response shows; it neither writes nor renders.
+Rule 2: a pair of method and level that is not in the table is `action_not_supported`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signalbook.errors import RegistryError
+from signalbook.registry import deletes, model_change, resources, writes
+from signalbook.registry.flags import Flags, epoch_value
+from signalbook.registry.resources import Ask
+from signalbook.registry.state import GroupState, ResourceState, Work
+from signalbook.registry.targets import Kind, Target
+
+__all__ = ["ALLOWED", "Outcome", "perform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a write leads to: the entities to show, and whether the one addressed is new.
+
+    `shown` is the address of the answer's outermost value; `members` are the ids to show of a collection, by its name
+    where the answer holds several.
+    """
+
+    created: bool = False
+    shown: Kind | None = None
+    members: Mapping[str, tuple[str, ...]] | None = None
+    vid: str = ""  # the version that was written, where one was
+    new_version: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    work: Work
+    target: Target
+    body: Any
+    flags: Flags
+    ask: Ask
+
+    def group(self) -> GroupState:
+        """Return the group addressed, made where it is missing."""
+        return writes.need_group(self.work, self.target.group_type, self.target.gid)
+
+    def existing_group(self) -> GroupState:
+        """Return the group addressed, which has to be there."""
+        group = self.work.group(self.target.group_type, self.target.gid)
+        if group is None or group.id != self.target.gid:
+            raise RegistryError("not_found", self.target.group_xid)
+        return group
+
+    def existing_resource(self, missing: str) -> ResourceState:
+        """Return the resource addressed, which has to be there."""
+        group = self.work.group(self.target.group_type, self.target.gid)
+        state = None
+        if group is not None and group.id == self.target.gid:
+            state = self.work.resource(group, self.target.resource_type, self.target.rid)
+        if state is None or state.id != self.target.rid:
+            raise RegistryError("not_found", missing)
+        return state
+
+    def epoch(self) -> int | None:
+        """Return the epoch that the flag of a DELETE asks for."""
+        text = self.flags.epoch
+        return None if text is None or "epoch" in self.work.ignore else epoch_value(text, self.target.xid)
+
+
+def perform(work: Work, method: str, target: Target, body: Any, flags: Flags, ask: Ask) -> Outcome:
+    """Do what a request asks for."""
+    operation = _OPERATIONS.get((method, target.kind))
+    if operation is None:
+        raise RegistryError("action_not_supported", target.path, action=method)
+    if flags.setdefaultversionid is not None and target.kind not in _ONE_RESOURCE:
+        raise RegistryError("bad_flag", target.path, flag="setdefaultversionid")
+    return operation(_Call(work, target, body, flags, ask))
+
+
+_ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
+
+
+# ---- the registry
+
+
+def _write_registry(call: _Call) -> Outcome:
+    work, body = call.work, call.body
+    if "capabilities" in body and "capabilities" not in work.ignore:
+        model_change.write_capabilities(work, body["capabilities"], replace=not call.ask.patch)
+    if "modelsource" in body and "modelsource" not in work.ignore:
+        model_change.write_model(work, body["modelsource"] or {})
+    writes.write_registry(work, body, patch=call.ask.patch)
+    return Outcome(shown="registry")
+
+
+def _post_registry(call: _Call) -> Outcome:
+    found = writes.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
+    return Outcome(
+        shown="registry", members={plural: tuple(group.id for group in groups) for plural, groups in found.items()}
+    )
+
+
+def _put_capabilities(call: _Call) -> Outcome:
+    model_change.write_capabilities(call.work, call.body, replace=not call.ask.patch)
+    call.work.touch_registry()
+    return Outcome(shown="capabilities")
+
+
+def _put_modelsource(call: _Call) -> Outcome:
+    model_change.write_model(call.work, call.body)
+    call.work.touch_registry()
+    return Outcome(shown="modelsource")
+
+
+# ---- groups
+
+
+def _write_groups(call: _Call) -> Outcome:
+    kind = call.target.group_type
+    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
+    groups = writes.write_groups(call.work, kind, bodies, call.ask)
+    return Outcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
+
+
+def _delete_groups(call: _Call) -> Outcome:
+    deletes.delete_groups(call.work, call.target.group_type, call.body)
+    return Outcome()
+
+
+def _write_group(call: _Call) -> Outcome:
+    kind, gid = call.target.group_type, call.target.gid
+    group = writes.write_group(call.work, kind, gid, call.body, call.ask)
+    return Outcome(created=group.row is None, shown="group")
+
+
+def _post_group(call: _Call) -> Outcome:
+    kind = call.target.group_type
+    group = call.group()
+    members = {}
+    for name in sorted(call.body):
+        if name not in kind.resources and name != "$schema":
+            raise RegistryError("resources_only", group.xid, name=name)
+    for plural, value in call.body.items():
+        if plural in kind.resources:
+            resource = kind.resources[plural]
+            bodies = writes.map_of(value, plural, resource.singular, call.target.path)
+            states = writes.write_resources(call.work, group, resource, bodies, call.ask)
+            members[plural] = tuple(state.id for state in states)
+    return Outcome(shown="group", members=members)
+
+
+def _delete_group(call: _Call) -> Outcome:
+    group = call.work.group(call.target.group_type, call.target.gid)
+    epoch = call.epoch()
+    if group is None or group.id != call.target.gid:
+        raise RegistryError("not_found", call.target.xid)
+    deletes.delete_group(call.work, group, epoch)
+    return Outcome()
+
+
+# ---- resources
+
+
+def _write_resources(call: _Call) -> Outcome:
+    kind = call.target.resource_type
+    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
+    group = call.group() if bodies else None
+    states = writes.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
+    return Outcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
+
+
+def _delete_resources(call: _Call) -> Outcome:
+    deletes.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
+    return Outcome()
+
+
+def _write_resource(call: _Call) -> Outcome:
+    target = call.target
+    state = resources.write_resource(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
+    fresh = any(version.row is None for version in state.versions.values())
+    return Outcome(created=state.row is None, shown="resource", vid=state.default or "", new_version=fresh)
+
+
+def _post_resource(call: _Call) -> Outcome:
+    target = call.target
+    group = call.group()
+    _, version = resources.write_version(
+        call.work, group, target.resource_type, target.rid, None, call.body, call.ask
+    )
+    return Outcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
+
+
+def _delete_resource(call: _Call) -> Outcome:
+    epoch = call.epoch()
+    deletes.delete_resource(call.work, call.existing_resource(call.target.xid), epoch)
+    return Outcome()
+
+
+def _write_meta(call: _Call) -> Outcome:
+    target = call.target
+    state = resources.write_meta(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
+    return Outcome(created=state.row is None, shown="meta")
+
+
+# ---- versions
+
+
+def _write_versions(call: _Call) -> Outcome:
+    target, body = call.target, call.body
+    bodies = writes.map_of(body, "versions", "", target.path)
+    known = call.work.group(target.group_type, target.gid)
+    state = call.work.resource(known, target.resource_type, target.rid) if known is not None else None
+    if not bodies and state is None:
+        raise RegistryError("missing_versions", target.path)
+    if not bodies and call.ask.setdefault is None:
+        return Outcome(shown="versions", members={"versions": ()})
+    resources.write_versions(call.work, call.group(), target.resource_type, target.rid, bodies, call.ask)
+    return Outcome(shown="versions", members={"versions": tuple(bodies)})
+
+
+def _delete_versions(call: _Call) -> Outcome:
+    deletes.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
+    return Outcome()
+
+
+def _write_version(call: _Call) -> Outcome:
+    target = call.target
+    _, version = resources.write_version(
+        call.work, call.group(), target.resource_type, target.rid, target.vid, call.body, call.ask
+    )
+    fresh = version.row is None
+    return Outcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
+
+
+def _delete_version(call: _Call) -> Outcome:
+    target = call.target
+    epoch = call.epoch()
+    state = call.existing_resource(target.xid)
+    if target.vid not in call.work.complete(state):
+        raise RegistryError("not_found", target.xid)
+    deletes.delete_version(call.work, state, target.vid, epoch, call.ask)
+    return Outcome()
+
+
+_OPERATIONS: Mapping[tuple[str, Kind], Callable[[_Call], Outcome]] = {
+    ("PUT", "registry"): _write_registry,
+    ("PATCH", "registry"): _write_registry,
+    ("POST", "registry"): _post_registry,
+    ("PUT", "capabilities"): _put_capabilities,
+    ("PATCH", "capabilities"): _put_capabilities,
+    ("PUT", "modelsource"): _put_modelsource,
+    ("POST", "groups"): _write_groups,
+    ("PATCH", "groups"): _write_groups,
+    ("DELETE", "groups"): _delete_groups,
+    ("PUT", "group"): _write_group,
+    ("PATCH", "group"): _write_group,
+    ("POST", "group"): _post_group,
+    ("DELETE", "group"): _delete_group,
+    ("POST", "resources"): _write_resources,
+    ("PATCH", "resources"): _write_resources,
+    ("DELETE", "resources"): _delete_resources,
+    ("PUT", "resource"): _write_resource,
+    ("PATCH", "resource"): _write_resource,
+    ("POST", "resource"): _post_resource,
+    ("DELETE", "resource"): _delete_resource,
+    ("PUT", "meta"): _write_meta,
+    ("PATCH", "meta"): _write_meta,
+    ("POST", "versions"): _write_versions,
+    ("PATCH", "versions"): _write_versions,
+    ("DELETE", "versions"): _delete_versions,
+    ("PUT", "version"): _write_version,
+    ("PATCH", "version"): _write_version,
+    ("DELETE", "version"): _delete_version,
+}
+
+ALLOWED: Mapping[Kind, str] = {
+    kind: ", ".join(sorted({"GET", "OPTIONS", *(method for method, level in _OPERATIONS if level == kind)}))
+    for kind in Kind.__args__  # type: ignore[attr-defined]
+}

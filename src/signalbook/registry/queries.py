@@ -1,0 +1,200 @@
+"""Filters over the stored tree: which entities a request leaves, as a tree of what was picked.
+
+Rule 1: an alternative's clauses are pushed down the tree: those about an entity decide about it, those about a
+collection decide about its members, and an entity stays where something of it is left (FILTER-7).
+Rule 2: the index proposes candidates where a clause asks for equality; every answer comes from the entity itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from signalbook.document.model import GroupType, ResourceType
+from signalbook.document.spelling import canonical_name
+from signalbook.errors import RegistryError
+from signalbook.registry import rows
+from signalbook.registry.filters import Clause, Clauses, query, split
+from signalbook.registry.inlines import InlineSet
+from signalbook.registry.render import Picked, View, pair
+from signalbook.registry.rows import Row
+from signalbook.registry.terms import lookup
+
+__all__ = ["MISS", "Search"]
+
+MISS = object()  # nothing of the entity is left
+Found = Picked | None | object
+_META = InlineSet({"meta": InlineSet.NOTHING})
+_CHUNK = 200
+
+
+@dataclass(slots=True)
+class Search:
+    """One request's filters at work, with a limit on how long they may look."""
+
+    view: View
+    seconds: float = 10.0
+    until: float = 0.0
+    looked: int = 0
+
+    def _look(self) -> None:
+        self.looked += 1
+        if self.looked % 256 == 1:
+            now = time.monotonic()
+            if not self.until:
+                self.until = now + self.seconds
+            elif now > self.until:
+                raise RegistryError(
+                    "bad_filter", self.view.subject, value="filter",
+                    error_detail=f"it took longer than {self.seconds:g} s; ask a smaller collection, or for equality",
+                )  # fmt: skip
+
+    def registry(self, row: Row, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of the registry."""
+        attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
+        groups = self.view.model.groups
+        return self._node(attrs, alternatives, groups.__contains__, lambda plural, alts: self.groups(groups[plural], alts))
+
+    def groups(self, kind: GroupType, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
+        """Return the groups that are left of a collection."""
+        low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
+        left: dict[str, Picked | None] = {}
+        for one in self.view.db.execute(rows.SELECT_RANGE, (low, high)):
+            row = Row(*one)
+            _keep(left, row, self.group(kind, row, alternatives))
+        return left
+
+    def group(self, kind: GroupType, row: Row, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of a group."""
+        self._look()
+        attrs = orjson.loads(self.view.group(kind, row))
+        return self._node(
+            attrs, alternatives, kind.resources.__contains__,
+            lambda plural, alts: self.resources(kind, kind.resources[plural], f"{row.xid}/{plural}", alts),
+        )  # fmt: skip
+
+    def resources(
+        self, group: GroupType, kind: ResourceType, path: str, alternatives: Sequence[Clauses]
+    ) -> dict[str, Picked | None]:
+        """Return the resources that are left of a collection."""
+        left: dict[str, Picked | None] = {}
+        for row, default in self.candidates(group, kind, path, alternatives):
+            _keep(left, row, self.resource(kind, row, default, alternatives))
+        return left
+
+    def resource(self, kind: ResourceType, row: Row, default: Row | None, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of a resource."""
+        self._look()
+        asks_meta = any(clause.head == "meta" for clauses in alternatives for clause in clauses)
+        doc, self.view.doc = self.view.doc, False
+        try:
+            attrs = orjson.loads(self.view.resource(kind, row, default, _META if asks_meta else InlineSet.NOTHING))
+        finally:
+            self.view.doc = doc
+        return self._node(
+            attrs, alternatives, "versions".__eq__, lambda _, alts: self.versions(kind, row, alts)
+        )
+
+    def versions(self, kind: ResourceType, row: Row, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
+        """Return the versions that are left of a resource."""
+        found = self.view.target(row)
+        if found is None:
+            return {}
+        real = found[0]
+        left: dict[str, Picked | None] = {}
+        for one in self.view.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions")):
+            version = Row(*one)
+            _keep(left, version, self.version(kind, row, real, version, alternatives))
+        return left
+
+    def version(
+        self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]
+    ) -> Found:
+        """Return what is left of a version: all of it or nothing."""
+        self._look()
+        attrs = orjson.loads(self.view.version(kind, row, real, version))
+        return None if any(all(c.holds(attrs) for c in clauses) for clauses in alternatives) else MISS
+
+    def _node(
+        self, attrs: Mapping[str, Any], alternatives: Sequence[Clauses], is_collection: Any, members_of: Any
+    ) -> Found:
+        below: dict[str, list[Clauses]] = {}
+        for clauses in alternatives:
+            own, nested = split(clauses, is_collection)
+            if not all(clause.holds(attrs) for clause in own):
+                continue
+            if not nested:
+                return None
+            if len(nested) == 1:  # nothing is a member of two collections
+                for plural, rest in nested.items():
+                    below.setdefault(plural, []).append(rest)
+        picked = Picked()
+        for plural, rests in below.items():
+            members = members_of(plural, rests)
+            if members:
+                picked.members[plural] = members
+                picked.queries[plural] = query(rests)
+        return picked if picked.members else MISS
+
+    # ---- candidates
+
+    def candidates(
+        self, group: GroupType, kind: ResourceType, path: str, alternatives: Sequence[Clauses]
+    ) -> Iterator[tuple[Row, Row | None]]:
+        """Return the resources that may match: those the index knows of, or all."""
+        typename = f"{group.plural}/{kind.plural}"
+        keys: set[str] | None = set()
+        for clauses in alternatives:
+            found = self._indexed(typename, kind, path, clauses)
+            if found is None:
+                keys = None
+                break
+            keys |= found
+        db = self.view.db
+        low, high = rows.range_of(rows.RESOURCE, path)
+        if keys is None:
+            yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
+            return
+        shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
+        ordered = sorted(keys | {key for (key,) in shown})
+        for start in range(0, len(ordered), _CHUNK):
+            chunk = ordered[start : start + _CHUNK]
+            marks = ", ".join("?" * len(chunk))
+            yield from map(pair, db.execute(rows.SELECT_RESOURCES_IN.format(marks), tuple(chunk)))
+
+    def _indexed(self, typename: str, kind: ResourceType, path: str, clauses: Clauses) -> set[str] | None:
+        """Return the keys of resources of which some version may satisfy a clause, or None where no index helps."""
+        best: set[str] | None = None
+        low, high = rows.range_of(rows.VERSION, path)
+        for clause in clauses:
+            numbers = lookup(typename, _canonical(kind, clause))
+            if numbers is None:
+                continue
+            found = {
+                key[: key.rindex("/versions/")].replace(rows.VERSION, rows.RESOURCE, 1)
+                for (key,) in self.view.db.execute(
+                    "SELECT key FROM attrs WHERE term IN (?, ?) AND key > ? AND key < ?", (*numbers, low, high)
+                )
+            }
+            best = found if best is None else best & found
+        return best
+
+
+def _canonical(kind: ResourceType, clause: Clause) -> Clause:
+    """Return a clause about a version as the index has it: without `versions`, in canonical spelling."""
+    if clause.head == "versions":
+        clause = clause.tail()
+    head = clause.head
+    if head is None:
+        return clause
+    name = canonical_name(kind.modelcompatiblewith, head)
+    return clause if name == head else replace(clause, path=(name, *clause.path[1:]))
+
+
+def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:
+    if found is not MISS:
+        left[row.xid.rpartition("/")[2]] = found  # type: ignore[assignment]

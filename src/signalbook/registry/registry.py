@@ -1,0 +1,208 @@
+"""A registry from Python, without HTTP: the same operations, rules and errors.
+
+    with Registry.open("signalbook.db") as registry:
+        registry.put("/messagegroups/fleet", {"name": "Fleet"})
+        registry.get("/messagegroups?inline=messages")
+
+Rule: paths, flags and JSON values are those of the HTTP binding; a path may carry a query. Values go in and come out as
+plain dicts; errors are `RegistryError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from signalbook.document.json_text import parse_json
+from signalbook.errors import RegistryError, UsageError
+from signalbook.registry.flags import Flags, parse_flags
+from signalbook.registry.reads import Limits
+from signalbook.registry.requests import Answer, Requests, spec_version
+from signalbook.registry.resources import Ask
+from signalbook.registry.setup import Setup
+from signalbook.registry.store import Connection, Store, open_store
+from signalbook.registry.targets import Target
+from signalbook.spec import versions
+from signalbook.spec.builtin import builtin_modelsource
+
+__all__ = ["Registry", "Transaction", "model_source"]
+
+Json = dict[str, Any]
+
+
+def model_source(model: str | Mapping[str, Any]) -> Json:
+    """Return the model that a new registry starts with: `builtin`, `empty`, a file, or the source itself."""
+    if isinstance(model, Mapping):
+        return dict(model)
+    if model == "builtin":
+        return builtin_modelsource()
+    if model == "empty":
+        return {}
+    try:
+        text = Path(model).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the model '{model}' is neither builtin, nor empty, nor a file: {error.strerror}") from None
+    source = parse_json(text, model)
+    if not isinstance(source, dict):
+        raise UsageError(f"the model in '{model}' is not a JSON object")
+    return source
+
+
+class _Writes:
+    """PUT, PATCH, POST and DELETE for whoever can run one write."""
+
+    def _write(self, method: str, path: str, body: Any) -> Answer:
+        raise NotImplementedError
+
+    def put(self, path: str, value: Mapping[str, Any]) -> Json:
+        """Create or replace the entity at a path, and return it."""
+        return _value(self._write("PUT", path, value))
+
+    def patch(self, path: str, value: Mapping[str, Any]) -> Json:
+        """Change the named attributes of the entity at a path, and return it."""
+        return _value(self._write("PATCH", path, value))
+
+    def post(self, path: str, value: Mapping[str, Any]) -> Json:
+        """Create or update several entities below a path, or one version of a resource, and return them."""
+        return _value(self._write("POST", path, value))
+
+    def delete(self, path: str, value: Mapping[str, Any] | None = None, *, epoch: int | None = None) -> None:
+        """Delete the entity at a path, or those of a collection that a map names."""
+        if epoch is not None:
+            path += ("&" if "?" in path else "?") + f"epoch={epoch}"
+        self._write("DELETE", path, value)
+
+
+class Transaction(_Writes):
+    """Several writes that happen together or not at all; `get` sees those made so far."""
+
+    def __init__(self, requests: Requests, db: Connection, base: str, correlation: str) -> None:
+        self._requests = requests
+        self._db = db
+        self._base = base
+        self._correlation = correlation
+
+    def get(self, path: str) -> Json:
+        """Return what a GET of a path shows."""
+        path, query = _split(path)
+        return _value(self._requests.read_in(self._db, path, _flags(path, query), self._base))
+
+    def _write(self, method: str, path: str, body: Any) -> Answer:
+        path, query = _split(path)
+        return self._requests.write_in(
+            self._db, method, path, _flags(path, query), self._base, _body(method, body), self._correlation
+        )
+
+
+class Registry(_Writes):
+    """One registry in one store."""
+
+    def __init__(self, requests: Requests, base: str = "") -> None:
+        self._requests = requests
+        self._base = base.rstrip("/")
+
+    @classmethod
+    def open(
+        cls, store: str | Path = "memory:", *, registryid: str = "signalbook",
+        model: str | Mapping[str, Any] = "builtin", specversion: str = versions.DEFAULT.name, base: str = "",
+        limits: Limits | None = None, load_include: Callable[[str], Any] | None = None,
+    ) -> Registry:  # fmt: skip
+        """Open the registry in a store, made with this id and model where the store is new.
+
+        `store` is `memory:`, a file, or `postgresql://…`; `base` is the URL that addresses in answers begin with.
+        """
+        opened: Store = open_store(str(store))
+        try:
+            requests = Requests(opened, spec_version(specversion), limits=limits, load_include=load_include)
+            requests.create(registryid, model_source(model))
+        except BaseException:
+            opened.close()
+            raise
+        return cls(requests, base)
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the registry."""
+        return self._requests.store
+
+    def get(self, path: str = "/") -> Json:
+        """Return what a GET of a path shows, metadata always, never a document."""
+        path, query = _split(path)
+        return _value(self._requests.read(path, _flags(path, query), self._base))
+
+    def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:  # noqa: A002
+        """Return the entities of a collection that a filter leaves, one by one and read in pages."""
+        asked = {"filter": filter, "sort": sort, "limit": str(page)}
+        query = urlencode({name: text for name, text in asked.items() if text}, quote_via=quote)
+        following = ""
+        while True:
+            text = query + (f"&page={following}" if following else "")
+            answer = self._requests.read(path, _flags(path, text), self._base)
+            assert answer.page is not None
+            yield from orjson.loads(answer.page.text).values()
+            following = answer.page.next
+            if not following:
+                return
+
+    def export(self) -> Json:
+        """Return the whole registry as one document, capabilities and model source included."""
+        return self.get("/export")
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Make several writes one: all of them when the block ends, none where it raises."""
+        with self.store.writing() as db:
+            yield Transaction(self._requests, db, self._base, self._requests.correlation())
+
+    def _write(self, method: str, path: str, body: Any) -> Answer:
+        path, query = _split(path)
+        return self._requests.write(method, path, _flags(path, query), self._base, _body(method, body))
+
+    def close(self) -> None:
+        """Finish what is under way and give the store back."""
+        self.store.close()
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _split(path: str) -> tuple[str, str]:
+    path, _, query = path.partition("?")
+    if not path.startswith("/"):
+        path = "/" + path
+    return path, query
+
+
+def _flags(path: str, query: str) -> Callable[[Setup], Flags]:
+    def read(setup: Setup) -> Flags:
+        return parse_flags(query, setup.capabilities.parameters, path=path, ignores=setup.capabilities.ignores)
+
+    return read
+
+
+def _body(method: str, value: Any) -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
+    def read(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
+        if value is not None and not isinstance(value, Mapping):
+            raise RegistryError("parsing_data", target.path, error_detail="the value must be a mapping")
+        body = None if value is None else value if isinstance(value, dict) else dict(value)
+        return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta")
+
+    return read
+
+
+def _value(answer: Answer) -> Json:
+    if answer.page is None:
+        return {}
+    value: Json = orjson.loads(answer.page.text)
+    return value

@@ -1,0 +1,347 @@
+"""Entities as JSON text, joined from stored fragments.
+
+Rule 1: text is joined, not built: what a user wrote is stored as JSON and forwarded as it is; only what depends on the
+request (address, view, flags) is put around it.
+Rule 2: a view never writes, and reads nested collections only where they are shown.
+Rule 3: what a filter picked is a `Picked` tree made beforehand (`queries`); None means everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+
+import orjson
+
+from signalbook.document.model import GroupType, Model, ResourceType
+from signalbook.document.spelling import from_canonical
+from signalbook.errors import RegistryError
+from signalbook.registry import rows
+from signalbook.registry.documents import render_document
+from signalbook.registry.formats import VALIDATED
+from signalbook.registry.incoming import document_names
+from signalbook.registry.inlines import InlineSet
+from signalbook.registry.rows import Row
+from signalbook.registry.store import Connection
+from signalbook.spec.versions import VERSIONS, SpecVersion
+
+__all__ = ["Picked", "View"]
+
+NOTHING = InlineSet.NOTHING
+
+
+@dataclass(slots=True)
+class Picked:
+    """What a filter left of one entity: by collection the members it left, and the filter that asks for them again."""
+
+    members: dict[str, dict[str, Picked | None]] = field(default_factory=dict)
+    queries: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class View:
+    """How one response looks, and the means to make it."""
+
+    db: Connection
+    model: Model
+    spec: SpecVersion
+    base: str
+    registryid: str
+    doc: bool = False
+    binary: bool = False
+    collections: bool = False
+    filtered: bool = False
+    shortself: bool = False
+    root: str = ""  # document view: the path of the response's outermost value
+    room: int = 1 << 62  # characters that may still be shown
+    subject: str = "/"
+    extras: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # capabilities, model, modelsource
+
+    # ---- addresses
+
+    def link(self, xid: str, details: str = "") -> str:
+        """Return the address of an entity that is part of this response."""
+        if self.doc:
+            return "#" + (xid[len(self.root) :] or "/")
+        return self.base + xid + details
+
+    def collection(self, xid: str, plural: str, size: int, inlined: str | None, picked: Picked | None) -> str:
+        """Return a collection's members of its parent: COLL-1 to COLL-8."""
+        path = f"{xid}/{plural}" if xid != "/" else f"/{plural}"
+        if inlined is not None and self.doc:
+            url = "#" + path[len(self.root) :]
+        else:
+            url = self.base + path
+            if self.filtered:
+                query = "filter=excludeall" if size == 0 else picked.queries.get(plural) if picked else None
+                url += f"?{query}" if query else ""
+        shown = "" if inlined is None else f',"{plural}":{inlined}'
+        return f',"{plural}url":{_quoted(url)}{shown},"{plural}count":{size}'
+
+    def spend(self, text: str) -> str:
+        """Return a text that becomes part of the response, as long as there is room: INLINE-6."""
+        self.room -= len(text)
+        if self.room < 0:
+            raise RegistryError("too_large", self.subject)
+        return text
+
+    # ---- the registry and its groups
+
+    def registry(self, row: Row, inline: InlineSet, picked: Picked | None) -> str:
+        """Return the registry."""
+        counts = orjson.loads(row.counts)
+        parts = []
+        for plural, kind in self.model.groups.items():
+            members = picked.members.get(plural, {}) if picked is not None else None
+            size = len(members) if members is not None else counts.get(plural, 0)
+            below = inline.child(plural)
+            shown = None if below is None else self.groups(kind, below, members)
+            parts.append(self.collection("/", plural, size, shown, picked))
+        if self.collections:
+            return "{" + "".join(parts)[1:] + "}"
+        head = (
+            f'{{"specversion":"{self.spec.name}","registryid":"{self.registryid}","self":"{self._registry_self()}"'
+            f',"xid":"/","epoch":{row.epoch}'
+        )
+        extras = "".join(
+            f',"{name}":{make()}' for name, make in self.extras.items() if inline.child(name) is not None
+        )
+        times = f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"'
+        return self.spend(head + _inner(row.doc) + times + extras + "".join(parts) + "}")
+
+    def _registry_self(self) -> str:
+        return "#/" if self.doc else self.base + "/"
+
+    def groups(self, kind: GroupType, inline: InlineSet, members: Mapping[str, Picked | None] | None) -> str:
+        """Return a collection of groups."""
+        low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
+        found = (Row(*one) for one in self.db.execute(rows.SELECT_RANGE, (low, high)))
+        return self.join_groups(kind, found, inline, members)
+
+    def join_groups(
+        self, kind: GroupType, found: Iterable[Row], inline: InlineSet, members: Mapping[str, Picked | None] | None
+    ) -> str:
+        """Return these groups as a map."""
+        shown = []
+        for row in found:
+            id_ = row.xid.rpartition("/")[2]
+            if members is None or id_ in members:
+                shown.append(f'"{id_}":{self.group(kind, row, inline, members.get(id_) if members else None)}')
+        return "{" + ",".join(shown) + "}"
+
+    def group(self, kind: GroupType, row: Row, inline: InlineSet = NOTHING, picked: Picked | None = None) -> str:
+        """Return one group."""
+        xid = row.xid
+        counts = orjson.loads(row.counts)
+        parts = []
+        for plural, resource_kind in kind.resources.items():
+            members = picked.members.get(plural, {}) if picked is not None else None
+            size = len(members) if members is not None else counts.get(plural, 0)
+            below = inline.child(plural)
+            shown = None if below is None else self.resources(resource_kind, f"{xid}/{plural}", below, members)
+            parts.append(self.collection(xid, plural, size, shown, picked))
+        if self.collections and xid == self.root:
+            return "{" + "".join(parts)[1:] + "}"
+        id_ = xid.rpartition("/")[2]
+        return self.spend(
+            f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid)}"{self._short(xid)},"xid":"{xid}"'
+            f',"epoch":{row.epoch}{self._user(kind.modelcompatiblewith, row.doc)}'
+            f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"{"".join(parts)}}}'
+        )
+
+    # ---- resources
+
+    def resources(
+        self, kind: ResourceType, path: str, inline: InlineSet, members: Mapping[str, Picked | None] | None
+    ) -> str:
+        """Return a collection of resources."""
+        found = self.db.execute(rows.SELECT_RESOURCES, rows.range_of(rows.RESOURCE, path))
+        return self.join_resources(kind, map(pair, found), inline, members)
+
+    def join_resources(
+        self, kind: ResourceType, found: Iterable[tuple[Row, Row | None]], inline: InlineSet,
+        members: Mapping[str, Picked | None] | None,
+    ) -> str:  # fmt: skip
+        """Return these resources as a map."""
+        shown = []
+        for row, default in found:
+            id_ = row.xid.rpartition("/")[2]
+            if members is None or id_ in members:
+                picked = members.get(id_) if members else None
+                shown.append(f'"{id_}":{self.resource(kind, row, default, inline, picked)}')
+        return "{" + ",".join(shown) + "}"
+
+    def target(self, row: Row) -> tuple[Row, Row | None] | None:
+        """Return what a resource shows: itself, or the target of its cross reference, or None where that dangles."""
+        if row.xref is None:
+            return rows.load_resource(self.db, row.key)
+        found = rows.load_resource(self.db, rows.resource_key(row.xref))
+        return found if found is not None and found[0].xid == row.xref and found[0].xref is None else None
+
+    def resource(
+        self, kind: ResourceType, row: Row, default: Row | None, inline: InlineSet = NOTHING,
+        picked: Picked | None = None,
+    ) -> str:  # fmt: skip
+        """Return one resource: its own ids, the attributes of its default version, and what is inlined."""
+        xid = row.xid
+        id_ = xid.rpartition("/")[2]
+        real: Row | None = row
+        if row.xref is not None:
+            found = None if self.doc else self.target(row)
+            real, default = found if found is not None else (None, None)
+        details = "$details" if kind.hasdocument else ""
+        head = f'{{"{kind.singular}id":"{id_}"'
+        own = f',"self":"{self.link(xid, details)}"{self._short(xid)},"xid":"{xid}"'
+        if self.doc or default is None:
+            body = head + own
+        else:
+            versionid = default.xid.rpartition("/")[2]
+            body = f'{head},"versionid":"{versionid}"{own}{self._version_body(kind, default, True)}'
+            if inline.child(kind.singular) is not None and kind.hasdocument:
+                body += self._document(kind, default)
+        meta_inlined = inline.child("meta") is not None
+        meta_url = self.link(xid + "/meta") if meta_inlined or not self.doc else f"{self.base}{xid}/meta"
+        body += f',"metaurl":"{meta_url}"'
+        below = inline.child("versions")
+        members = picked.members.get("versions", {}) if picked is not None else None
+        if meta_inlined:
+            shown_ids = None if below is None else members if members is not None else _EVERY
+            body += f',"meta":{self.meta(kind, row, real, shown_ids)}'
+        if real is not None and not (self.doc and row.xref is not None):
+            size = len(members) if members is not None else real.size
+            shown = None if below is None else self.versions(kind, row, real, below, members)
+            body += self.collection(xid, "versions", size, shown, picked)
+        return self.spend(body + "}")
+
+    def meta(
+        self, kind: ResourceType, row: Row, real: Row | None, shown: Mapping[str, object] | None = None
+    ) -> str:
+        """Return a resource's meta; `shown` are the versions that the response holds too."""
+        xid = row.xid
+        id_ = xid.rpartition("/")[2]
+        head = f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid + "/meta")}"{self._short(xid + "/meta")}'
+        head += f',"xid":"{xid}/meta"'
+        if row.xref is not None:
+            head += f',"xref":"{row.xref}"'
+        if real is None or (self.doc and row.xref is not None):
+            return head + "}"
+        default = (real.link or "").rpartition("/")[2]
+        found = self.db.one("SELECT xid FROM entities WHERE key = ?", (real.link,))
+        if found is not None:
+            default = found[0].rpartition("/")[2]
+        url = f"{xid}/versions/{default}"
+        inside = self.doc and shown is not None and (shown is _EVERY or default in shown)
+        address = self.link(url) if inside else self.base + url + ("$details" if kind.hasdocument else "")
+        readonly = "" if '"readonly":' in real.doc else ',"readonly":false'
+        return (
+            f'{head},"epoch":{real.epoch},"createdat":"{real.createdat}","modifiedat":"{real.modifiedat}"{readonly}'
+            f'{self._user(kind.modelcompatiblewith, real.doc)},"defaultversionid":"{default}"'
+            f',"defaultversionurl":"{address}","defaultversionsticky":{"true" if real.sticky else "false"}}}'
+        )
+
+    # ---- versions
+
+    def versions(
+        self, kind: ResourceType, row: Row, real: Row, inline: InlineSet,
+        members: Mapping[str, Picked | None] | None,
+    ) -> str:  # fmt: skip
+        """Return the versions of a resource under the resource's own address."""
+        found = self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions"))
+        return self.join_versions(kind, row, real, map(_row, found), inline, members)
+
+    def join_versions(
+        self, kind: ResourceType, row: Row, real: Row, found: Iterable[Row], inline: InlineSet,
+        members: Mapping[str, Picked | None] | None,
+    ) -> str:  # fmt: skip
+        """Return these versions as a map."""
+        shown = []
+        for version in found:
+            id_ = version.xid.rpartition("/")[2]
+            if members is None or id_ in members:
+                shown.append(f'"{id_}":{self.version(kind, row, real, version, inline)}')
+        return "{" + ",".join(shown) + "}"
+
+    def version(
+        self, kind: ResourceType, row: Row, real: Row, version: Row, inline: InlineSet = NOTHING
+    ) -> str:
+        """Return one version under the address of the resource it is asked for by."""
+        versionid = version.xid.rpartition("/")[2]
+        xid = f"{row.xid}/versions/{versionid}"
+        id_ = row.xid.rpartition("/")[2]
+        details = "$details" if kind.hasdocument else ""
+        body = (
+            f'{{"{kind.singular}id":"{id_}","versionid":"{versionid}","self":"{self.link(xid, details)}"'
+            f'{self._short(xid)},"xid":"{xid}"{self._version_body(kind, version, version.key == real.link)}'
+        )
+        if kind.hasdocument and inline.child(kind.singular) is not None:
+            body += self._document(kind, version)
+        return self.spend(body + "}")
+
+    def _version_body(self, kind: ResourceType, version: Row, isdefault: bool) -> str:
+        return (
+            f',"epoch":{version.epoch},"isdefault":{"true" if isdefault else "false"}'
+            f'{self._user(kind.modelcompatiblewith, version.doc)}'
+            f',"createdat":"{version.createdat}","modifiedat":"{version.modifiedat}"'
+            f',"{self.spec.ancestor}":"{version.ancestor}"'
+        )
+
+    def _document(self, kind: ResourceType, version: Row) -> str:
+        attrs = orjson.loads(version.doc)
+        if document_names(kind)[1] in attrs:
+            return ""
+        content = rows.load_content(self.db, version.key)
+        if content is None:
+            return ""
+        return "," + render_document(kind, attrs.get("contenttype"), version.form, content, self.binary)
+
+    # ---- what a user wrote
+
+    def _user(self, domain: str, doc: str) -> str:
+        if doc == "{}":
+            return ""
+        if self.doc and '"formatvalidated":' in doc:
+            kept = {name: value for name, value in orjson.loads(doc).items() if name not in VALIDATED}
+            doc = orjson.dumps(kept).decode()
+        if any(name in doc for name in _respelled(self.spec.name)):
+            doc = orjson.dumps(from_canonical(domain, orjson.loads(doc), self.spec)).decode()
+        return _inner(doc)
+
+    def _short(self, xid: str) -> str:
+        return f',"shortself":"{self.base}/r/{short_name(xid)}"' if self.shortself and not self.doc else ""
+
+
+_EVERY: Mapping[str, object] = {}
+
+
+@cache
+def _respelled(version: str) -> tuple[str, ...]:
+    """Return the members, as JSON text has them, that a version of the specification may spell differently."""
+    spec = VERSIONS[version]
+    names = {*spec.attributes, *(name for renames in spec.options.values() for name in renames)} - {"ancestorid"}
+    return tuple(f'"{name}":' for name in sorted(names | ({"uri"} if spec.address != "uri" else set())))
+
+
+def _row(found: tuple[object, ...]) -> Row:
+    return Row(*found)  # type: ignore[arg-type]
+
+
+def pair(found: tuple[object, ...]) -> tuple[Row, Row | None]:
+    """Return a resource and its default version from one joined row."""
+    width = rows.WIDTH
+    return _row(found[:width]), (_row(found[width:]) if found[width] is not None else None)
+
+
+def _inner(doc: str) -> str:
+    return "," + doc[1:-1] if doc != "{}" else ""
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if '"' not in text and "\\" not in text else orjson.dumps(text).decode()
+
+
+def short_name(xid: str) -> str:
+    """Return the short name of an entity, which is the same wherever and whenever it is asked for: ATTR-3."""
+    return blake2b(xid.encode(), digest_size=10).hexdigest()
+

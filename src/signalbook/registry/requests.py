@@ -1,0 +1,197 @@
+"""A registry in a store: one read or write at a time, each in a transaction of its own.
+
+Rule 1: a write is one unit: read the request into the work, check the whole, flush, show; any error undoes all of it
+(HTTP-7), also one that comes while the answer is made.
+Rule 2: clock, ids and include loader are given from outside.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from signalbook.errors import RegistryError, UsageError
+from signalbook.registry import rows, setup as settings
+from signalbook.registry.capabilities import OFFER, Offer
+from signalbook.registry.finish import finish
+from signalbook.registry.flags import Flags
+from signalbook.registry.flush import flush
+from signalbook.registry.operations import Outcome, perform
+from signalbook.registry.reads import Limits, Page, make_view, read_target
+from signalbook.registry.resources import Ask
+from signalbook.registry.setup import Setup
+from signalbook.registry.show import show
+from signalbook.registry.state import Work
+from signalbook.registry.store import Connection, Store
+from signalbook.registry.targets import Target, find_target
+from signalbook.spec import versions
+from signalbook.spec.versions import SpecVersion
+
+__all__ = ["Answer", "Requests", "now"]
+
+
+def now() -> str:
+    """Return this instant as the registry writes it."""
+    return datetime.now(UTC).isoformat()[:-6] + "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request leads to; `sequence` is the number of the latest change that the answer knows of."""
+
+    target: Target
+    spec: SpecVersion
+    page: Page | None = None
+    outcome: Outcome | None = None
+    sequence: int = 0
+    correlation: str = ""
+
+
+class Requests:
+    """The operations of one registry, as the HTTP server and the Python API share them."""
+
+    def __init__(
+        self, store: Store, spec: SpecVersion, *, offer: Offer = OFFER, limits: Limits | None = None,
+        clock: Callable[[], str] = now, load_include: Callable[[str], Any] | None = None,
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.spec = spec
+        self.offer = offer
+        self.limits = limits or Limits()
+        self._clock = clock
+        self._load_include = load_include
+        self._reserved = reserved
+        self._setup: Setup | None = None
+
+    def create(self, registryid: str, source: Any) -> None:
+        """Make the registry where the store has none yet; a store keeps the model it has."""
+
+        def job(db: Connection) -> None:
+            if rows.load(db, rows.REGISTRY_KEY) is None:
+                settings.create(db, registryid, source, self.offer.initial(), self._clock())
+
+        if self.store.reader().one("SELECT 1 FROM settings WHERE name = 'registryid'") is None:
+            self.store.write(job)
+
+    @property
+    def known(self) -> Setup | None:
+        """The setup as this process last saw it."""
+        return self._setup
+
+    def correlation(self) -> str:
+        """Return a new name for one interaction: EVENTS-5."""
+        return secrets.token_hex(8)
+
+    def setup(self, db: Connection) -> Setup:
+        """Return the setup that is in force in the store now."""
+        known = self._setup
+        if known is None or known.generation != settings.generation(db):
+            known = self._setup = settings.load_setup(db)
+        return known
+
+    def version(self, flags: Flags, setup: Setup, path: str) -> SpecVersion:
+        """Return the specification version that a request is answered in: FLAGS-8."""
+        if flags.specversion is None:
+            return self.spec
+        found = versions.find(flags.specversion)
+        if found is None or found.name not in setup.capabilities.specversions:
+            known = ",".join(sorted(setup.capabilities.specversions))
+            raise RegistryError("unsupported_specversion", path, specversion=flags.specversion, list=known)
+        return found
+
+    def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
+        """Answer a GET of metadata."""
+
+        return self.store.read(lambda db: self.read_in(db, path, flags_of, base))
+
+    def read_in(self, db: Connection, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
+        """Answer a GET within a transaction that is open already."""
+        setup = self.setup(db)
+        target = find_target(setup.model, path)
+        flags = flags_of(setup)
+        spec = self.version(flags, setup, target.path)
+        return Answer(target, spec, self.page(db, setup, target, flags, spec, base), sequence=sequence_of(db))
+
+    def page(
+        self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str
+    ) -> Page:
+        """Return what a GET shows, within a transaction."""
+        kind = target.kind
+        if kind in _DOCUMENTS:
+            if kind not in setup.capabilities.available:
+                raise RegistryError("not_available", kind)
+            if kind == "export":
+                flags = flags.as_export()
+                view = make_view(db, setup, flags, spec, base, Target("registry", target.path, "/"), self.limits)
+                return read_target(setup, view, target, flags, self.limits)
+            return Page(_DOCUMENTS[kind](self, setup, spec))
+        view = make_view(db, setup, flags, spec, base, target, self.limits)
+        return read_target(setup, view, target, flags, self.limits)
+
+    def write(
+        self, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
+        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], check: Callable[[Work, Target], None] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Do what a write asks for; `body_of` reads the request's body once it is known what it addresses."""
+        correlation = self.correlation()
+
+        def job(db: Connection) -> Answer:
+            return self.write_in(db, method, path, flags_of, base, body_of, correlation, check)
+
+        return self.store.write(job)
+
+    def write_in(
+        self, db: Connection, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
+        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], correlation: str,
+        check: Callable[[Work, Target], None] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Do one write within a transaction that is open already."""
+        setup = self.setup(db)
+        target = find_target(setup.model, path)
+        flags = flags_of(setup)
+        spec = self.version(flags, setup, target.path)
+        body, ask = body_of(setup, target, flags)
+        work = Work(
+            db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,
+            self._load_include, self._reserved,
+        )  # fmt: skip
+        if check is not None:
+            check(work, target)
+        outcome = perform(work, method, target, body, flags, ask)
+        finish(work)
+        flush(work, correlation)
+        if work.new_settings:
+            setup = settings.load_setup(db)
+            if target.kind != "registry" or target.group is not None:
+                target = find_target(setup.model, path)
+        page = show(self, db, setup, target, flags, spec, base, outcome)
+        return Answer(target, spec, page, outcome, sequence_of(db), correlation)
+
+
+def sequence_of(db: Connection) -> int:
+    """Return the number of the latest change."""
+    found = db.one("SELECT MAX(seq) FROM changes")
+    return (found and found[0]) or 0
+
+
+_DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
+    "capabilities": lambda core, setup, spec: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
+    "capabilitiesoffered": lambda core, setup, spec: orjson.dumps(core.offer.to_dict(spec.name)).decode(),
+    "export": lambda core, setup, spec: "",
+    "model": lambda core, setup, spec: setup.full_model(spec),
+    "modelsource": lambda core, setup, spec: setup.source,
+}
+
+
+def spec_version(name: str) -> SpecVersion:
+    """Return a version by its name, or say which there are."""
+    found = versions.find(name)
+    if found is None:
+        raise UsageError(f"specversion '{name}' is not one of {', '.join(sorted(versions.VERSIONS))}")
+    return found

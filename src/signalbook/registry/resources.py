@@ -1,0 +1,463 @@
+"""Writing resources, their meta and their versions: core/spec.md, "Resource Processing Algorithm".
+
+Rule 1: the four entry points (`write_resource`, `write_meta`, `write_versions`, `write_version`) read the request into a
+`ResourceState`; `settle` then brings ancestors, default version and limits in order, in the specification's sequence.
+Rule 2: nothing here writes to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signalbook.document.constraint import constraint_defaults
+from signalbook.document.model import ResourceType
+from signalbook.document.spelling import to_canonical
+from signalbook.document.xid import Xid, check_id
+from signalbook.errors import RegistryError
+from signalbook.registry import incoming, lineage
+from signalbook.registry.documents import apply_document
+from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
+
+__all__ = ["Ask", "check_sticky", "drop_version", "settle", "write_meta", "write_resource", "write_version", "write_versions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How a request writes: whole or in part, and which version it wants as the default."""
+
+    patch: bool = False
+    setdefault: str | None = None  # the flag's value
+    from_meta: bool = False  # the request is addressed to the meta
+    contenttype: str = "application/json"
+    document: bytes | None = None  # a document sent as such, not within JSON
+
+
+def write_resource(
+    work: Work, group: GroupState, kind: ResourceType, id_: str, body: dict[str, Any], ask: Ask
+) -> ResourceState:
+    """Create or update a resource with everything a request says about it."""
+    state = _open(work, group, kind, id_)
+    body = to_canonical(kind.modelcompatiblewith, body)
+    if "id" not in work.ignore:
+        incoming.check_id_matches(body, kind.singular, id_, state.xid)
+    meta = incoming.object_of(body["meta"], "meta", state.xid) if body.get("meta") is not None else None
+    if meta is not None:
+        meta = to_canonical(kind.modelcompatiblewith, meta)
+    if _becomes_xref(state, meta, ask):
+        _write_xref(work, state, body, meta)
+        return state
+    was_xref = _leave_xref(work, state)
+    nested = incoming.entries(body.get("versions"), "versions", "version", state.xid)
+    fresh = state.row is None or was_xref
+    target = _default_target(state, body, meta, nested, ask, fresh=fresh)
+    for versionid, entry in nested.items():
+        _apply_version(work, state, versionid, entry, ask)
+    if target is not None and target not in nested:
+        _apply_version(work, state, target or None, body, ask, whole_resource=True)
+    settle(work, state, ask, meta=meta, processed=list(nested))
+    return state
+
+
+def write_meta(
+    work: Work, group: GroupState, kind: ResourceType, id_: str, body: dict[str, Any], ask: Ask
+) -> ResourceState:
+    """Create or update a resource's meta; a resource that is not there yet gets one empty version."""
+    state = _open(work, group, kind, id_)
+    body = to_canonical(kind.modelcompatiblewith, body)
+    if _becomes_xref(state, body, ask):
+        _write_xref(work, state, {}, body)
+        return state
+    if _leave_xref(work, state) or state.row is None:
+        _apply_version(work, state, None, {}, Ask())
+    settle(work, state, ask, meta=body, processed=[])
+    return state
+
+
+def write_versions(
+    work: Work, group: GroupState, kind: ResourceType, id_: str, bodies: Mapping[str, dict[str, Any]], ask: Ask
+) -> ResourceState:
+    """Create or update several versions."""
+    state = _open(work, group, kind, id_)
+    _refuse_xref(state)
+    for versionid, body in bodies.items():
+        _apply_version(work, state, versionid, body, ask)
+    settle(work, state, ask, meta=None, processed=list(bodies))
+    return state
+
+
+def write_version(
+    work: Work, group: GroupState, kind: ResourceType, id_: str, versionid: str | None, body: dict[str, Any], ask: Ask
+) -> tuple[ResourceState, VersionState]:
+    """Create or update one version; without an id in the path the body or the server names it."""
+    state = _open(work, group, kind, id_)
+    _refuse_xref(state)
+    version = _apply_version(work, state, versionid, body, ask)
+    settle(work, state, ask, meta=None, processed=[version.versionid])
+    return state, version
+
+
+# ---- opening
+
+
+def _open(work: Work, group: GroupState, kind: ResourceType, id_: str) -> ResourceState:
+    state = work.resource(group, kind, id_)
+    if state is None:
+        check_id(id_, f"{group.xid}/{kind.plural}/{id_}")
+        return work.new_resource(group, kind, id_)
+    if state.id != id_:
+        raise RegistryError(
+            "bad_request", f"{group.xid}/{kind.plural}/{id_}",
+            error_detail=f'"{id_}" differs from the existing "{state.id}" only by case',
+        )  # fmt: skip
+    if state.attrs.get("readonly") and "readonly" not in work.ignore:
+        raise RegistryError("readonly", state.xid)
+    return state
+
+
+# ---- cross references
+
+
+def _becomes_xref(state: ResourceState, meta: Mapping[str, Any] | None, ask: Ask) -> bool:
+    """Tell whether the resource is a cross reference after this request."""
+    if meta is not None and "xref" in meta:
+        return bool(meta["xref"])
+    return state.xref is not None and (meta is None or ask.patch)
+
+
+def _write_xref(work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None) -> None:
+    """Make the resource show another one: XREF-2, XREF-3."""
+    kind = state.type
+    meta = meta or {}
+    ids = {kind.singular + "id", "self", "shortself", "xid", "$schema"}
+    for extra in sorted(set(body) - ids - {"meta", "metaurl", "versionsurl", "versionscount"}):
+        raise RegistryError("extra_xref_attribute", state.xid, name=extra, singular=kind.singular)
+    for extra in sorted(set(meta) - ids - {"xref", "epoch"}):
+        raise RegistryError("extra_xref_attribute", state.xid, name=f"meta.{extra}", singular=kind.singular)
+    incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
+    target = meta.get("xref", state.xref)
+    _check_xref(work, kind, target, state.xid)
+    if state.row is not None and state.xref is None:
+        incoming.check_epoch(meta, state.row.epoch, f"{state.xid}/meta", work.ignore)
+    for versionid in list(work.complete(state)):
+        work.remove_version(state, versionid)
+    state.xref, state.default, state.sticky, state.attrs = target, None, False, {}
+    state.touched, state.xref_written = False, True  # its own epoch rests until it is a resource of its own again
+
+
+def _check_xref(work: Work, kind: ResourceType, target: object, subject: str) -> None:
+    """Refuse what is no xid of a resource of this type; whether it exists does not matter: XREF-1, XREF-8."""
+    try:
+        xid = Xid.parse(str(target))
+    except ValueError as problem:
+        raise RegistryError("malformed_xref", subject, xref=target, error_detail=str(problem)) from None
+    groups = work.model.groups.get(xid.groups)
+    if groups is None or groups.resources.get(xid.resources) is not kind or xid.kind != "resource":
+        raise RegistryError(
+            "malformed_xref", subject, xref=target, error_detail=f'it is no xid of a "{kind.singular}" resource'
+        )
+
+
+def _leave_xref(work: Work, state: ResourceState) -> bool:
+    """Make a cross reference a resource of its own again: XREF-6."""
+    if state.xref is None:
+        return False
+    state.floor = work.target_epoch(state.xref)
+    state.xref = None
+    work.touch_meta(state)
+    return True
+
+
+def _refuse_xref(state: ResourceState) -> None:
+    if state.xref is not None:
+        raise RegistryError("extra_xref_attribute", state.xid, name="versions", singular=state.type.singular)
+
+
+# ---- versions
+
+
+def _default_target(
+    state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None, nested: Mapping[str, Any],
+    ask: Ask, *, fresh: bool,
+) -> str | None:  # fmt: skip
+    """Return the version that resource-level attributes go to; "" for a new one, None for nowhere: RES-4, RES-5."""
+    given = body.get("versionid")
+    if not fresh:
+        if given is not None and given != state.default:
+            raise RegistryError(
+                "mismatched_id", state.xid, singular="version", invalid_id=given, expected_id=state.default
+            )
+        return state.default
+    clue = given or (meta or {}).get("defaultversionid")
+    if not clue and not nested and ask.setdefault not in ("null", "request"):
+        clue = ask.setdefault
+    return str(clue) if clue else None if nested else ""
+
+
+def _apply_version(
+    work: Work, state: ResourceState, versionid: str | None, body: dict[str, Any], ask: Ask, *,
+    whole_resource: bool = False,
+) -> VersionState:  # fmt: skip
+    """Create or update one version from one JSON object."""
+    kind = state.type
+    if not whole_resource:
+        body = to_canonical(kind.modelcompatiblewith, body)
+    if versionid is None:
+        versionid = body.get("versionid")
+        if versionid is None:
+            versionid = _generate(work, state)
+    version = _find(work, state, versionid)
+    xid = f"{state.xid}/versions/{versionid}"
+    if version is None:
+        _check_new_id(state, versionid, body, xid)
+    if not whole_resource and "id" not in work.ignore:
+        incoming.check_id_matches(body, kind.singular, state.id, xid)
+        incoming.check_id_matches(body, "version", versionid, xid)
+    if version is None:
+        version = VersionState(versionid, None, {}, work.now, work.now, None, content=None)
+        state.versions[versionid] = version
+        work.touch_meta(state)
+        state.reshuffled = True
+    else:
+        incoming.check_epoch(body, version.row.epoch if version.row else 1, xid, work.ignore)
+    _apply_ancestor(state, version, body)
+    before = version.createdat
+    version.createdat = incoming.created(body, version.row and version.createdat, work.now, xid)
+    version.modifiedat = incoming.modified(body, version.row and version.modifiedat, work.now, xid)
+    if version.createdat != before or kind.versionmode == "modifiedat":
+        state.reshuffled = True
+    drop = incoming.VERSION_SYSTEM
+    if whole_resource:
+        drop = drop | incoming.RESOURCE_MEMBERS
+    names = incoming.document_names(kind) if kind.hasdocument else ()
+    rid = kind.singular + "id"
+    given = {name: value for name, value in body.items() if name not in drop and name != rid and name not in names}
+    merged = dict(to_canonical(kind.modelcompatiblewith, {**version.attrs, **given}, xid)) if ask.patch else given
+    if names:
+        apply_document(kind, version, body, merged, ask, xid)
+    if state.group.type.constraints or "constraints" in state.group.attrs:
+        merged = dict(constraint_defaults(state.group.type, state.group.attrs, kind.plural, merged))
+    version.attrs = kind.version_level.normalise(merged, xid)
+    version.touched = True
+    return version
+
+
+def _find(work: Work, state: ResourceState, versionid: str) -> VersionState | None:
+    version = state.versions.get(versionid)
+    if version is None and not state.complete:
+        version = work.complete(state).get(versionid)
+    return version
+
+
+def _check_new_id(state: ResourceState, versionid: object, body: Mapping[str, Any], xid: str) -> None:
+    if not incoming.is_id(versionid):
+        check_id(versionid, xid)
+    if versionid in ("null", "request"):
+        raise RegistryError("malformed_id", xid, id=versionid, error_detail=f'"{versionid}" is a reserved value')
+    if not state.type.setversionid and not state.generated == versionid:
+        raise RegistryError("versionid_not_allowed", state.xid, plural=state.type.plural)
+    lowered = str(versionid).lower()
+    for other in state.versions:
+        if other.lower() == lowered:
+            raise RegistryError(
+                "bad_request", xid, error_detail=f'"{versionid}" differs from the existing "{other}" only by case'
+            )
+
+
+def _generate(work: Work, state: ResourceState) -> str:
+    """Return the next versionid of the server's own: VER-3."""
+    taken = {name.lower() for name in work.complete(state)}
+    while str(state.nextid) in taken:
+        state.nextid += 1
+    state.generated = str(state.nextid)
+    state.nextid += 1
+    return state.generated
+
+
+def _apply_ancestor(state: ResourceState, version: VersionState, body: Mapping[str, Any]) -> None:
+    if "ancestorid" not in body:
+        return
+    given = body["ancestorid"]
+    if given is not None and not incoming.is_id(given):
+        raise RegistryError(
+            "invalid_attribute", state.xid, name="ancestorid",
+            error_detail=f'value "{given}" must match: ^[a-zA-Z0-9_][a-zA-Z0-9_.\\-~:@]{{0,127}}$',
+        )  # fmt: skip
+    if given == "request":
+        given = version.versionid
+    if given != version.ancestor:
+        version.ancestor = given
+        state.reshuffled = True
+
+
+# ---- settling
+
+
+def settle(
+    work: Work, state: ResourceState, ask: Ask, *, meta: dict[str, Any] | None, processed: list[str]
+) -> None:
+    """Bring everything that depends on all versions together in order: steps 3 to 5, 8 and 10."""
+    mode = state.type.versionmode
+    if state.reshuffled:
+        _settle_ancestors(work, state, mode)
+    if meta is not None:
+        _apply_meta(work, state, meta, ask)
+    _settle_default(work, state, ask, meta, processed, mode)
+    if state.reshuffled:
+        _prune(work, state, mode)
+        ancestors = {v.versionid: v.ancestor or v.versionid for v in state.versions.values()}
+        lineage.check_circles(ancestors, state.xid)
+        if state.type.singleversionroot:
+            lineage.check_roots(ancestors, state.xid, state.type.plural)
+    _check_matchversions(work, state)
+
+
+def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:
+    versions = work.complete(state)
+    for versionid, ancestor in lineage.assign_ancestors(list(versions.values()), mode, state.xid).items():
+        version = versions[versionid]
+        version.ancestor = ancestor
+        if not version.touched:  # EPOCH-7
+            version.touched = True
+            version.modifiedat = work.now
+
+
+def _apply_meta(work: Work, state: ResourceState, meta: dict[str, Any], ask: Ask) -> None:
+    """Write the meta's own attributes: META-6."""
+    xid = f"{state.xid}/meta"
+    kind = state.type
+    if "id" not in work.ignore:
+        incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
+    if state.row is not None:
+        incoming.check_epoch(meta, state.row.epoch, xid, work.ignore)
+    state.createdat = incoming.created(meta, state.createdat, work.now, xid)
+    state.modifiedat = incoming.modified(meta, state.row and state.modifiedat, work.now, xid)
+    rid = kind.singular + "id"
+    given = {name: value for name, value in meta.items() if name not in incoming.META_SYSTEM and name != rid}
+    merged = {**state.attrs, **given} if ask.patch else given
+    readonly = state.attrs.get("readonly")
+    merged.pop("readonly", None)
+    state.attrs = kind.meta_level.normalise(merged, xid)
+    if readonly:
+        state.attrs["readonly"] = readonly
+    state.touched = True
+
+
+def _settle_default(
+    work: Work, state: ResourceState, ask: Ask, meta: dict[str, Any] | None, processed: list[str], mode: str
+) -> None:
+    """Choose the default version: DEFV-1 to DEFV-8."""
+    before = (state.default, state.sticky)
+    wanted, sticky = state.default, state.sticky
+    xid = f"{state.xid}/meta"
+    if meta is not None:
+        wanted, sticky = _default_of_meta(work, state, meta, ask, xid)
+    if ask.setdefault is not None:
+        wanted, sticky = _default_of_flag(state, ask, processed)
+        if sticky and wanted not in work.complete(state):
+            known = state.row is not None and not ask.from_meta
+            raise RegistryError("unknown_id", state.xid if known else xid, singular="version", id=wanted)
+    if sticky and wanted is not None and wanted not in state.versions and wanted not in work.complete(state):
+        if meta is not None and meta.get("defaultversionid") == wanted:
+            raise RegistryError("unknown_id", xid, singular="version", id=wanted)
+        wanted, sticky = None, False  # the sticky one is gone: DEFV-1
+    if not sticky or wanted is None:
+        if state.reshuffled or wanted not in state.versions or meta is not None or ask.setdefault is not None:
+            wanted = lineage.newest(work.complete(state).values(), mode)
+    if sticky and state.type.maxversions == 1:
+        raise RegistryError("setdefaultversionsticky_false", xid)
+    state.default, state.sticky = wanted, sticky
+    if state.touched or sticky != before[1]:
+        check_sticky(state)
+    if (state.default, state.sticky) != before:
+        work.touch_meta(state)
+
+
+def _default_of_meta(
+    work: Work, state: ResourceState, meta: Mapping[str, Any], ask: Ask, xid: str
+) -> tuple[str | None, bool]:
+    ignored = work.ignore
+    given = meta.get("defaultversionid") if "defaultversionid" not in ignored else None
+    has_id = "defaultversionid" in meta and "defaultversionid" not in ignored
+    has_sticky = "defaultversionsticky" in meta and "defaultversionsticky" not in ignored
+    sticky = meta.get("defaultversionsticky")
+    if has_sticky and sticky is not None and not isinstance(sticky, bool):
+        raise RegistryError("invalid_attribute", xid, name="defaultversionsticky", error_detail="must be a boolean")
+    if has_id and given is not None and not incoming.is_id(given):
+        raise RegistryError("invalid_attribute", xid, name="defaultversionid", error_detail="must be a versionid")
+    if not ask.patch:  # a full replacement: DEFV-3
+        stuck = bool(sticky) if has_sticky and sticky is not None else _sticky_default(state)
+        return (given if stuck else None), stuck
+    if has_sticky:
+        if not sticky:
+            return None, False
+        return (given if has_id else (state.default if state.row is not None else None)), True
+    if has_id:
+        return given, given is not None
+    return state.default, state.sticky
+
+
+def _sticky_default(state: ResourceState) -> bool:
+    attribute = state.type.meta_level.system.get("defaultversionsticky")
+    return bool(attribute.default) if attribute is not None and attribute.default is not None else False
+
+
+def check_sticky(state: ResourceState) -> None:
+    """Refuse a stickiness that the model does not allow: DEFV-8."""
+    state.type.meta_level.check_system("defaultversionsticky", state.sticky, f"{state.xid}/meta")
+
+
+def _default_of_flag(state: ResourceState, ask: Ask, processed: list[str]) -> tuple[str | None, bool]:
+    """Return what the setdefaultversionid flag asks for: DEFV-7, FLAGS-7."""
+    if ask.setdefault == "null":
+        return None, False
+    if ask.setdefault == "request":
+        if len(processed) > 1:
+            raise RegistryError("too_many_versions", state.xid)
+        if not processed:
+            raise RegistryError("defaultversionid_request", f"{state.xid}/versions")
+        return processed[0], True
+    return ask.setdefault, True
+
+
+def _prune(work: Work, state: ResourceState, mode: str) -> None:
+    """Remove the oldest versions beyond the type's limit, never the default: VER-5."""
+    limit = state.type.maxversions
+    if limit == 0 or len(state.versions) <= limit:
+        return
+    while len(state.versions) > limit:
+        oldest = next(v for v in lineage.oldest_first(state.versions.values(), mode) if v.versionid != state.default)
+        drop_version(work, state, oldest.versionid)
+    _settle_ancestors(work, state, mode)
+
+
+def drop_version(work: Work, state: ResourceState, versionid: str) -> None:
+    """Remove a version; those that followed it directly become roots, or are chained anew by their mode."""
+    work.remove_version(state, versionid)
+    state.reshuffled = True
+    for other in work.complete(state).values():
+        if other.ancestor == versionid:
+            other.ancestor = other.versionid
+            if not other.touched:
+                other.touched = True
+                other.modifiedat = work.now
+
+
+def _check_matchversions(work: Work, state: ResourceState) -> None:
+    """Refuse versions that differ where the type says they must not: MODEL-12."""
+    names = state.type.matchversions
+    if not names or (len(state.versions) == 1 and state.complete):
+        return
+    versions = list(work.complete(state).values())
+    for path in names:
+        values = [_value_at(version.attrs, path) for version in versions]
+        if any(value != values[0] for value in values):
+            raise RegistryError("mismatched_version_attribute", state.xid, name=".".join(path))
+
+
+def _value_at(attrs: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = attrs
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,86 @@
+"""What every request needs of a registry before it looks at entities: its id, its model, its capabilities.
+
+Rule: the compiled setup is kept until the store says that it changed, in this process or another; the number that tells
+(`generation`) is read with every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from signalbook.document.model import Model
+from signalbook.document.model_read import read_model
+from signalbook.errors import StoreError
+from signalbook.registry import inlines, rows
+from signalbook.registry.capabilities import Capabilities
+from signalbook.registry.rows import Row
+from signalbook.registry.store import Connection
+from signalbook.spec.versions import SpecVersion
+
+__all__ = ["Setup", "create", "generation", "load_setup", "save_setup"]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A registry's id, model and capabilities as they were at one generation."""
+
+    registryid: str
+    generation: int
+    source: str
+    model: Model
+    capabilities: Capabilities
+    _full: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def shape(self) -> inlines.Shape:
+        """What requests to the registry may inline."""
+        return inlines.registry_shape(self.model)
+
+    def full_model(self, spec: SpecVersion) -> str:
+        """Return `GET /model` as JSON text."""
+        if spec.name not in self._full:
+            self._full[spec.name] = orjson.dumps(self.model.full(spec.name, spec.attributes)).decode()
+        return self._full[spec.name]
+
+
+def generation(db: Connection) -> int:
+    """Return the number that moves with every change of model or capabilities."""
+    found = db.one("SELECT value FROM settings WHERE name = 'generation'")
+    return int(found[0]) if found else 0
+
+
+def load_setup(db: Connection) -> Setup:
+    """Read and compile a registry's setup."""
+    stored = dict(db.execute("SELECT name, value FROM settings"))
+    try:
+        return Setup(
+            stored["registryid"], int(stored["generation"]), stored["modelsource"],
+            read_model(orjson.loads(stored["resolved"])), Capabilities.from_json(stored["capabilities"]),
+        )  # fmt: skip
+    except KeyError as missing:
+        raise StoreError(f"the store holds no registry: {missing} is missing") from None
+
+
+def save_setup(db: Connection, values: Mapping[str, str]) -> None:
+    """Write settings and move the generation on."""
+    for name, value in {**values, "generation": str(generation(db) + 1)}.items():
+        db.execute(
+            "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+
+def create(db: Connection, registryid: str, source: Any, capabilities: Capabilities, now: str) -> None:
+    """Make an empty registry in a store that has none."""
+    text = orjson.dumps(source).decode()
+    read_model(source)
+    save_setup(
+        db,
+        {"registryid": registryid, "modelsource": text, "resolved": text, "capabilities": capabilities.to_json()},
+    )
+    rows.save(db, Row(rows.REGISTRY_KEY, "/", "registry", 1, now, now))

@@ -1,0 +1,85 @@
+"""Copies of an SQLite store: made while it is written, checked, and put back.
+
+Rule: a copy appears under its name only when it is complete and has passed SQLite's own integrity check.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from signalbook.errors import StoreError
+from signalbook.registry.store.migrate import LATEST
+
+__all__ = ["restore", "write_copy"]
+
+
+def write_copy(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> None:
+    """Let `copy_to` fill a new database, check it, and name it `path`, which must not exist yet."""
+    if path.exists():
+        raise StoreError(f"{path} exists: choose another name, or remove it first")
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.unlink(missing_ok=True)
+        with closing(sqlite3.connect(partial, isolation_level=None)) as target:
+            copy_to(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # the copy is one file, with no log beside it
+            _check(target, str(path))
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"the copy to {path} failed: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def restore(path: str, into: str, *, force: bool = False) -> None:
+    """Make the store at `into` what the backup at `path` holds; with `force` even if there is one already."""
+    target = Path(into.removeprefix("sqlite:"))
+    log = target.with_name(target.name + "-wal")
+    if not Path(path).is_file():
+        raise StoreError(f"there is no backup at {path}")
+    if (target.exists() or log.exists()) and not force:
+        raise StoreError(f"{into} exists, and a restore replaces all it holds: choose another name, or force it")
+    with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as source:
+        _check_backup(source, path)
+        if target.exists():
+            _replace_in_place(source, target)
+        else:
+            log.unlink(missing_ok=True)  # the log of a store that is gone must not be played into this one
+            write_copy(source.backup, target)
+
+
+def _check_backup(source: sqlite3.Connection, path: str) -> None:
+    try:
+        _check(source, path)
+        (version,) = source.execute("SELECT version FROM schema_version").fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} is not a backup of a Signalbook store: {error}") from error
+    if version > LATEST:
+        raise StoreError(f"{path} has schema version {version}, and this Signalbook knows versions up to {LATEST}")
+
+
+def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
+    """One transaction on the existing store, so that processes that have it open see the old state or the new."""
+    newest = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'changes'"
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as target:
+            (before,) = target.execute(newest).fetchone()
+            source.backup(target)
+            # Numbers of changes that the restore undid are not given out again: a client may have seen them.
+            target.execute("UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'changes'", (before,))
+            _check(target, str(path))
+    except sqlite3.Error as error:
+        remedy = "remove it, with its -wal and -shm files, and restore again"
+        raise StoreError(f"{path} cannot be replaced ({error}): {remedy}") from error
+
+
+def _check(database: sqlite3.Connection, place: str) -> None:
+    findings = [row[0] for row in database.execute("PRAGMA integrity_check(3)")]
+    if findings != ["ok"]:
+        raise StoreError(f"{place} is damaged: {'; '.join(findings)}")

@@ -1,0 +1,128 @@
+"""The store: one reading connection for each thread, one writing connection for all of them.
+
+Rule 1: a read never waits for a write, and a write never for a read.
+Rule 2: a write is done when it lasts; see `grouping`.
+Rule 3: a store belongs to the process that opened it. After a fork the child is refused, and opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TypeVar
+
+from signalbook.errors import StoreError
+from signalbook.registry.store.connection import Connection, Database, Job, Session
+from signalbook.registry.store.grouping import WriteGroups
+
+__all__ = ["Store"]
+
+T = TypeVar("T")
+
+
+class Store:
+    """Reads and writes of one registry; `url` opens the same store in another process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.url = database.url
+        self._threads = threading.local()
+        self._readers: weakref.WeakSet[Session] = weakref.WeakSet()
+        self._mutex = threading.Lock()
+        self._refusal = ""
+        self._writes = WriteGroups(database.session())
+        _OPEN.add(self)
+
+    def reader(self) -> Connection:
+        """This thread's connection for single statements, each of which sees the latest commit."""
+        try:
+            return self._threads.reader  # type: ignore[no-any-return]
+        except AttributeError:
+            return self._new_reader()
+
+    def read(self, job: Job[T]) -> T:
+        """What `job` returns; all its statements see the same state."""
+        threads = self._threads
+        try:
+            session: Session = threads.reader
+        except AttributeError:
+            session = self._new_reader()
+        if threads.reading:
+            return job(session)
+        session.begin_read()
+        threads.reading = True
+        try:
+            result = job(session)
+        except BaseException:
+            threads.reading = False
+            session.rollback()
+            raise
+        threads.reading = False
+        session.commit()
+        return result
+
+    def write(self, job: Job[T]) -> T:
+        """What `job` returns, once all it did is durable; if it raises, nothing it did is left."""
+        return self._writes.run(job)
+
+    def sequence(self) -> int:
+        """The number of the latest change, 0 before the first: two equal numbers mean nothing was written between."""
+        row = self.reader().one("SELECT MAX(seq) FROM changes")
+        return (row and row[0]) or 0
+
+    def backup(self, path: str) -> None:
+        """Write a checked copy of the current state to the new file `path`, while others go on writing."""
+        self._database.backup(path)
+
+    def close(self) -> None:
+        """Finish the writes under way, then give back every connection; using the store afterwards is refused."""
+        if self._refusal:
+            return
+        self._writes.close()
+        with self._mutex:
+            self._refusal = "the store is closed"
+            self._threads = threading.local()
+            for session in tuple(self._readers):
+                session.close()
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _abandon(self) -> object:
+        """In a forked child: refuse from now on; what it returns must be kept, for closing that harms the parent."""
+        left = (self._threads, self._writes, tuple(self._readers))
+        self._refusal = "the store was opened before this process was forked: open it anew in each process"
+        self._mutex = threading.Lock()
+        self._threads = threading.local()
+        self._writes = WriteGroups.refusing(self._refusal)
+        return left
+
+    def _new_reader(self) -> Session:
+        if self._refusal:
+            raise StoreError(self._refusal)
+        session = self._database.session()
+        with self._mutex:
+            if self._refusal:  # closed meanwhile
+                session.close()
+                raise StoreError(self._refusal)
+            self._readers.add(session)
+        self._threads.reading = False
+        self._threads.reader = session
+        return session
+
+
+_OPEN: weakref.WeakSet[Store] = weakref.WeakSet()
+_LEFT_BEHIND: list[object] = []
+
+
+def _after_fork() -> None:
+    for store in tuple(_OPEN):
+        _LEFT_BEHIND.append(store._abandon())
+
+
+os.register_at_fork(after_in_child=_after_fork)

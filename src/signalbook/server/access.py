@@ -1,0 +1,102 @@
+"""Who may: bearer tokens for reading and for writing, `read_only`, and writes that a web page sends unasked.
+
+Rule 1: a write token may also read. Without a write token, whoever may read may write.
+Rule 2: every token is compared in constant time, and all of them each time.
+Rule 3: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
+`Origin` and no token is refused unless it comes from a page of this server itself.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from urllib.parse import urlsplit
+
+from signalbook.errors import RegistryError
+from signalbook.server.http import Request
+from signalbook.settings import is_loopback
+
+__all__ = ["READS", "Access", "tokens"]
+
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods that change nothing."""
+
+_SEPARATORS = re.compile(r"[\s,]+")
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The tokens in a setting: one, or several between commas, spaces or line ends."""
+    return tuple(token for token in _SEPARATORS.split(text) if token)
+
+
+class Access:
+    """The decision about one request, before anything of it is read but its head."""
+
+    def __init__(
+        self,
+        *,
+        read_tokens: tuple[str, ...] = (),
+        write_tokens: tuple[str, ...] = (),
+        read_only: bool = False,
+        loopback: bool = True,
+    ) -> None:
+        self._readers = tuple(token.encode() for token in read_tokens)
+        self._writers = tuple(token.encode() for token in write_tokens)
+        self._read_only = read_only
+        self._loopback = loopback
+        self.reading_is_open = not read_tokens
+
+    def check(self, request: Request) -> None:
+        """Raise `unauthorized` or `forbidden` unless this request may be answered."""
+        method = request.method
+        if method in READS:
+            if not self.reading_is_open and method != "OPTIONS" and not self._is_reader(request):
+                raise RegistryError("unauthorized", request.path)
+            return
+        if self._read_only:
+            raise RegistryError("forbidden", request.path, detail="This server is read-only.", action=method)
+        if self._writers:
+            if not self._holds(request, self._writers):
+                if self._readers and self._holds(request, self._readers):
+                    detail = "The token is one for reading."
+                    raise RegistryError("forbidden", request.path, detail=detail, action=method)
+                raise RegistryError("unauthorized", request.path)
+        elif not self.reading_is_open and not self._is_reader(request):
+            raise RegistryError("unauthorized", request.path)
+        elif self.reading_is_open and not self._is_own_page(request):
+            detail = "A web page of another origin may not write without a token."
+            raise RegistryError("forbidden", request.path, detail=detail, action=method)
+
+    def may_read(self, request: Request) -> bool:
+        """Whether this request could read."""
+        return self.reading_is_open or self._is_reader(request)
+
+    def _is_reader(self, request: Request) -> bool:
+        return self._holds(request, self._readers + self._writers)
+
+    def _holds(self, request: Request, accepted: tuple[bytes, ...]) -> bool:
+        scheme, _, given = (request.headers.get("authorization") or "").partition(" ")
+        if scheme.lower() != "bearer":
+            return False
+        token = given.strip().encode("utf-8", "replace")
+        found = False
+        for one in accepted:
+            found |= hmac.compare_digest(one, token)
+        return found
+
+    def _is_own_page(self, request: Request) -> bool:
+        origin = request.headers.get("origin")
+        if origin is None:
+            return True
+        try:
+            host = urlsplit(origin).hostname or ""
+        except ValueError:
+            return False
+        if self._loopback:  # a foreign name that resolves to this machine is not this machine's page
+            return is_loopback(host) and _site(origin) == _site(request.base)
+        return _site(origin) == _site(request.base)
+
+
+def _site(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()

@@ -1,0 +1,243 @@
+"""From a request to a registry's operation and back: the HTTP binding (requests/http.md).
+
+Rule 1: paths come from the model; the few of our own are listed here (`/.xregistry`, `/.well-known/xregistry`).
+Rule 2: nothing here decides an error's status: errors are raised, `problems` answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from signalbook.document.json_text import parse_json
+from signalbook.errors import RegistryError, SignalbookError
+from signalbook.registry.flags import Flags, parse_flags
+from signalbook.registry.operations import ALLOWED
+from signalbook.registry.points import point_read
+from signalbook.registry.reads import Page, make_view
+from signalbook.registry.requests import Answer, Requests, sequence_of
+from signalbook.registry.render import View
+from signalbook.registry.resources import Ask
+from signalbook.registry.setup import Setup, generation
+from signalbook.registry.state import Work
+from signalbook.registry.store import Connection
+from signalbook.registry.targets import Target, find_target
+from signalbook.server import cross_origin
+from signalbook.server.conditional import not_modified
+from signalbook.server.entities import document_body, document_response
+from signalbook.server.headers import refuse_headers
+from signalbook.server.http import JSON, Request, Response
+from signalbook.server.preconditions import check_preconditions, tag, view_name
+from signalbook.server.problems import not_supported
+
+__all__ = ["RegistryService"]
+
+_DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
+_NO_BODY = frozenset({"DELETE"})
+
+
+class RegistryService:
+    """Answers requests for one registry."""
+
+    def __init__(self, requests: Requests, *, local: bool = True) -> None:
+        self._requests = requests
+        self._local = local  # the store is in this process: a look-up is quicker than another thread
+        self._views: dict[str, tuple[View, str]] = {}
+        self._lock = threading.Lock()
+
+    # ---- reading
+
+    def quick(self, request: Request) -> Response | None:
+        """Answer a point read on the spot."""
+        if request.query or request.method != "GET" or not self._local:
+            return None
+        requests = self._requests
+        db = requests.store.reader()
+        setup = requests.known
+        if setup is None:
+            return None
+        known = self._views.get(request.base)
+        if known is None or known[0].model is not setup.model:
+            known = self._remember(request.base, setup, db)
+        view, name = known
+        view.room = requests.limits.size
+        found = point_read(db, setup, view, request.path)
+        if found is None:
+            return None
+        etag = tag(found[1], name)
+        if not_modified(request.headers.get("if-none-match"), etag):
+            return Response(304, [("etag", etag)])
+        return Response(200, [JSON, ("etag", etag)], found[0].encode())
+
+    def _remember(self, base: str, setup: Setup, db: Connection) -> tuple[View, str]:
+        if len(self._views) > 256:
+            self._views.clear()
+        spec = self._requests.spec
+        view = make_view(db, setup, Flags.EMPTY, spec, base, Target("registry", "/", "/"), self._requests.limits)
+        known = self._views[base] = (view, view_name(base, spec.name, str(setup.capabilities.shortself)))
+        return known
+
+    def answer(self, request: Request) -> Response:
+        """Answer any request."""
+        if request.path in _DISCOVERY:
+            return self._discovery(request)
+        if request.method in ("GET", "HEAD"):
+            return self._read(request)
+        if request.method == "OPTIONS":
+            target = find_target(self._current().model, request.path)
+            return cross_origin.options(request, _allow(target))
+        return self._write(request)
+
+    def _current(self) -> Setup:
+        return self._requests.setup(self._requests.store.reader())
+
+    def _discovery(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return cross_origin.options(request, "GET, OPTIONS")
+        if request.method not in ("GET", "HEAD"):
+            raise not_supported(request.path, request.method, "GET, OPTIONS")
+        return Response(200, [JSON], orjson.dumps({"registries": [request.base + "/"]}))
+
+    def _flags(self, request: Request, setup: Setup) -> Flags:
+        capabilities = setup.capabilities
+        return parse_flags(request.query, capabilities.parameters, path=request.path, ignores=capabilities.ignores)
+
+    def _read(self, request: Request) -> Response:
+        requests = self._requests
+
+        def job(db: Connection) -> Response:
+            setup = requests.setup(db)
+            target = find_target(setup.model, request.path)
+            flags = self._flags(request, setup)
+            spec = requests.version(flags, setup, target.path)
+            sequence = sequence_of(db)
+            etag = tag(f"s{sequence}", view_name(request.base, spec.name, request.path, request.query))
+            if not target.document and not_modified(request.headers.get("if-none-match"), etag):
+                return Response(304, [("etag", etag)])
+            page = requests.page(db, setup, target, flags, spec, request.base)
+            if target.document and not flags.doc:
+                view = make_view(db, setup, Flags.EMPTY, spec, request.base, target, requests.limits)
+                response = document_response(db, view, Answer(target, spec, page), request.base)
+                etag = tag(f"s{sequence}", view_name(request.base, spec.name, request.path, "document"))
+                if not_modified(request.headers.get("if-none-match"), etag):
+                    return Response(304, [("etag", etag)])
+                return Response(response.status, [*response.headers, ("etag", etag)], response.body)
+            headers = [JSON, ("etag", etag), *_links(request, page)]
+            return Response(200, headers, page.text.encode())
+
+        return requests.store.read(job)
+
+    # ---- writing
+
+    def _write(self, request: Request) -> Response:
+        requests = self._requests
+        method = request.method
+
+        def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
+            _check_method(setup, method, target)
+            if target.document and method in ("PUT", "POST"):
+                return document_body(request, target, flags.setdefaultversionid)
+            refuse_headers((name for name, _ in request.headers.items()), target.path)
+            ask = Ask(
+                patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta"
+            )
+            return _json_body(request, target), ask
+
+        def flags_of(setup: Setup) -> Flags:
+            return self._flags(request, setup)
+
+        def check(work: Work, target: Target) -> None:
+            check_preconditions(request.headers, work, target)
+
+        documents: list[Response] = []
+
+        def job(db: Connection) -> Answer:
+            answer = requests.write_in(db, method, request.path, flags_of, request.base, body_of, correlation, check)
+            if answer.target.document and answer.page is not None:
+                setup = requests.setup(db)
+                view = make_view(db, setup, Flags.EMPTY, answer.spec, request.base, answer.target, requests.limits)
+                documents.append(document_response(db, view, answer, request.base))
+            return answer
+
+        correlation = requests.correlation()
+        answer = requests.store.write(job)
+        headers = [("xRegistry-xregcorrelationid", correlation)]
+        if answer.page is None:
+            return Response(204, headers)
+        status = 201 if answer.outcome is not None and answer.outcome.created else 200
+        headers += _places(request, answer)
+        if documents:
+            document = documents[0]
+            shown = [header for header in document.headers if header[0] != "location"]
+            return Response(status, [*headers, *shown], document.body)
+        return Response(status, [JSON, *headers], answer.page.text.encode())
+
+    # ---- upkeep
+
+    def health(self) -> str:
+        """Return why requests cannot be answered; empty where they can."""
+        try:
+            generation(self._requests.store.reader())
+        except SignalbookError as error:
+            return str(error)
+        return ""
+
+    def close(self) -> None:
+        """Give the store back."""
+        self._requests.store.close()
+
+
+def _allow(target: Target) -> str:
+    return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
+
+
+def _check_method(setup: Setup, method: str, target: Target) -> None:
+    if method == "PATCH" and target.document:
+        raise RegistryError("details_required", target.path)
+    if method not in ALLOWED[target.kind].split(", "):
+        raise not_supported(target.path, method, ALLOWED[target.kind])
+    needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
+    if not setup.capabilities.is_mutable(needed):
+        raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
+
+
+def _json_body(request: Request, target: Target) -> Any:
+    if not request.body:
+        if request.method in _NO_BODY:
+            return None
+        raise RegistryError("missing_body", target.path)
+    body = parse_json(request.body, target.path)
+    if not isinstance(body, dict):
+        raise RegistryError("parsing_data", target.path, error_detail="the body must be a JSON object")
+    return body
+
+
+def _links(request: Request, page: Page) -> list[tuple[str, str]]:
+    """Return the link to the next part of a collection: PAGE-3."""
+    if not page.next:
+        return []
+    kept = [part for part in request.query.split("&") if part and part.partition("=")[0] != "page"]
+    query = "&".join([*kept, f"page={page.next}"])
+    address = f"{request.base}{quote(request.path)}?{query}"
+    return [("link", f"<{address}>;rel=next;count={page.count}")]
+
+
+def _places(request: Request, answer: Answer) -> list[tuple[str, str]]:
+    """Return where to find what was written: HTTP-12, HTTP-13."""
+    outcome, target = answer.outcome, answer.target
+    assert outcome is not None
+    details = "$details" if target.resource is not None and target.resource.hasdocument and not target.document else ""
+    places = []
+    version = f"{target.resource_xid}/versions/{outcome.vid}{details}" if outcome.vid else ""
+    if outcome.created:
+        if outcome.shown == "version":
+            places.append(("location", request.base + version))
+        else:
+            suffix = details if outcome.shown == "resource" else ""
+            places.append(("location", request.base + target.xid + suffix))
+    if outcome.new_version and version and not target.document:
+        places.append(("content-location", request.base + version))
+    return places

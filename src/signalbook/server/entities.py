@@ -1,0 +1,64 @@
+"""Resources and versions as documents: their bytes in the body, their metadata in headers (DOC-1, HDR-1 to HDR-5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from signalbook.registry import rows
+from signalbook.registry.incoming import document_names
+from signalbook.registry.requests import Answer
+from signalbook.registry.render import View
+from signalbook.registry.resources import Ask
+from signalbook.registry.store import Connection
+from signalbook.registry.targets import DETAILS, Target
+from signalbook.server.headers import decode_attributes, encode_attributes, typed
+from signalbook.server.http import Request, Response
+
+__all__ = ["document_body", "document_response"]
+
+
+def document_body(request: Request, target: Target, setdefault: str | None) -> tuple[dict[str, Any], Ask]:
+    """Return what a request with a document as its body writes: the headers' attributes, and the bytes."""
+    kind = target.resource_type
+    body = decode_attributes(request.headers, target.path, singular=kind.singular, has_body=bool(request.body))
+    body.setdefault("contenttype", None)  # DOC-10
+    attributes = kind.attributes
+    for name, value in list(body.items()):
+        if isinstance(value, str):
+            attribute = attributes.get(name) or attributes.get("*")
+            body[name] = typed(value, _OWN_TYPES.get(name) or (attribute.type if attribute is not None else "string"))
+        elif isinstance(value, dict) and name in attributes and (item := attributes[name].item) is not None:
+            body[name] = {key: typed(one, item.type) for key, one in value.items()}
+    url = document_names(kind)[1]
+    document = None if body.get(url) else request.body
+    if document is not None:
+        body.pop(url, None)
+    return body, Ask(patch=True, setdefault=setdefault, document=document)
+
+
+_OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean"}
+
+
+def document_response(db: Connection, view: View, answer: Answer, base: str) -> Response:
+    """Return the response that shows a document: its bytes, or where it lives, with the metadata in headers."""
+    target = answer.target
+    kind = target.resource_type
+    assert answer.page is not None
+    attrs = orjson.loads(answer.page.text)
+    attrs["self"] = attrs["self"].removesuffix(DETAILS)
+    headers = encode_attributes(attrs, singular=kind.singular)
+    version = f"{target.resource_xid}/versions/{attrs['versionid']}" if "versionid" in attrs else ""
+    if version:
+        headers.append(("content-location", base + version))
+    headers.append(("content-disposition", target.rid))
+    url = attrs.get(document_names(kind)[1])
+    if url:
+        return Response(303, [*headers, ("location", url)])
+    content = b""
+    row = rows.load(db, rows.resource_key(target.resource_xid))
+    found = view.target(row) if row is not None else None
+    if found is not None and version:
+        content = rows.load_content(db, rows.version_key(found[0].xid, attrs["versionid"])) or b""
+    return Response(200, headers, content)

@@ -1,0 +1,178 @@
+"""`xRegistry-` headers: attributes of a Resource or Version beside its document (core/http.md, HDR-1 to HDR-9).
+
+Rule 1: only scalars and maps of scalars travel; a map entry is `xRegistry-<map>.<key>`, the key being all that follows
+the first dot. Both spec versions use the dot: the 1.0-rc2 core text (xregistry/spec 7f31467) already has it.
+Rule 2: values are percent-encoded UTF-8 ("HTTP Header Values"), so no value can end a header or start another.
+Rule 3: types come from the model, which is not known here: decoded values are text, `null` is `None`, and `typed`
+turns a text into the value of a type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from signalbook.errors import RegistryError
+from signalbook.server.http import Headers
+
+__all__ = ["decode_attributes", "decode_value", "encode_attributes", "encode_value", "refuse_headers", "typed"]
+
+_PREFIX = "xregistry-"
+
+# "Space, double-quote, percent, and any characters outside the printable ASCII range of U+0021-U+007E inclusive."
+_ENCODED = re.compile(r"[^\x21\x23\x24\x26-\x7e]")
+# What may not stand in a standard header such as Content-Type, where space and quotes have their meaning.
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+# RFC 9110 section 5.6.2 `tchar`: a map key may hold a colon (ID-9), a header name may not.
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+# Responses -----------------------------------------------------------------------------------------------------------
+
+
+def encode_value(value: str | bool | int | float) -> str:
+    """A scalar as header text; `decode_value` gives its text back."""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    if text == "null":
+        return "%6Eull"  # the plain word would mean "no such attribute"
+    return _ENCODED.sub(_percent, text) if _ENCODED.search(text) else text
+
+
+def _percent(found: re.Match[str]) -> str:
+    # A lone surrogate has no UTF-8 form; it cannot come out of `parse_json`, and must not end a response if it does.
+    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "replace"))
+
+
+def encode_attributes(attributes: Mapping[str, Any], *, singular: str) -> list[tuple[str, str]]:
+    """The headers for a Resource's or Version's attributes: scalars, maps of scalars, and `Content-Type`.
+
+    The document itself never travels in a header, nor does a map key that no header name can hold.
+    """
+    headers: list[tuple[str, str]] = []
+    unheard = (singular, f"{singular}base64")
+    for name, value in attributes.items():
+        if name in unheard or value is None:
+            continue
+        if name == "contenttype":
+            headers.append(("content-type", _UNPRINTABLE.sub(_percent, str(value))))
+        elif isinstance(value, str | bool | int | float):
+            headers.append((f"xRegistry-{name}", encode_value(value)))
+        elif isinstance(value, Mapping) and all(isinstance(item, str | bool | int | float) for item in value.values()):
+            headers.extend(
+                (f"xRegistry-{name}.{key}", encode_value(item)) for key, item in value.items() if _TOKEN.fullmatch(key)
+            )
+    return headers
+
+
+# Requests ------------------------------------------------------------------------------------------------------------
+
+
+def decode_value(text: str) -> str:
+    """The text that a header value stands for; `ValueError` says why there is none."""
+    if _UNPRINTABLE.search(text.replace("\t", " ")):
+        raise ValueError("it holds characters outside printable ASCII; percent-encode them")
+    if '"' in text:
+        text = _QUOTED.sub(lambda quoted: _ESCAPED.sub(r"\1", quoted[1]), text)
+    if "%" not in text:
+        return text
+    if _BARE_PERCENT.search(text):
+        raise ValueError("a % that starts no escape has to be written as %25")
+    try:
+        text = unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise ValueError("its percent-encoding is not valid UTF-8") from None
+    if "\0" in text:
+        raise ValueError("it holds a NUL character")
+    return text
+
+
+def decode_attributes(headers: Headers, subject: str, *, singular: str, has_body: bool) -> dict[str, Any]:
+    """The attributes in a request's headers, with PATCH semantics: what is absent stays, `None` deletes (HDR-4).
+
+    A map is complete as given. `meta.<name>` and `meta.<map>.<key>` fill the `meta` entity. `Content-Type` is
+    `contenttype`. `singular` is the Resource type's, whose document attributes no header may carry.
+    """
+    attributes: dict[str, Any] = {}
+    contenttype = headers.get("content-type")
+    if contenttype is not None:
+        if _UNPRINTABLE.search(contenttype):
+            raise RegistryError("header_error", subject, name="Content-Type", error_detail="it is not printable ASCII")
+        attributes["contenttype"] = None if contenttype == "null" else contenttype
+    for header, raw in headers.items():
+        if not header.startswith(_PREFIX):
+            continue
+        name = header[len(_PREFIX) :]
+        shown = f"xRegistry-{name}"
+        if not name:
+            raise RegistryError(
+                "header_error", subject, name=shown, error_detail='missing an attribute name after the "-"'
+            )
+        if name in (singular, f"{singular}base64"):
+            raise _extra(subject, shown, f"'{shown}' isn't a valid HTTP header")
+        if name == "contenttype":
+            raise _extra(subject, shown, "the attribute travels as Content-Type")
+        if name == f"{singular}url" and has_body and raw != "null":
+            raise _extra(subject, shown, "header isn't allowed if there's a body")
+        try:
+            value = None if raw == "null" else decode_value(raw)
+        except ValueError as wrong:
+            raise RegistryError("header_error", subject, name=shown, error_detail=str(wrong)) from None
+        place = attributes
+        if name.startswith("meta."):
+            name = name[len("meta.") :]
+            meta = attributes.get("meta")
+            place = attributes["meta"] = meta if isinstance(meta, dict) else {}
+        _put(place, name, value)
+    return attributes
+
+
+def _put(attributes: dict[str, Any], name: str, value: str | None) -> None:
+    name, dot, key = name.partition(".")
+    current = attributes.get(name)
+    if not dot:
+        # `xRegistry-labels: null` beside `xRegistry-labels.a: b` empties the map and then fills it.
+        if value is not None or not isinstance(current, dict):
+            attributes[name] = value
+    elif current is None or isinstance(current, dict):
+        entries = attributes[name] = current if current is not None else {}
+        if value is not None:
+            entries[key] = value
+
+
+def refuse_headers(names: Iterable[str], subject: str) -> None:
+    """Raise `extra_xregistry_header` if any header is an xRegistry one: this request has its metadata in the body."""
+    for name in names:
+        if name.startswith(_PREFIX):
+            raise _extra(subject, name, 'including "xRegistry" HTTP headers when "$details" is used is not allowed')
+
+
+def _extra(subject: str, name: str, detail: str) -> RegistryError:
+    return RegistryError("extra_xregistry_header", subject, name=name, error_detail=detail)
+
+
+# Types ---------------------------------------------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
+_DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
+def typed(text: str, type_: str) -> Any:
+    """The value of model type `type_` that a header's text means; the text itself where it means none."""
+    if type_ == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if type_ in ("integer", "uinteger"):
+        return int(text) if _INTEGER.fullmatch(text) else text
+    if type_ == "decimal" and _DECIMAL.fullmatch(text):
+        return int(text) if _INTEGER.fullmatch(text) else float(text)
+    return text

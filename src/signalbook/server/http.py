@@ -1,0 +1,130 @@
+"""A request and a response as plain values, and what a service must be to answer one with the other.
+
+Rule 1: nothing here knows a protocol; `rsgi` and `asgi` make requests and send responses.
+Rule 2: `Request.path` is percent-decoded, as both protocols hand it over: an id may hold neither `/` nor `%`, so
+nothing is lost. Bytes that are no UTF-8 arrive as U+FFFD, which no id may hold either.
+Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` with other characters is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from signalbook.errors import RegistryError
+
+__all__ = ["JSON", "Bases", "Headers", "Request", "Response", "Service", "joined"]
+
+JSON = ("content-type", "application/json; charset=utf-8")
+"""The content type of every metadata response (HTTP-5)."""
+
+
+class Headers(Protocol):
+    """Request headers by lower-case name: a dict, or on the quick road the HTTP server's own object."""
+
+    def __contains__(self, name: str, /) -> bool: ...
+
+    def get(self, name: str, /) -> str | None:
+        """The value, on the quick road the first of several."""
+        ...
+
+    def keys(self) -> Collection[str]:
+        """All names."""
+        ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """All names and values; granian leaves out a value that is not ASCII."""
+        ...
+
+
+@dataclass(slots=True)
+class Request:
+    """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Headers = field(default_factory=dict[str, str])
+    body: bytes = b""
+    base: str = "http://localhost"
+
+
+@dataclass(slots=True)
+class Response:
+    """One response; the edge adds what every response has (root link, CORS, content length) and never changes these."""
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+
+
+class Service(Protocol):
+    """What answers requests.
+
+    It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
+    `/metrics`) and `close()`.
+    """
+
+    def quick(self, request: Request, /) -> Response | None:
+        """An answer within microseconds, on the event loop; `None` sends the request to `answer`."""
+        ...
+
+    def answer(self, request: Request, /) -> Response:
+        """An answer, from any thread; a `RegistryError` is turned into a response by the caller."""
+        ...
+
+
+def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says."""
+    headers: dict[str, str] = {}
+    for name, value in items:
+        name = name.lower()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+# A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~:@-]+)*/?")
+
+
+class Bases:
+    """The base URL of a request, from what the client sent or what the operator fixed."""
+
+    def __init__(self, fixed: str = "", *, trust_proxy: bool = False) -> None:
+        self._fixed = fixed.rstrip("/")
+        self._trust_proxy = trust_proxy
+        self._known: dict[tuple[str, str], str] = {}
+
+    def find(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
+        """The base; `header_error` where the client's `Host` is none."""
+        if self._fixed:
+            return self._fixed
+        if self._trust_proxy:
+            return self._forwarded(scheme, authority, headers, path)
+        base = self._known.get((scheme, authority))
+        return base if base is not None else self._learn(scheme, authority, path)
+
+    def _learn(self, scheme: str, authority: str, path: str) -> str:
+        if not _AUTHORITY.fullmatch(authority):
+            raise RegistryError("header_error", path, name="Host", error_detail="it names no host")
+        if len(self._known) >= 256:  # a client that sends ever new names must not fill the memory
+            self._known.clear()
+        base = self._known[scheme, authority] = f"{scheme}://{authority}"
+        return base
+
+    def _forwarded(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
+        def first(name: str) -> str:
+            return (headers.get(name) or "").split(",")[0].strip()
+
+        proto = first("x-forwarded-proto").lower()
+        prefix = first("x-forwarded-prefix")
+        if proto and proto not in ("http", "https"):
+            raise RegistryError("header_error", path, name="X-Forwarded-Proto", error_detail="it is no HTTP scheme")
+        if not _PREFIX.fullmatch(prefix):
+            raise RegistryError("header_error", path, name="X-Forwarded-Prefix", error_detail="it is no path")
+        host = first("x-forwarded-host") or authority
+        base = self._known.get((proto or scheme, host)) or self._learn(proto or scheme, host, path)
+        return base + prefix.rstrip("/")

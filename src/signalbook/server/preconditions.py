@@ -1,0 +1,80 @@
+"""`If-Match` and `If-None-Match` on writes, and the tags that answers carry: design section 3.
+
+Rule 1: the tag of one entity is `"e<epoch>-<view>"`, that of anything larger `"s<change number>-<view>"`: a parent's
+epoch does not move when a grandchild changes, the number of the latest change does.
+Rule 2: a write compares the state, not the view: what stands before the last hyphen. A bare epoch is taken too.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+
+from signalbook.errors import RegistryError
+from signalbook.registry.requests import sequence_of
+from signalbook.registry.state import ResourceState, Work
+from signalbook.registry.targets import Target
+from signalbook.server.http import Headers
+
+__all__ = ["check_preconditions", "tag", "view_name"]
+
+_TAG = re.compile(r'(?:W/)?"([^"]*)"|([0-9]+)')
+
+
+def view_name(*parts: str) -> str:
+    """Return a short name for everything about a view that changes its bytes."""
+    return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def tag(state: str, view: str) -> str:
+    """Return an entity tag."""
+    return f'"{state}-{view}"'
+
+
+def check_preconditions(headers: Headers, work: Work, target: Target) -> None:
+    """Refuse a write whose condition does not hold."""
+    if_match, if_none_match = headers.get("if-match"), headers.get("if-none-match")
+    if if_match is None and if_none_match is None:
+        return
+    states = _states(work, target)
+    if if_match is not None:
+        wanted = {(quoted or bare).rpartition("-")[0] or (quoted or bare) for quoted, bare in _TAG.findall(if_match)}
+        holds = bool(states) if if_match.strip() == "*" else not wanted.isdisjoint(states)
+        if not holds:
+            raise RegistryError("precondition_failed", target.path)
+    if if_none_match is not None:
+        wanted = {(quoted or bare).rpartition("-")[0] or (quoted or bare) for quoted, bare in _TAG.findall(if_none_match)}
+        holds = not states if if_none_match.strip() == "*" else wanted.isdisjoint(states)
+        if not holds:
+            raise RegistryError("precondition_failed", target.path)
+
+
+def _states(work: Work, target: Target) -> set[str]:
+    """Return the names of the state that the addressed entity is in; none where it does not exist."""
+    sequence = f"s{sequence_of(work.db)}"
+    if target.kind in ("registry", "capabilities", "modelsource", "groups"):
+        epoch = work.registry.row.epoch
+        return {sequence, f"e{epoch}", str(epoch)}
+    group = work.group(target.group_type, target.gid)
+    if group is None or group.row is None or group.id != target.gid:
+        return set()
+    if target.kind in ("group", "resources"):
+        return {sequence, f"e{group.row.epoch}", str(group.row.epoch)}
+    state = work.resource(group, target.resource_type, target.rid)
+    if state is None or state.row is None or state.id != target.rid:
+        return set()
+    return _resource_states(work, state, target, sequence)
+
+
+def _resource_states(work: Work, state: ResourceState, target: Target, sequence: str) -> set[str]:
+    assert state.row is not None
+    meta = state.row.epoch
+    if target.kind in ("meta", "versions"):
+        return {sequence, f"e{meta}", str(meta)}
+    if state.xref is not None:
+        return {sequence}
+    versionid = target.vid if target.kind == "version" else state.default
+    version = work.complete(state).get(versionid or "")
+    if version is None or version.row is None:
+        return set()
+    return {sequence, f"e{meta}.{version.row.epoch}", str(version.row.epoch)}

@@ -1,0 +1,81 @@
+"""From an exception to the response a client sees: the only place that decides an error's status.
+
+Rule 1: the form is the specification's (core/http.md "Error Processing", ERR-1 to ERR-5): `type`, `title`, `subject`,
+`args`, as `application/json`.
+Rule 2: what is not a `RegistryError` says nothing about itself; its traceback goes to the log under the `instance`
+that the client is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from signalbook.errors import RegistryError, StoreError
+from signalbook.server.http import JSON, Response
+from signalbook.spec.error_types import ERROR_TYPES, title, type_uri
+
+__all__ = ["not_supported", "problem", "respond"]
+
+_log = logging.getLogger("signalbook.server")
+
+# Headers that an error brings with it, by its status or name.
+_HEADERS: Mapping[int | str, tuple[tuple[str, str], ...]] = {
+    401: (("www-authenticate", 'Bearer realm="signalbook"'),),
+    503: (("retry-after", "1"),),
+    "request_timeout": (("connection", "close"),),
+    "request_too_large": (("connection", "close"),),
+}
+
+
+class _NotSupportedError(RegistryError):
+    """An action a path does not have, with those it has: RFC 9110 section 15.5.6 wants them in `Allow`."""
+
+    def __init__(self, subject: str, action: str, allow: str, detail: str) -> None:
+        super().__init__("action_not_supported", subject, detail=detail, action=action)
+        self.allow = allow
+
+
+def not_supported(subject: str, action: str, allow: str, detail: str = "") -> RegistryError:
+    """`action_not_supported` (405) whose response will list `allow`, such as `GET, OPTIONS`."""
+    return _NotSupportedError(subject, action, allow, detail)
+
+
+def problem(error: RegistryError, instance: str = "") -> dict[str, Any]:
+    """The body of an error response."""
+    body: dict[str, Any] = {"type": type_uri(error.name), "title": title(error)}
+    if error.detail:
+        body["detail"] = error.detail
+    if error.subject:
+        body["subject"] = error.subject
+    if error.args_:
+        body["args"] = dict(sorted(error.args_.items()))
+    if instance:
+        body["instance"] = instance
+    return body
+
+
+def respond(error: BaseException, path: str) -> Response:
+    """The response for whatever went wrong while answering a request for `path`."""
+    instance = ""
+    if not isinstance(error, RegistryError):
+        instance = f"urn:signalbook:failure:{secrets.token_hex(8)}"
+        _log.error("%s while answering %s", instance, ascii(path), exc_info=error)
+        error = RegistryError("server_busy" if isinstance(error, StoreError) else "server_error", path)
+    status = ERROR_TYPES[error.name].status
+    headers = [JSON, *_HEADERS.get(status, ()), *_HEADERS.get(error.name, ())]
+    if isinstance(error, _NotSupportedError):
+        headers.append(("allow", error.allow))
+    return Response(status, headers, _encoded(problem(error, instance)))
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # text from outside that has no UTF-8 form, such as half a surrogate pair
+        return json.dumps(body).encode() + b"\n"

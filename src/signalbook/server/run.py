@@ -1,0 +1,161 @@
+"""Starting and stopping a server process: granian, its workers, TLS, signals.
+
+Rule 1: each worker process builds its own service from the settings; nothing is shared but the port and the store.
+Rule 2: the line that says "serving" is printed when a connection is accepted, not before.
+Rule 3: SIGTERM and SIGINT stop accepting, finish what was begun, and end; an idle server ends at once. Where the first
+process is killed, its workers die with it and leave the port and the store free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces, Loops, SSLProtocols
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server import Server
+
+from signalbook import __version__
+from signalbook.errors import SignalbookError, UsageError
+from signalbook.server.access import Access, tokens
+from signalbook.server.flow import Flow
+from signalbook.server.http import Bases, Service
+from signalbook.server.limits import Limits
+from signalbook.server.request_log import RequestLog
+from signalbook.server.rsgi import RsgiApp
+from signalbook.settings import Settings, is_loopback
+
+__all__ = ["ServiceFactory", "flow_for", "serve"]
+
+ServiceFactory = Callable[[Settings], Service]
+
+_HEAD_SECONDS = 30
+_STOP_SECONDS = 30
+
+
+def flow_for(service: Service, settings: Settings) -> Flow:
+    """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`."""
+    return Flow(
+        service,
+        access=Access(
+            read_tokens=tokens(settings.read_token),
+            write_tokens=tokens(settings.write_token),
+            read_only=settings.read_only,
+            loopback=is_loopback(settings.host),
+        ),
+        bases=Bases(settings.base_url, trust_proxy=getattr(settings, "trust_proxy", False)),
+        limits=Limits(max_body=settings.max_body, timeout=getattr(settings, "body_timeout", 30.0)),
+        log=RequestLog(getattr(settings, "log_format", "text")) if settings.log else None,
+    )
+
+
+def serve(
+    service_factory: ServiceFactory, settings: Settings, *, announce: Callable[[str], None] | None = None
+) -> None:
+    """Serve until a signal says stop; `service_factory` has to be a module's function, so that workers can find it."""
+    settings = _with_free_port(settings)
+    server = Server(
+        target="signalbook",
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.RSGI,
+        workers=settings.workers,
+        loop=Loops.auto,
+        http=HTTPModes.http1,  # one protocol to bound; HTTP/2 belongs to the proxy in front
+        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=64 * 1024),
+        websockets=False,
+        backlog=1024,
+        log_enabled=True,
+        log_level=LogLevels.warning,
+        ssl_cert=settings.cert,
+        ssl_key=settings.key,
+        ssl_protocol_min=SSLProtocols.tls12,
+        respawn_failed_workers=settings.workers > 1,
+        workers_kill_timeout=_STOP_SECONDS,
+    )
+    threading.Thread(target=_announce_when_accepting, args=(settings, announce or _say), daemon=True).start()
+    lifeline = os.pipe()
+    server.serve(target_loader=partial(_load, service_factory, settings, lifeline), wrap_loader=False)
+
+
+def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int]) -> Any:
+    """In a worker: the application; a failure that was meant for the operator is said in one line."""
+    threading.Thread(target=_die_with_parent, args=(lifeline, os.getppid()), daemon=True).start()
+    _log_to_stderr()
+    try:
+        return RsgiApp(flow_for(service_factory(settings), settings))
+    except SignalbookError as error:
+        sys.stderr.write(f"signalbook: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _die_with_parent(lifeline: tuple[int, int], parent: int) -> None:
+    """End this worker when the first process is gone: the pipe that only it keeps open for writing then ends."""
+    reading, writing = lifeline
+    with contextlib.suppress(OSError):  # a worker that was not forked has no such pipe and asks from time to time
+        os.close(writing)
+        os.read(reading, 1)
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+def _log_to_stderr() -> None:
+    for name in ("signalbook.requests", "signalbook"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            handler = logging.StreamHandler()
+            words = "%(message)s" if name == "signalbook.requests" else "%(asctime)s %(levelname)s %(name)s %(message)s"
+            handler.setFormatter(logging.Formatter(words))
+            logger.addHandler(handler)
+        logger.propagate = False
+        logger.setLevel(logging.INFO)
+
+
+def _with_free_port(settings: Settings) -> Settings:
+    """The settings with a port that nobody serves; workers share theirs, so a port in use would go unnoticed."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((settings.host.strip("[]"), settings.port))
+            port: int = probe.getsockname()[1]
+    except OSError as error:
+        why = error.strerror or str(error)
+        where = f"{settings.host} port {settings.port}"
+        raise UsageError(f"cannot listen at {where}: {why}; choose another --host or --port") from error
+    return replace(settings, port=port)
+
+
+def _announce_when_accepting(settings: Settings, announce: Callable[[str], None]) -> None:
+    about = f"store {_shown(settings.store)}, specversion {settings.specversion}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host.strip("[]"))
+    while True:
+        try:
+            socket.create_connection((host, settings.port), timeout=1).close()
+        except OSError:
+            time.sleep(0.01)
+        else:
+            announce(f"signalbook {__version__} serving {settings.address} ({about})")
+            return
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _shown(store: str) -> str:
+    """The store without a password."""
+    head, at, tail = store.rpartition("@")
+    return f"{head.rpartition('//')[0]}//…@{tail}" if at and "//" in head else store

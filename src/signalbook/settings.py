@@ -1,0 +1,90 @@
+"""What an operator can decide about a running server, as one frozen value.
+
+Rule 1: a setting that cannot work is refused here, in words, before anything is opened.
+Rule 2: the server listens to this machine only, unless a token is set or `open` is said.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from signalbook.errors import UsageError
+from signalbook.spec import versions
+
+__all__ = ["MEBIBYTE", "Settings", "is_loopback"]
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one server; `checked` gives the same value or says what cannot work.
+
+    `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
+    """
+
+    store: str = "signalbook.db"
+    registryid: str = "signalbook"
+    model: str = "builtin"
+    specversion: str = versions.DEFAULT.name
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    read_token: str = field(default="", repr=False)
+    write_token: str = field(default="", repr=False)
+    read_only: bool = False
+    open: bool = False
+    cert: Path | None = None
+    key: Path | None = None
+    max_body: int = 16 * MEBIBYTE
+    base_url: str = ""
+    log: bool = True
+
+    def checked(self) -> Settings:
+        """The same settings; raises `UsageError` with the remedy where they cannot work."""
+        if versions.find(self.specversion) is None:
+            known = ", ".join(version.name for version in versions.VERSIONS.values())
+            raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
+        if self.workers < 1:
+            raise UsageError("at least one worker is needed; give --workers 1 or more")
+        if self.workers > 1 and self.store.startswith("memory:"):
+            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        if self.max_body < 1:
+            raise UsageError("--max-body is the largest request body in bytes and must be above 0")
+        if not self.open and not self.read_token and not is_loopback(self.host):
+            raise UsageError(
+                f"'{self.host}' can be reached from other machines and anyone could read the catalog; "
+                "set --read-token and --write-token, or say --open to serve it without"
+            )
+        if not self.open and not self.write_token and not self.read_only and not is_loopback(self.host):
+            raise UsageError(
+                f"'{self.host}' can be reached from other machines and anyone who may read could write; "
+                "set --write-token or --read-only, or say --open"
+            )
+        if (self.cert is None) != (self.key is None):
+            raise UsageError("--cert and --key belong together; give both or neither")
+        for name, path in (("--cert", self.cert), ("--key", self.key)):
+            if path is not None and not path.is_file():
+                raise UsageError(f"{name} names '{path}', which is not a file")
+        if self.base_url and not self.base_url.startswith(("http://", "https://")):
+            raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
+        return self
+
+    @property
+    def address(self) -> str:
+        """The URL to reach this server by, without a slash at the end."""
+        scheme = "https" if self.cert else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.base_url or f"{scheme}://{host}:{self.port}").rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

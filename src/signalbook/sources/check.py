@@ -1,0 +1,241 @@
+"""What is wrong with catalog documents, found without a registry: `signalbook lint`.
+
+Rule 1: an error is what a registry would refuse, by the same model levels and named rules that a write goes through;
+a warning is what it would take though it is likely a mistake.
+Rule 2: every finding is yielded; nothing stops at the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from signalbook.document import rules
+from signalbook.document.entity import Level
+from signalbook.document.model import GroupType, Model, ResourceType
+from signalbook.document.model_read import read_model
+from signalbook.document.rule import Severity
+from signalbook.document.spelling import to_canonical
+from signalbook.errors import Problem, RegistryError, UsageError
+from signalbook.registry.incoming import (
+    GROUP_SYSTEM,
+    META_SYSTEM,
+    RESOURCE_MEMBERS,
+    VERSION_SYSTEM,
+    document_names,
+    is_id,
+)
+from signalbook.sources.documents import Document
+from signalbook.sources.documents import read_model as read_model_file
+from signalbook.sources.parts import DEFINING, DESCRIPTIVE, READ_ONLY
+from signalbook.spec.builtin import builtin_modelsource
+from signalbook.spec.error_types import ERROR_TYPES, title
+
+__all__ = ["Finding", "check"]
+
+# Attributes that refer to another entity, in a catalog's own terms: an xid, or a URI that is one.
+REFERENCES = ("basemessage", "dataschemauri", "dataschemaxid", "messagegroups", "xref")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem of one entity of a document, and how bad it is; `code` and `args` are those of the error."""
+
+    source: str
+    severity: Severity
+    xid: str
+    code: str
+    message: str
+    args: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entity:
+    """A group, meta or version as the document has it, its attributes in canonical spelling."""
+
+    source: str
+    kind: Literal["group", "meta", "version"]
+    xid: str
+    domain: str
+    level: Level
+    attrs: Mapping[str, Any]
+    group: Mapping[str, Any]
+
+
+def check(documents: Sequence[Document], model: str = "builtin") -> Iterator[Finding]:
+    """Everything wrong with the documents, which are taken as one catalog; `model` is as `lint --model` says."""
+    entities: list[_Entity] = []
+    catalog: dict[str, Mapping[str, Any]] = {}
+    chosen = None if model == "document" else _chosen(model)
+    for document in documents:
+        try:
+            types = chosen or read_model(_own_model(document))
+        except RegistryError as error:
+            yield _refusal(document.source, error)
+            continue
+        for found in _Walk(document, types, catalog).entities():
+            if isinstance(found, Finding):
+                yield found
+            else:
+                entities.append(found)
+    for entity in entities:
+        yield from _judge(entity, catalog)
+
+
+def _judge(entity: _Entity, catalog: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    for problem in entity.level.problems(entity.attrs, entity.xid):
+        yield _found(entity, "error", problem)
+    if entity.kind == "meta":
+        return
+    subject = rules.Subject(xid=entity.xid, attrs=entity.attrs, group=entity.group, lookup=catalog.get)
+    severities: tuple[Severity, ...] = ("error", "warning")
+    for severity in severities:
+        for problem in rules.check(entity.domain, entity.kind, subject, severity):
+            yield _found(entity, severity, problem)
+    for name in REFERENCES:
+        value = entity.attrs.get(name)
+        for reference in value if isinstance(value, list) else [value]:
+            yield from _dangling(entity, name, reference, catalog)
+
+
+def _dangling(
+    entity: _Entity, name: str, reference: object, catalog: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Finding]:
+    if not isinstance(reference, str) or not reference.removeprefix("#").startswith("/"):
+        return
+    # A fragment's rest points into the document of a schema: the entity is what comes before.
+    steps = reference.removeprefix("#").split("#")[0].split(":")[0].strip("/").split("/")
+    target = "/" + "/".join(steps[: 6 if steps[4:5] == ["versions"] else 4])
+    if target not in catalog:
+        message = f'The attribute "{name}" for "{entity.xid}" refers to "{target}", which is not in these documents.'
+        yield Finding(entity.source, "warning", entity.xid, "dangling_reference", message, {"name": name})
+    elif catalog[target].get("deprecated") is not None and entity.attrs.get("deprecated") is None:
+        message = f'The attribute "{name}" for "{entity.xid}" refers to "{target}", which is deprecated.'
+        yield Finding(entity.source, "warning", entity.xid, "deprecated_reference", message, {"name": name})
+
+
+class _Walk:
+    """The entities of one document in order, with what is wrong in how they are nested and named.
+
+    `catalog` is filled with the attributes of each group, version and resource (those of its default version).
+    """
+
+    def __init__(self, document: Document, model: Model, catalog: dict[str, Mapping[str, Any]]) -> None:
+        self._source = document.source
+        self._content = document.content
+        self._model = model
+        self._catalog = catalog
+
+    def entities(self) -> Iterator[_Entity | Finding]:
+        known = READ_ONLY | DESCRIPTIVE | DEFINING | self._model.level.names
+        for name, value in self._content.items():
+            kind = self._model.groups.get(name)
+            if kind is not None:
+                for groupid, group in self._entries(f"/{name}", value):
+                    yield from self._group(kind, f"/{name}/{groupid}", groupid, group)
+                yield from self._misnamed(f"/{name}", value)
+            elif name not in known and not name.endswith(("url", "count")):
+                yield self._error("/", "unknown_attribute", name=name)
+
+    def _group(self, kind: GroupType, xid: str, groupid: str, group: dict[str, Any]) -> Iterator[_Entity | Finding]:
+        collections = {f"{plural}{suffix}" for plural in kind.resources for suffix in ("", "url", "count")}
+        system = GROUP_SYSTEM | collections | {f"{kind.singular}id"}
+        domain = kind.modelcompatiblewith
+        attrs = self._catalog[xid] = yield from self._own(domain, xid, group, system)
+        yield from self._named(xid, group, kind.singular, groupid)
+        yield _Entity(self._source, "group", xid, domain, kind.level, attrs, attrs)
+        for plural, resource_type in kind.resources.items():
+            if plural in group:
+                for resourceid, resource in self._entries(f"{xid}/{plural}", group[plural]):
+                    yield from self._resource(
+                        resource_type, f"{xid}/{plural}/{resourceid}", resourceid, resource, attrs
+                    )
+                yield from self._misnamed(f"{xid}/{plural}", group[plural])
+
+    def _resource(
+        self, kind: ResourceType, xid: str, resourceid: str, resource: dict[str, Any], group: Mapping[str, Any]
+    ) -> Iterator[_Entity | Finding]:
+        yield from self._named(xid, resource, kind.singular, resourceid)
+        documents = set(document_names(kind)) if kind.hasdocument else set()
+        system = VERSION_SYSTEM | RESOURCE_MEMBERS | documents | {f"{kind.singular}id"}
+        domain = kind.modelcompatiblewith
+        self._catalog[xid] = {}
+        meta = resource.get("meta")
+        if not isinstance(meta, dict):
+            meta = {}
+        else:
+            attrs = yield from self._own(domain, f"{xid}/meta", meta, META_SYSTEM | {f"{kind.singular}id"})
+            yield _Entity(self._source, "meta", f"{xid}/meta", domain, kind.meta_level, attrs, group)
+            if meta.get("xref"):
+                return
+        given = resource.get("versions") or {}
+        yield from self._misnamed(f"{xid}/versions", given)
+        versions = [(f"{xid}/versions/{key}", version) for key, version in self._entries(f"{xid}/versions", given)]
+        for place, version in versions or [(xid, resource)]:
+            attrs = self._catalog[place] = yield from self._own(domain, place, version, system)
+            if place in (xid, f"{xid}/versions/{meta.get('defaultversionid')}") or not self._catalog[xid]:
+                self._catalog[xid] = attrs
+            yield _Entity(self._source, "version", place, domain, kind.version_level, attrs, group)
+
+    def _own(
+        self, domain: str, xid: str, given: Mapping[str, Any], system: frozenset[str] | set[str]
+    ) -> Generator[Finding, None, dict[str, Any]]:
+        """What of an entity its author controls, in canonical spelling."""
+        try:
+            canonical = to_canonical(domain, given, xid)
+        except RegistryError as error:
+            yield _refusal(self._source, error)
+            canonical = given
+        return {name: value for name, value in canonical.items() if name not in system}
+
+    def _entries(self, xid: str, value: object) -> Iterator[tuple[str, dict[str, Any]]]:
+        if isinstance(value, dict):
+            yield from ((key, entry) for key, entry in value.items() if isinstance(entry, dict) and is_id(key))
+
+    def _misnamed(self, xid: str, value: object) -> Iterator[Finding]:
+        if not isinstance(value, dict):
+            yield self._error(xid, "invalid_attribute", name=xid.rpartition("/")[2], error_detail="must be a map")
+            return
+        for key, entry in value.items():
+            if not is_id(key):
+                yield self._error(f"{xid}/{key}", "malformed_id", id=key, error_detail="it is no legal id")
+            elif not isinstance(entry, dict):
+                yield self._error(f"{xid}/{key}", "invalid_attribute", name=key, error_detail="must be an object")
+
+    def _named(self, xid: str, entity: Mapping[str, Any], singular: str, expected: str) -> Iterator[Finding]:
+        given = entity.get(f"{singular}id")
+        if given is not None and given != expected:
+            yield self._error(xid, "mismatched_id", singular=singular, invalid_id=given, expected_id=expected)
+
+    def _error(self, xid: str, code: str, /, **args: object) -> Finding:
+        error = RegistryError(code, xid)
+        error.args_.update({key: str(value) for key, value in args.items()})
+        return _refusal(self._source, error)
+
+
+def _chosen(model: str) -> Model:
+    return read_model(builtin_modelsource() if model == "builtin" else read_model_file(Path(model)))
+
+
+def _own_model(document: Document) -> dict[str, Any]:
+    source = document.content.get("modelsource") or document.content.get("model")
+    if not isinstance(source, dict):
+        raise UsageError(f"{document.source} has no modelsource; check it by --model builtin or by a model file")
+    return source
+
+
+def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
+    error = RegistryError(problem.code, entity.xid)
+    error.args_.update(problem.args)
+    return replace(_refusal(entity.source, error), severity=severity)
+
+
+def _refusal(source: str, error: RegistryError) -> Finding:
+    words = title(error) if error.name in ERROR_TYPES else str(error)
+    return Finding(source, "error", error.subject, error.name, words, dict(error.args_))

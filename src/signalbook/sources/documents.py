@@ -1,0 +1,143 @@
+"""Reading catalog documents: where they are, and JSON or YAML made into plain values.
+
+Rule 1: a document is one JSON object; YAML is read as JSON's types only (no dates, no `yes` for true), so that the
+same catalog means the same in both.
+Rule 2: whatever is wrong with a source is a `UsageError` that names the file and, where known, the line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+import yaml
+
+from signalbook.errors import UsageError
+
+__all__ = ["Document", "choose_model", "read_document", "read_documents", "read_model"]
+
+SUFFIXES = (".json", ".yaml", ".yml")
+# In a folder that has files named so, only these are catalogs; other JSON files there are schemas or examples.
+CATALOG_SUFFIXES = tuple(f".xreg{suffix}" for suffix in SUFFIXES)
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One catalog document: where it was read from, and what it says."""
+
+    source: str
+    content: dict[str, Any]
+
+
+class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
+    """YAML with the types of JSON: the core schema of YAML 1.2."""
+
+
+_JsonTypesLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+):
+    _JsonTypesLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+
+
+def read_documents(location: str, stdin: Callable[[], IO[bytes]] | None = None) -> Iterator[Document]:
+    """Each catalog document at `location`: a file, a folder (read in order of names), or `-` for standard input."""
+    path = Path(location)
+    if location == STANDARD_INPUT:
+        stream = stdin() if stdin else sys.stdin.buffer
+        yield Document("standard input", _parse(stream.read(), "standard input", yaml_allowed=True))
+    elif path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and _visible(file, path))
+        catalogs = [file for file in files if file.name.endswith(CATALOG_SUFFIXES)]
+        if not files:
+            raise UsageError(f"the folder '{location}' holds no .json, .yaml or .yml file")
+        for file in catalogs or files:
+            yield read_document(file)
+    else:
+        yield read_document(path)
+
+
+def read_document(path: Path) -> Document:
+    """The document in one file."""
+    return Document(str(path), _parse(_bytes(path), str(path), yaml_allowed=path.suffix in (".yaml", ".yml")))
+
+
+def choose_model(choice: str) -> str | dict[str, Any]:
+    """What `--model` means: the name `builtin` or `empty` as it is, or the model source in the file it names."""
+    return choice if choice in ("builtin", "empty") else read_model(Path(choice))
+
+
+def read_model(path: Path) -> dict[str, Any]:
+    """The model source in a file, with its `$include`s resolved from files beside it and below."""
+    from signalbook.document import include
+
+    source = read_document(path).content
+    root = path.resolve().parent
+
+    def load(address: str) -> Any:
+        if not address.startswith("file:"):
+            raise UsageError(f"'{path}' includes '{address}'; only files beside it can be included, nothing is fetched")
+        target = Path(unquote(urlsplit(address).path)).resolve()
+        if not target.is_relative_to(root):
+            raise UsageError(f"'{path}' includes '{target}', which lies outside its folder '{root}'")
+        return read_document(target).content
+
+    resolved = include.resolve(source, load, path.resolve().as_uri())
+    # A whole registry document may be given: then its model is meant.
+    model = resolved.get("modelsource") or resolved.get("model") or resolved
+    if not isinstance(model, dict):
+        raise UsageError(f"'{path}' holds no model; a model is an object with 'groups'")
+    return model
+
+
+def _visible(file: Path, folder: Path) -> bool:
+    return file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file or folder '{path}'") from None
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
+
+
+def _parse(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]:
+    try:
+        value = _value(content, yaml_allowed=yaml_allowed)
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{source} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"{source} is not YAML: {getattr(error, 'problem', None) or error}{place}") from None
+    except TypeError as error:
+        raise UsageError(f"{source} holds a value that JSON cannot hold: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{source} is nested too deeply to be read") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{source} holds {_kind(value)}; a catalog document is one JSON object")
+    return value
+
+
+def _value(content: bytes, *, yaml_allowed: bool) -> Any:
+    if yaml_allowed and not content.lstrip().startswith(b"{"):
+        # Once through JSON: keys become texts, and what JSON cannot hold is refused here and not half way in.
+        return orjson.loads(orjson.dumps(yaml.load(content, _JsonTypesLoader), option=orjson.OPT_NON_STR_KEYS))
+    return orjson.loads(content)
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "nothing")

@@ -1,0 +1,1 @@
+"""What the specification says, as data: versions, errors, and the built-in model."""

@@ -1,0 +1,160 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signalbook.cli.entities import address
+from signalbook.cli.target import details
+from tests.cli.conftest import Run
+
+MOVED = "/messagegroups/fleet/messages/moved"
+Target = tuple[str, str]
+
+
+@pytest.mark.parametrize(
+    ("path", "flags", "expected"),
+    [
+        ("/", [], "/"),
+        ("a/b", [("inline", "*")], "/a/b?inline=*"),
+        ("/a?doc", [("sort", "name=desc")], "/a?doc&sort=name=desc"),
+        ("/a", [("filter", "labels.x=a&b#c"), ("filter", "y=1 2")], "/a?filter=labels.x=a%26b%23c&filter=y=1%202"),
+    ],
+)
+def test_an_address_carries_its_flags(path: str, flags: list[tuple[str, str | None]], expected: str) -> None:
+    """Flags follow the path, escaped where a URL needs it."""
+    assert expected == address(path, flags)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", "/"),
+        ("/a/b", "/a/b"),
+        ("/a/b/c", "/a/b/c"),
+        ("/a/b/c/d", "/a/b/c/d$details"),
+        ("/a/b/c/d$details", "/a/b/c/d$details"),
+        ("/a/b/c/d/?inline", "/a/b/c/d$details?inline"),
+        ("/a/b/c/d/meta", "/a/b/c/d/meta"),
+        ("/a/b/c/d/versions", "/a/b/c/d/versions"),
+        ("/a/b/c/d/versions/v", "/a/b/c/d/versions/v$details"),
+    ],
+)
+def test_metadata_is_asked_for(path: str, expected: str) -> None:
+    """Resources and versions are asked for by their metadata."""
+    assert expected == details(path)
+
+
+def test_put_get_delete(run: Run, target: Target) -> None:
+    """What put writes, get prints and delete removes, in a store and on a server alike."""
+    written = run("put", MOVED, "--data", '{"description": "one"}', *target)
+    assert (0, "one", 1) == (written.code, written.json["description"], written.json["epoch"])
+    changed = run("put", MOVED, "--patch", "--data", '{"name": "Moved"}', *target)
+    assert ("one", "Moved", 2) == tuple(changed.json[name] for name in ("description", "name", "epoch"))
+    assert changed.json["name"] == run("get", MOVED, *target).json["name"]
+    stale = run("put", MOVED, "--epoch", "1", "--data", "{}", *target)
+    assert (1, "") == (stale.code, stale.out)
+    assert "[mismatched_epoch]" in stale.err
+    assert "read it again" in stale.err
+    assert 0 == run("delete", MOVED, *target).code
+    gone = run("get", MOVED, *target)
+    assert (3, "") == (gone.code, gone.out)
+    assert "[not_found]" in gone.err
+    assert 1 == len(gone.err.splitlines())
+
+
+def test_get_takes_flags(run: Run, target: Target, catalog: Path) -> None:
+    """Inline, filter, sort and the rest reach the registry."""
+    assert 0 == run("load", str(catalog), *target).code
+    shown = run("get", "/messagegroups/fleet", "--inline", "messages", "--filter", "messages.labels.team=road", *target)
+    assert ["moved"] == list(shown.json["messages"])
+    ordered = run("get", "/messagegroups/fleet/messages", "--sort", "description=desc", *target)
+    assert ["parked", "moved"] == list(ordered.json)
+    other = run("get", MOVED, "--specversion", "1.0-rc4", "--json", *target)
+    assert 1 == len(other.out.splitlines())
+    bad = run("get", "/", "--filter", "[", *target)
+    assert (1, "") == (bad.code, bad.out)
+
+
+def test_a_document_is_printed_as_it_is(run: Run, target: Target, catalog: Path) -> None:
+    """`get --document` prints the bytes of a resource's document, `get` its metadata."""
+    assert 0 == run("load", str(catalog), *target).code
+    place = "/schemagroups/fleet/schemas/position"
+    assert "position" == run("get", place, *target).json["schemaid"]
+    assert {"type": "object"} == run("get", place, "--document", *target).json
+
+
+def test_export_is_what_load_takes(run: Run, target: Target, catalog: Path, tmp_path: Path) -> None:
+    """An export loaded into a new store gives the same catalog."""
+    assert 0 == run("load", str(catalog), *target).code
+    exported = tmp_path / "out.json"
+    assert 0 == run("export", "--output", str(exported), *target).code
+    loaded = run("load", str(exported), "--with-model", "--with-metadata", "--store", str(tmp_path / "copy.db"))
+    assert (0, "") == (loaded.code, loaded.out), loaded.err
+    copied = run("export", "--store", str(tmp_path / "copy.db")).json
+    original = json.loads(exported.read_text())
+    for name in ("messagegroups", "schemagroups"):
+        assert _lasting(original[name]) == _lasting(copied[name])
+
+
+def _lasting(value: Any) -> Any:
+    """An export without what belongs to the registry it came from."""
+    if isinstance(value, dict):
+        return {key: _lasting(inner) for key, inner in value.items() if key not in ("epoch", "createdat", "modifiedat")}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("put", "/x", "--data", "{"), "--data is not JSON"),
+        (("put", "/x", "--data", "[]"), "--data must be a JSON object"),
+        (("put", "/x", "absent.json"), "there is no file or folder 'absent.json'"),
+        (("get", "/", "--store", "a.db", "--server", "http://127.0.0.1:1"), "give one of them"),
+        (("get", "/", "--limit", "0"), "--limit"),
+        (("get", "/", "--nope"), "--nope"),
+        (("nope",), "nope"),
+        (("get", "/", "--server", "http://127.0.0.1:1", "--token-file", "empty"), "is empty"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run: Run, tmp_path: Path, args: tuple[str, ...], words: str) -> None:
+    """A command that was used wrongly says how and ends with 2."""
+    (tmp_path / "empty").touch()
+    result = run(*args)
+    assert (2, "") == (result.code, result.out)
+    assert words in result.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("get", "/"), "there is no store 'signalbook.db'; make one with: signalbook load"),
+        (("export", "--store", "x.db"), "there is no store 'x.db'"),
+        (("delete", "/x", "--store", "sqlite:x.db"), "there is no store 'x.db'"),
+        (("get", "/", "--server", "http://127.0.0.1:1"), "start one with: signalbook serve"),
+        (("get", "/", "--server", "nonsense"), "'nonsense' is no address of a server"),
+        (("get", "/", "--server", "http://127.0.0.1:1", "--token-file", "absent"), "'absent': No such file"),
+    ],
+)
+def test_what_cannot_be_reached_is_exit_code_3(run: Run, args: tuple[str, ...], words: str) -> None:
+    """A store or server that is not there is named with the likely remedy."""
+    result = run(*args)
+    assert (3, "") == (result.code, result.out)
+    assert words in result.err
+    assert 1 == len(result.err.splitlines())
+
+
+def test_put_reads_standard_input_and_yaml(run: Run, tmp_path: Path) -> None:
+    """An entity may come from standard input or from YAML."""
+    assert "a" == run("put", MOVED, "-", "--store", "x.db", stdin="name: a\n").json["name"]
+    (tmp_path / "b.yaml").write_text("name: b\n")
+    assert "b" == run("put", MOVED, "b.yaml", "--store", "x.db").json["name"]
+
+
+def test_what_the_registry_refuses_is_one_sentence(run: Run) -> None:
+    """A refusal names the attribute, the error and what to do."""
+    result = run("put", MOVED, "--data", '{"name": 5}', "--store", "x.db")
+    assert 1 == result.code
+    assert 1 == len(result.err.splitlines())
+    assert '"name"' in result.err
+    assert result.err.endswith("[invalid_attribute]\n")

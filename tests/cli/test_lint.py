@@ -1,0 +1,81 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, []),
+        ({"messagegroups": {"g": {"messages": {"m": {}}}}}, []),
+        ({"messagegroup": {}}, [("error", "unknown_attribute", "/")]),
+        ({"messagegroups": []}, [("error", "invalid_attribute", "/messagegroups")]),
+        ({"messagegroups": {"g": 1, "a b": {}}},
+         [("error", "invalid_attribute", "/messagegroups/g"), ("error", "malformed_id", "/messagegroups/a b")]),
+        ({"messagegroups": {"g": {"messagegroupid": "h"}}}, [("error", "mismatched_id", "/messagegroups/g")]),
+        ({"messagegroups": {"g": {"name": 1, "messages": {"m": {"labels": 2}}}}},
+         [("error", "invalid_attribute", "/messagegroups/g"),
+          ("error", "invalid_attribute", "/messagegroups/g/messages/m")]),
+        ({"messagegroups": {"g": {"envelope": "CloudEvents/1.0", "messages": {"m": {"envelope": "Other/1.0"}}}}},
+         [("error", "invalid_attribute", "/messagegroups/g/messages/m"),
+          ("warning", "invalid_attribute", "/messagegroups/g/messages/m")]),
+        ({"messagegroups": {"g": {"messages": {"m": {"basemessage": "/messagegroups/g/messages/n"}}}}},
+         [("warning", "dangling_reference", "/messagegroups/g/messages/m")]),
+        ({"messagegroups": {"g": {"messages": {"m": {"basemessageuri": "/messagegroups/g/messages/n"},
+                                               "n": {"deprecated": {}}}}}},
+         [("warning", "deprecated_reference", "/messagegroups/g/messages/m")]),
+        ({"schemagroups": {"g": {"schemas": {"s": {"versions": {"1": {"name": 1, "format": "X/1"}, "2": []}}}}}},
+         [("error", "invalid_attribute", "/schemagroups/g/schemas/s/versions/2"),
+          ("error", "invalid_attribute", "/schemagroups/g/schemas/s/versions/1")]),
+    ],
+)  # fmt: skip
+def test_findings(run: Run, document: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
+    """Every fault of a document is found, with its severity, its error and its place."""
+    result = run("lint", "-", "--json", stdin=json.dumps(document))
+    found = [json.loads(line) for line in result.out.splitlines()]
+    assert expected == [(finding["severity"], finding["code"], finding["xid"]) for finding in found]
+    assert any(severity == "error" for severity, _, _ in expected) == (result.code == 1)
+
+
+def test_findings_in_words(run: Run, tmp_path: Path) -> None:
+    """Each finding is a line with file, severity, sentence and error name; the count goes to standard error."""
+    (tmp_path / "a.json").write_text(
+        '{"messagegroups": {"g": {"messages": {"m": {"basemessage": "/messagegroups/h"}}}}}'
+    )
+    result = run("lint", "a.json")
+    assert "a.json: error: " in result.out or "a.json: warning: " in result.out
+    assert result.err.startswith("1 document(s) checked: ")
+
+
+def test_documents_are_checked_together(run: Run, tmp_path: Path) -> None:
+    """A reference from one document into another is no dangling one."""
+    one = {"messagegroups": {"g": {"messages": {"m": {"basemessage": "/messagegroups/h/messages/n"}}}}}
+    other = {"messagegroups": {"h": {"messages": {"n": {}}}}}
+    (tmp_path / "a.json").write_text(json.dumps(one))
+    (tmp_path / "b.json").write_text(json.dumps(other))
+    assert (0, "") == (run("lint", "a.json", "b.json").code, "")
+    assert (0, 1) == (run("lint", "a.json").code, run("lint", "a.json", "--strict").code)
+
+
+def test_a_documents_own_model(run: Run, tmp_path: Path) -> None:
+    """--model document checks by the model in the document, a file by the model in the file."""
+    model = {"groups": {"dirs": {"singular": "dir", "attributes": {"size": {"type": "integer"}}}}}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    document = {"modelsource": model, "dirs": {"d": {"size": "x"}}}
+    for choice in ("document", "model.json"):
+        result = run("lint", "-", "--json", "--model", choice, stdin=json.dumps(document))
+        assert ("invalid_attribute", "/dirs/d") == (result.json["code"], result.json["xid"])
+    assert 2 == run("lint", "-", "--model", "document", stdin="{}").code
+    broken = run("lint", "-", "--json", "--model", "document", stdin='{"modelsource": {"groups": {"DIRS": {}}}}')
+    assert 1 == broken.code
+    assert "/model" == broken.json["xid"]
+
+
+def test_the_samples_have_no_errors(run: Run) -> None:
+    """The sample catalog passes its own check."""
+    result = run("lint", str(Path(__file__).resolve().parents[2] / "samples"))
+    assert 0 == result.code, result.out

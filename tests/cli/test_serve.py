@@ -1,0 +1,136 @@
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import pytest
+
+from signalbook import app
+from signalbook.cli.serve import size
+from signalbook.settings import Settings
+from tests.cli.conftest import Run
+from tests.conftest import StartServer
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings that `serve` was called with; nothing is started."""
+    seen: list[Settings] = []
+    monkeypatch.setattr(app, "serve", seen.append)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ((), Settings()),
+        (("--port", "9000", "--registry-id", "r", "--store", "memory:", "--model", "empty", "--specversion", "1.0-rc4"),
+         Settings(port=9000, registryid="r", store="memory:", model="empty", specversion="1.0-rc4")),
+        (("--host", "0.0.0.0", "--open"), Settings(host="0.0.0.0", open=True)),
+        (("--host", "::", "--read-token", "r", "--write-token-file", "token"),
+         Settings(host="::", read_token="r", write_token="from-file")),
+        (("--read-only", "--no-log", "--workers", "2", "--max-body", "1m", "--base-url", "https://x/"),
+         Settings(read_only=True, log=False, workers=2, max_body=1024 * 1024, base_url="https://x/")),
+        (("--cert", "token", "--key", "token"), Settings(cert=Path("token"), key=Path("token"))),
+    ],
+)  # fmt: skip
+def test_options_become_settings(
+    run: Run, served: list[Settings], tmp_path: Path, args: tuple[str, ...], expected: Settings
+) -> None:
+    """Each option sets what it says."""
+    (tmp_path / "token").write_text("from-file\nsecond line\n")
+    result = run("serve", *args)
+    assert (0, [expected]) == (result.code, served), result.err
+
+
+def test_tokens_come_from_the_environment(
+    run: Run, served: list[Settings], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """SIGNALBOOK_READ_TOKEN and SIGNALBOOK_WRITE_TOKEN_FILE are read where no option is given."""
+    (tmp_path / "token").write_text("w\n")
+    monkeypatch.setenv("SIGNALBOOK_READ_TOKEN", "r")
+    monkeypatch.setenv("SIGNALBOOK_WRITE_TOKEN_FILE", "token")
+    run("serve")
+    assert [Settings(read_token="r", write_token="w")] == served
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--host", "0.0.0.0"), "say --open"),
+        (("--port", "0"), "--port"),
+        (("--max-body", "much"), "'much' is not a size"),
+        (("--specversion", "9"), "is not one of"),
+        (("--cert", "x"), "belong together"),
+    ],
+)
+def test_what_cannot_work_is_refused(run: Run, served: list[Settings], args: tuple[str, ...], words: str) -> None:
+    """Options that cannot work end with 2 before anything is opened."""
+    result = run("serve", *args)
+    assert (2, []) == (result.code, served)
+    assert words in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1", 1), ("16m", 16 << 20), ("2K", 2048), ("1g", 1 << 30), ("3MiB", 3 << 20), ("5mb", 5 << 20)],
+)
+def test_sizes(text: str, expected: int) -> None:
+    """A size is bytes, or a number with k, m or g."""
+    assert expected == size(click.Context(click.Command("x")), click.Option(["--x"]), text)
+
+
+def test_tokens_are_sent_by_the_commands(run: Run, start_server: StartServer) -> None:
+    """A server with tokens refuses a command without one and takes it with the right one."""
+    server = start_server("--read-token", "r", "--write-token", "w")
+    refused = run("get", "/", "--server", server)
+    assert 1 == refused.code
+    assert "[unauthorized]; give the token with --token" in refused.err
+    assert 0 == run("get", "/", "--server", server, "--token", "r").code
+    forbidden = run("put", "/messagegroups/g", "--data", "{}", "--server", server, "--token", "r")
+    assert 1 == forbidden.code
+    assert "[forbidden]" in forbidden.err
+    assert 0 == run("put", "/messagegroups/g", "--data", "{}", "--server", server, "--token", "w").code
+
+
+def test_what_is_no_registry_is_told_so(run: Run, tmp_path: Path, free_port: int) -> None:
+    """A server that is no xRegistry is named as such."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "http.server", str(free_port), "--bind", "127.0.0.1"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        address = f"http://127.0.0.1:{free_port}"
+        for _ in range(200):
+            try:
+                httpx.get(address, timeout=1)
+                break
+            except httpx.TransportError:
+                continue
+        for args in (("get", "/"), ("get", "/nothing"), ("put", "/x", "--data", "{}")):
+            result = run(*args, "--server", address)
+            assert 3 == result.code
+            assert "is it an xRegistry server?" in result.err
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_port_in_use_is_one_sentence(start_server: StartServer, tmp_path: Path) -> None:
+    """A port that is taken is named, without a traceback."""
+    port = start_server().rpartition(":")[2]
+    second: Any = subprocess.run(
+        [sys.executable, "-m", "signalbook", "serve", "--port", port, "--store", "memory:"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert second.returncode not in (0, -signal.SIGTERM)
+    assert "Traceback" not in second.stderr
+    assert port in second.stderr

@@ -1,0 +1,127 @@
+"""What tests share: a fresh store on either database, and a server that is really started.
+
+With SIGNALBOOK_TEST_POSTGRES set to the URL of a PostgreSQL that tests may fill, `store_url` is there instead of in
+memory: the same tests, the other database. `make integration` does that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
+_numbers = itertools.count(1)
+
+# A slow machine must not fail a property; examples are bounded in number, not in time.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=list(HealthCheck))
+settings.load_profile(os.environ.get("SIGNALBOOK_TEST_PROFILE", "default"))
+
+
+class StartServer(Protocol):
+    """Starts `signalbook serve` with options and gives its address."""
+
+    def __call__(self, *options: str, store: str = "memory:", wait: bool = True) -> str: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip by name what needs a PostgreSQL where there is none."""
+    if not POSTGRES:
+        for item in items:
+            if item.get_closest_marker("postgres"):
+                item.add_marker(pytest.mark.skip(reason="SIGNALBOOK_TEST_POSTGRES is not set; see make integration"))
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """The URL of an empty schema of its own in the PostgreSQL that tests may fill."""
+    if not POSTGRES:
+        pytest.skip("SIGNALBOOK_TEST_POSTGRES is not set; see make integration")
+    import psycopg
+
+    schema = f"t{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    mark = "&" if "?" in POSTGRES else "?"
+    yield f"{POSTGRES}{mark}options={quote(f'-csearch_path={schema}', safe='')}"
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest) -> str:
+    """A fresh store: in memory, or in PostgreSQL where one is given."""
+    return request.getfixturevalue("postgres_url") if POSTGRES else "memory:"
+
+
+@pytest.fixture
+def shared_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh store that several processes can open: a file, or in PostgreSQL where one is given."""
+    return request.getfixturevalue("postgres_url") if POSTGRES else str(tmp_path / "signalbook.db")
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Start real servers; they are stopped when the test ends, and must have stopped by themselves then."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: str, store: str = "memory:", wait: bool = True) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        log = (tmp_path / f"server-{port}.log").open("wb")
+        command = [sys.executable, "-m", "signalbook", "serve", "--port", str(port), "--store", store, *options]
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path)
+        log.close()
+        running.append(process)
+        scheme = "https" if "--cert" in options else "http"
+        address = f"{scheme}://127.0.0.1:{port}"
+        if wait:
+            _wait(lambda: _answers(port), process, tmp_path / f"server-{port}.log")
+        return address
+
+    yield start
+    for process in running:
+        process.terminate()
+    for process in running:
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + 30
+    while not ready():
+        if process.poll() is not None or time.monotonic() > until:
+            raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')}")
+        time.sleep(0.02)

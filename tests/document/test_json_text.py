@@ -1,0 +1,73 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from signalbook.document.json_text import MAX_DEPTH, parse_json
+from signalbook.errors import RegistryError
+from tests.cases import Case, cases
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+)
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner), max_leaves=30)
+
+
+@cases("document/json_refused")
+def test_what_is_refused(case: Case) -> None:
+    """What is no JSON, or could not be given back exactly, is `parsing_data` with its place."""
+    with pytest.raises(RegistryError) as caught:
+        parse_json(case.given.encode("latin-1"), "/s")
+    error = caught.value
+    assert ("parsing_data", "/s", {"error_detail": case.expect}) == (error.name, error.subject, error.args_)
+
+
+@pytest.mark.parametrize("text", ['{"a": ":"}', '{"a": "\\":"}', '{"a" : {"a":1}}', '"\\\\u0000"', "[]", "3", '"x"'])
+def test_what_only_looks_wrong(text: str) -> None:
+    """A colon or an escape inside a string, and the same name in another object, are no reason to refuse."""
+    assert json.loads(text) == parse_json(text.encode(), "/")
+
+
+def test_depth() -> None:
+    """64 levels are read, 65 are not, and a million neither."""
+    parse_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "/")
+    parse_json(b'{"a":' * MAX_DEPTH + b"1" + b"}" * MAX_DEPTH, "/")
+    for depth in (MAX_DEPTH + 1, 1_000_000):
+        with pytest.raises(RegistryError, match="nested deeper than 64 levels"):
+            parse_json(b"[" * depth + b"]" * depth, "/")
+        with pytest.raises(RegistryError):
+            parse_json(b"[" * depth, "/")
+
+
+def test_a_large_broken_document_is_not_scanned() -> None:
+    """The place is looked for only in a document of reasonable size."""
+    with pytest.raises(RegistryError) as caught:
+        parse_json(b"[" + b"1," * 200_000 + b"]", "/")
+    assert "path" not in caught.value.args_["error_detail"]
+
+
+@given(VALUES, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_a_value_comes_back(value: Any, indent: int | str | None, ascii_only: bool) -> None:
+    """Whatever can be kept is read as it was written, however it is laid out."""
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert value == parse_json(text.encode(), "/")
+
+
+@given(st.binary(max_size=200) | st.text('[]{}",:\\u0d8 ne1-.', max_size=80).map(str.encode))
+@example(b'"\\ud800"')
+@example(b'{"a":1,"a":1}')
+@example(b"\xef\xbb\xbf{}")
+def test_nothing_else_is_raised(body: bytes) -> None:
+    """Any bytes give a value or `parsing_data`, never anything else."""
+    try:
+        parse_json(body, "/")
+    except RegistryError as error:
+        assert "parsing_data" == error.name
+        assert error.args_["error_detail"]

@@ -1,0 +1,115 @@
+"""The habits that a machine can hold: sizes, names, opening words, what a file must not say."""
+
+import ast
+import importlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import signalbook
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+CATCH_ALLS = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc", "impl"}
+# Modules that are run rather than imported.
+PROGRAMS = {"__main__", "demo"}
+
+
+def ids(path: Path) -> str:
+    """A file's name in a test's id."""
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=ids)
+def test_a_module_can_be_read_in_one_sitting(module: Path) -> None:
+    """A module has at most 400 lines."""
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("module", MODULES, ids=ids)
+def test_a_module_says_what_it_holds(module: Path) -> None:
+    """No module has a name that could hold anything, and each opens with what it owns in at most 20 lines."""
+    assert module.stem.strip("_").lower() not in CATCH_ALLS
+    opening = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+    assert opening, f"{module} has no docstring"
+    assert len(opening.splitlines()) <= 20
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if m.stem not in PROGRAMS and "__all__" in m.read_text(encoding="utf-8")], ids=ids
+)
+def test_public_names_are_listed(module: Path) -> None:
+    """What `__all__` lists is there, once each."""
+    dotted = ".".join(module.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    imported = importlib.import_module(dotted)
+    listed = list(imported.__all__)
+    assert sorted(set(listed)) == sorted(listed)
+    assert [] == [name for name in listed if not hasattr(imported, name)]
+
+
+def test_the_public_names_of_the_package() -> None:
+    """`import signalbook` gives these names and no others; a change here is a change for users."""
+    assert sorted(signalbook.__all__) == sorted(
+        ["Problem", "Registry", "RegistryError", "SignalbookError", "StoreError", "UsageError", "__version__"]
+    )
+
+
+def test_a_version_is_compared_nowhere_else() -> None:
+    """Outside `spec` no module compares specification versions."""
+    pattern = re.compile(r"(spec(version)?(\.name)?|version)\s*(==|!=|is|is not|in)\s*[(\"']?(RC2|RC4|1\.0-rc)")
+    found = [ids(m) for m in MODULES if "spec" not in m.parts and pattern.search(m.read_text(encoding="utf-8"))]
+    assert [] == found
+
+
+def test_the_lock_names_no_place() -> None:
+    """The lock holds names, versions and hashes, and no address of an index."""
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in lock
+    assert "--hash=sha256:" in lock
+    assert not re.search(r"--(extra-)?index|find-links", lock)
+
+
+def test_the_lock_has_what_the_project_needs() -> None:
+    """Every dependency that pyproject.toml names is locked."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["postgres"],
+        *project["dependency-groups"]["dev"],
+    ]
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").lower()
+    wanted = {re.split(r"[\[<>=!~ ]", name)[0].lower() for name in named}
+    assert set() == {name for name in wanted if not re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE)}
+
+
+def test_the_changelog_knows_the_version() -> None:
+    """The newest heading of the changelog is the version, or what is not released yet."""
+    headings = re.findall(r"^## \[?([^\]\s]+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] in ("Unreleased", signalbook.__version__)
+
+
+def test_no_file_names_a_machine() -> None:
+    """No tracked text holds a path of the machine it was written on."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this is no git checkout")
+    pattern = re.compile(r"/" + r"work/(main|shared)|/" + r"home/[a-z]+/|/" + r"root/")
+    found = []
+    for name in listing:
+        path = ROOT / name
+        if path.is_file() and path.stat().st_size < 2_000_000:
+            text = path.read_bytes().decode("utf-8", "replace")
+            if pattern.search(text):
+                found.append(name)
+    assert [] == found

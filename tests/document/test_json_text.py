@@ -66,8 +66,9 @@ def test_a_value_comes_back(value: Any, indent: int | str | None, ascii_only: bo
 @example(b"\xef\xbb\xbf{}")
 def test_nothing_else_is_raised(body: bytes) -> None:
     """Any bytes give a value or `parsing_data`, never anything else."""
+    names = []
     try:
         parse_json(body, "/")
     except RegistryError as error:
-        assert "parsing_data" == error.name
-        assert error.args_["error_detail"]
+        names = [error.name, *error.args_]
+    assert names in ([], ["parsing_data", "error_detail"])

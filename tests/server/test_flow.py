@@ -53,6 +53,7 @@ class Edge:
 
 @pytest.fixture
 def edge() -> Iterator[Edge]:
+    """A fresh edge."""
     made = Edge()
     yield made
     made.close()
@@ -319,9 +320,7 @@ def test_the_log(edge: Edge, caplog: pytest.LogCaptureFixture) -> None:
             edge.send("GET", "/x%0Ay%C3%A9")
             edge.app.close()
     text, lines = (record.getMessage().splitlines() for record in caplog.records)
-    assert [" GET /echo?a=b 200 ", " GET /x\\ny\\xe9 200 "] == [
-        line[line.index(" GET") : line.index("200 ") + 4] for line in text
-    ]
+    assert ["GET /echo?a=b 200", "GET /x\\ny\\xe9 200"] == [" ".join(line.split()[2:5]) for line in text]
     assert ["/echo", "/x\\ny\\xe9"] == [json.loads(line)["path"] for line in lines]
     assert {"time", "client", "method", "path", "query", "status", "bytes", "ms"} == set(json.loads(lines[0]))
 

@@ -111,7 +111,8 @@ class Offer:
     """What a server can do: the values that a client may choose from, and those that it must keep.
 
     `formats` maps each schema format that the server can check to the compatibility rules it knows for it. `current` is
-    the specification version, `mandatory` the kinds of data that must stay available.
+    the specification version, `mandatory` the kinds of data that a request must name, `implied` those that are always
+    available whether it does or not (CAP-2).
     """
 
     available: Mapping[str, Choice] = field(default_factory=lambda: AVAILABLE)
@@ -123,7 +124,8 @@ class Offer:
     specversions: frozenset[str] = frozenset({RC2.name, RC4.name})
     versionmodes: frozenset[str] = frozenset({"createdat", "manual", "modifiedat", "semver"})
     current: str = RC4.name
-    mandatory: tuple[str, ...] = ("capabilities", "entities")
+    mandatory: tuple[str, ...] = ("capabilities",)
+    implied: Mapping[str, bool] = field(default_factory=lambda: {"entities": True, "model": False})
 
     def names(self, capability: str) -> frozenset[str]:
         """The values that the list called `capability` may hold."""
@@ -240,6 +242,8 @@ def _available(name: str, given: Any, offer: Offer) -> dict[str, bool]:
         read[kind] = mutable
     for kind in offer.mandatory:
         _contain(name, read, kind)
+    for kind, mutable in offer.implied.items():
+        read.setdefault(kind, mutable)
     return dict(sorted(read.items()))
 
 

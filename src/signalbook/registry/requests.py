@@ -16,7 +16,8 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError, UsageError
-from signalbook.registry import rows, setup as settings
+from signalbook.registry import filters, rows
+from signalbook.registry import setup as settings
 from signalbook.registry.capabilities import OFFER, Offer
 from signalbook.registry.finish import finish
 from signalbook.registry.flags import Flags
@@ -156,6 +157,7 @@ class Requests:
         target = find_target(setup.model, path)
         flags = flags_of(setup)
         spec = self.version(flags, setup, target.path)
+        filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
         body, ask = body_of(setup, target, flags)
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,

@@ -18,6 +18,7 @@ from signalbook.document.xid import Xid, check_id
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
 from signalbook.registry.documents import apply_document
+from signalbook.registry.formats import VALIDATED
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
 __all__ = ["Ask", "check_sticky", "drop_version", "settle", "write_meta", "write_resource", "write_version", "write_versions"]
@@ -54,9 +55,10 @@ def write_resource(
     target = _default_target(state, body, meta, nested, ask, fresh=fresh)
     for versionid, entry in nested.items():
         _apply_version(work, state, versionid, entry, ask)
+    processed = list(nested)
     if target is not None and target not in nested:
-        _apply_version(work, state, target or None, body, ask, whole_resource=True)
-    settle(work, state, ask, meta=meta, processed=list(nested))
+        processed.append(_apply_version(work, state, target or None, body, ask, whole_resource=True).versionid)
+    settle(work, state, ask, meta=meta, processed=processed)
     return state
 
 
@@ -238,7 +240,8 @@ def _apply_version(
         apply_document(kind, version, body, merged, ask, xid)
     if state.group.type.constraints or "constraints" in state.group.attrs:
         merged = dict(constraint_defaults(state.group.type, state.group.attrs, kind.plural, merged))
-    version.attrs = kind.version_level.normalise(merged, xid)
+    held = {name: merged.pop(name) for name in (*names[1:2], *VALIDATED) if name in merged}
+    version.attrs = {**kind.version_level.normalise(merged, xid), **held}
     version.touched = True
     return version
 
@@ -353,6 +356,8 @@ def _settle_default(
     xid = f"{state.xid}/meta"
     if meta is not None:
         wanted, sticky = _default_of_meta(work, state, meta, ask, xid)
+    elif wanted is None:
+        sticky = _sticky_default(state)
     if ask.setdefault is not None:
         wanted, sticky = _default_of_flag(state, ask, processed)
         if sticky and wanted not in work.complete(state):

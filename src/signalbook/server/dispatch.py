@@ -171,6 +171,8 @@ class RegistryService:
         headers += _places(request, answer)
         if documents:
             document = documents[0]
+            if status == 200:
+                return Response(document.status, [*headers, *document.headers], document.body)
             shown = [header for header in document.headers if header[0] != "location"]
             return Response(status, [*headers, *shown], document.body)
         return Response(status, [JSON, *headers], answer.page.text.encode())

@@ -85,8 +85,8 @@ class Limits:
             async with asyncio.timeout(self._timeout) as timer:
                 deadline = timer.when() or 0.0
                 async for chunk in chunks:
-                    size += len(chunk)
                     self._take(len(chunk), path)
+                    size += len(chunk)
                     parts.append(chunk)
                     if size > self._max_body:
                         raise RegistryError("request_too_large", path, limit=self._max_body)
@@ -97,6 +97,6 @@ class Limits:
         return b"".join(parts)
 
     def _take(self, size: int, path: str) -> None:
-        self._room -= size
-        if self._room < 0:
+        if size > self._room:
             raise RegistryError("server_busy", path)
+        self._room -= size

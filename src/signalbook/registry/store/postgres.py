@@ -33,7 +33,6 @@ CONNECT_SECONDS = 10
 _WRITE_LOCK = 0x7369676E616C626B
 
 _IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
-_IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Read committed, so that each statement after the lock sees all that was committed before the lock was had.
@@ -69,10 +68,7 @@ class PostgresSession:
             cursor = self._cursor.execute(text, params)
             return cursor.fetchall() if cursor.description is not None else []
 
-        try:
-            return run()
-        except psycopg.Error as error:
-            return self._again(run, error)
+        return self._attempt(run)
 
     def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
         """The first row of one statement, or None."""
@@ -150,9 +146,11 @@ class PostgresSession:
     def _begin(self, command: str) -> None:
         self._released = False
         try:
-            self._simple(command)
-        except psycopg.Error as error:
-            self._again(lambda: self._simple(command), error)
+            self._attempt(lambda: self._simple(command))
+        except StoreError:
+            self._open = True  # a BEGIN whose lock was not had in time has begun a transaction all the same
+            self.rollback()
+            raise
         self._open = True
 
     def _command(self, command: str) -> None:
@@ -165,22 +163,18 @@ class PostgresSession:
         # Several statements in one message are never prepared.
         self._cursor.execute(command, prepare=False)
 
-    def _again(self, run: Callable[[], T], error: psycopg.Error) -> T:
-        """What `run` gives on a new connection, if the old one was lost before anything was begun on it."""
-        if self._open or not self._db.closed or not self._owner:
-            if not self._db.closed and not self._open:
-                self._leave_failed_begin()
-            raise _failure(error) from error
-        self._connect()
+    def _attempt(self, run: Callable[[], T]) -> T:
+        """What `run` gives: on a new connection, if the old one turns out to be lost and nothing was begun on it."""
         try:
+            try:
+                return run()
+            except psycopg.Error:
+                if self._open or not self._db.closed or not self._owner:
+                    raise
+            self._connect()
             return run()
-        except psycopg.Error as second:
-            raise _failure(second) from second
-
-    def _leave_failed_begin(self) -> None:
-        """A BEGIN whose lock was not had in time has begun a transaction all the same."""
-        if self._db.pgconn.transaction_status != _IDLE:
-            self._simple("ROLLBACK")
+        except psycopg.Error as error:
+            raise _failure(error) from error
 
 
 class PostgresDatabase:

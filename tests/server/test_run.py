@@ -1,0 +1,313 @@
+"""A real server process: what only a socket can show."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from signalbook.errors import UsageError
+from signalbook.server.run import _shown, serve
+from signalbook.settings import Settings
+from tests.server.fake_service import DOCUMENT, make
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = re.compile(r"signalbook \S+ serving (\S+) \(store memory:, specversion \S+\)")
+
+
+class Running:
+    """A server process and its address, once it accepts."""
+
+    def __init__(self, log_file: Path, **options: Any) -> None:
+        options = {"port": 0, "store": "memory:", "max_body": 100_000, **options}
+        self.log_file = log_file
+        with log_file.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, str(ROOT / "tests/server/fake_service.py"), json.dumps(options)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = READY.search(line)
+        assert found, (line, log_file.read_text())
+        self.url = found[1]
+        self.port = int(self.url.rpartition(":")[2])
+
+    def talk(self, *pieces: bytes, pause: float = 0.0, seconds: float = 10.0) -> bytes:
+        """Everything the server says to these bytes until it closes or falls silent."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(pause)
+            answer = b""
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
+                while more := connection.recv(65536):
+                    answer += more
+                    connection.settimeout(0.3)
+            return answer
+
+    def workers(self) -> list[int]:
+        """The process ids of the workers."""
+        return [
+            int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        ]
+
+    def stop(self, sign: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """The exit code and the seconds it took."""
+        started = time.monotonic()
+        self.process.send_signal(sign)
+        code = self.process.wait(timeout=30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code, time.monotonic() - started
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts servers and stops those that a test left running."""
+    running: list[Running] = []
+
+    def begin(**options: Any) -> Running:
+        running.append(Running(tmp_path / f"log-{len(running)}", **options))
+        return running[-1]
+
+    yield begin
+    for server in running:
+        if server.process.poll() is None:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all tests that leave it as it is."""
+    running = Running(tmp_path_factory.mktemp("run") / "log")
+    yield running
+    running.stop()
+
+
+def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
+    """A request's bytes."""
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "host: localhost", *headers, "", ""]).encode("latin-1") + body
+
+
+def test_it_answers(server: Running) -> None:
+    """Both roads work, and what is written arrives whole."""
+    with httpx.Client(base_url=server.url) as client:
+        assert {"base": server.url, "method": "GET"} == client.get("/quick").json()
+        assert DOCUMENT == client.get("/document").content
+        for size in (0, 3, 70_000, 100_000):
+            assert size == client.put("/echo", content=b"x" * size).json()["size"]
+        assert 80_000 == client.put("/echo", content=iter([b"x" * 40_000] * 2)).json()["size"]
+
+
+def test_head(server: Running) -> None:
+    """HEAD has the length and no body, on a connection that goes on."""
+    answer = server.talk(request("HEAD", "/document") + request("HEAD", "/echo") + request("GET", "/quick"))
+    assert 3 == answer.count(b"HTTP/1.1 200 OK")
+    assert f"content-length: {len(DOCUMENT)}".encode() in answer
+    assert b"worth coding" not in answer
+
+
+def test_pipelining(server: Running) -> None:
+    """Several requests at once on one connection are answered in order."""
+    answer = server.talk(
+        request("GET", "/sleep/0.2")
+        + request("PUT", "/echo", "content-length: 2", body=b"{}")
+        + request("GET", "/quick")
+    )
+    bodies = re.findall(rb'"(?:method|base)": "([^"]+)"', answer)
+    assert [b"GET", b"PUT", b"http://localhost", b"GET"] == bodies
+
+
+def test_too_much_is_refused_unread(server: Running) -> None:
+    """A body that announces too much is refused at once and the connection ends."""
+    started = time.monotonic()
+    answer = server.talk(request("PUT", "/echo", "content-length: 99999999999", body=b"x" * 1000))
+    assert b"HTTP/1.1 413" in answer
+    assert b"request_too_large" in answer
+    assert time.monotonic() - started < 5
+
+
+def test_too_much_unannounced(server: Running) -> None:
+    """A chunked body is cut at the limit."""
+    chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+    answer = server.talk(request("PUT", "/echo", "transfer-encoding: chunked", body=chunk * 4 + b"0\r\n\r\n"))
+    assert b"HTTP/1.1 413" in answer
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [("content-length: 100", b"abc"), ("content-length: 90000", b"abc"), ("transfer-encoding: chunked", b"5\r\nabc"),
+     ("transfer-encoding: chunked", b"3\r\nabc\r\n"), ("transfer-encoding: chunked", b"3\r\nabc\r\nzz\r\n")],
+)  # fmt: skip
+def test_half_a_body_is_no_body(server: Running, head: str, body: bytes) -> None:
+    """A body that breaks off is never taken for a whole one, however it was announced."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(request("PUT", "/echo", head, body=body))
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while more := connection.recv(65536):
+                answer += more
+    assert b"HTTP/1.1 200" not in answer
+    assert httpx.get(f"{server.url}/quick").status_code == 200
+
+
+def test_a_body_that_is_whole(server: Running) -> None:
+    """A chunked body that ends as it should is taken."""
+    answer = server.talk(request("PUT", "/echo", "transfer-encoding: chunked", body=b"3\r\nabc\r\n0\r\n\r\n"))
+    assert b'"size": 3' in answer
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"GARBAGE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+     b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n", request("GET", "/", "x: " + "a" * 200_000),
+     request("PUT", "/echo", "content-length: 3", "content-length: 4", body=b"abcd"),
+     request("PUT", "/echo", "content-length: x", body=b"abcd")],
+)  # fmt: skip
+def test_what_is_no_request(server: Running, garbage: bytes) -> None:
+    """Bytes that are no request, or too much of one, get an error or nothing, and the server lives on."""
+    answer = server.talk(garbage)
+    assert answer == b"" or re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
+    assert httpx.get(f"{server.url}/quick").status_code == 200
+
+
+def test_hostile_paths_and_headers(server: Running) -> None:
+    """Odd bytes in a path or a value reach the service as text that no id or attribute may hold."""
+    assert b"HTTP/1.1 200" in server.talk(request("GET", "/%FF%00/../%2e%2e/%0d%0aset-cookie:x"))
+    answer = server.talk(request("PUT", "/echo", "xregistry-name: caf\xe9", "content-length: 0"))
+    assert b'"xregistry-name": "\\ufffd"' in answer
+    answer = server.talk(b'GET /quick HTTP/1.1\r\nhost: a"b\r\n\r\n')
+    assert b"HTTP/1.1 400" in answer
+    assert b"header_error" in answer
+    assert b"set-cookie" not in server.talk(request("GET", "/quick", "host: x%0d%0aset-cookie: y")).lower()
+
+
+def test_slow_clients_hold_nobody_up(server: Running) -> None:
+    """Fifty clients that send half a head and fifty that send half a body leave the others undisturbed."""
+    with contextlib.ExitStack() as stack:
+        for number in range(100):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            whole = request("PUT", "/echo", "content-length: 1000", body=b"x")
+            connection.sendall(whole[:20] if number % 2 else whole)
+        started = time.monotonic()
+        assert all(httpx.get(f"{server.url}/{path}").status_code == 200 for path in ("quick", "echo") * 10)
+        assert time.monotonic() - started < 5
+
+
+def test_many_at_once(server: Running) -> None:
+    """Slow answers do not stand in the way of quick ones."""
+    with httpx.Client(base_url=server.url) as client:
+        threads = [threading.Thread(target=httpx.get, args=(f"{server.url}/sleep/1",)) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        started = time.monotonic()
+        assert client.get("/quick").status_code == 200
+        assert time.monotonic() - started < 0.5
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_stops_at_once(start: Start, sign: signal.Signals) -> None:
+    """With nothing to do but an open connection, a signal ends it within a second, with exit code 0."""
+    server = start()
+    with httpx.Client(base_url=server.url) as client:
+        client.get("/quick")
+        code, seconds = server.stop(sign)
+    assert 0 == code
+    assert seconds < 1
+
+
+def test_what_was_begun_is_finished(start: Start) -> None:
+    """A signal lets a request that has begun come to its end, and its line into the log."""
+    server = start()
+    answers: list[int] = []
+    thread = threading.Thread(target=lambda: answers.append(httpx.get(f"{server.url}/sleep/1").status_code))
+    thread.start()
+    time.sleep(0.4)
+    code, seconds = server.stop()
+    thread.join()
+    assert (0, [200]) == (code, answers)
+    assert 0.3 < seconds < 5
+    assert "GET /sleep/1 200" in server.log_file.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads the list of processes from /proc")
+def test_a_killed_server_is_gone(start: Start) -> None:
+    """When the first process is killed, the workers end too and the port is free."""
+    server = start(workers=2)
+    workers = server.workers()
+    assert len(workers) >= 2
+    server.stop(signal.SIGKILL)
+    until = time.monotonic() + 5
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert [] == [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    start(port=server.port)
+
+
+def test_several_workers(start: Start) -> None:
+    """Each worker answers and counts for itself."""
+    server = start(workers=2)
+    processes = {re.findall(r'process="(\d+)"', httpx.get(f"{server.url}/metrics").text)[0] for _ in range(60)}
+    assert 2 == len(processes)
+
+
+def test_it_starts_quickly(start: Start) -> None:
+    """From the command to the first accepted connection it takes well under two seconds even on a busy machine."""
+    started = time.monotonic()
+    start()
+    assert time.monotonic() - started < 2
+
+
+def test_a_port_in_use(server: Running) -> None:
+    """A port that is taken is refused in words."""
+    with pytest.raises(UsageError, match=f"cannot listen at 127.0.0.1 port {server.port}"):
+        serve(make, Settings(port=server.port, store="memory:"))
+
+
+def test_an_address_that_is_none() -> None:
+    """So is an address this machine does not have."""
+    with pytest.raises(UsageError, match=r"cannot listen at 203\.0\.113\.1"):
+        serve(make, Settings(host="203.0.113.1", open=True))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls(start: Start, tmp_path: Path) -> None:
+    """With a certificate it speaks HTTPS, and says so in every link."""
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "1"]
+    subprocess.run([*command, "-subj", "/CN=localhost"], check=True, capture_output=True)
+    server = start(cert=cert, key=key)
+    context = ssl._create_unverified_context()
+    assert {"base": server.url, "method": "GET"} == httpx.get(f"{server.url}/quick", verify=context).json()
+    assert server.url.startswith("https://")
+
+
+def test_a_password_is_not_shown() -> None:
+    """The line that announces a server names its store without a password."""
+    assert "postgresql://…@db.example/x" == _shown("postgresql://me:secret@db.example/x")
+    assert "signalbook.db" == _shown("signalbook.db")

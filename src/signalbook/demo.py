@@ -28,7 +28,7 @@ from rich.syntax import Syntax
 __all__ = ["main"]
 
 SAMPLES = Path("samples")
-LINES = 14
+LINES = 18
 WIDTH = 110
 START_SECONDS = 30
 

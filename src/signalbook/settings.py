@@ -39,8 +39,11 @@ class Settings:
     cert: Path | None = None
     key: Path | None = None
     max_body: int = 16 * MEBIBYTE
+    body_timeout: float = 30.0
     base_url: str = ""
+    trust_proxy: bool = False
     log: bool = True
+    log_format: str = "text"
 
     def checked(self) -> Settings:
         """The same settings; raises `UsageError` with the remedy where they cannot work."""
@@ -51,6 +54,8 @@ class Settings:
             raise UsageError("at least one worker is needed; give --workers 1 or more")
         if self.workers > 1 and self.store.startswith("memory:"):
             raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        if self.body_timeout <= 0:
+            raise UsageError("--body-timeout is the seconds a client may take for its body and must be above 0")
         if self.max_body < 1:
             raise UsageError("--max-body is the largest request body in bytes and must be above 0")
         if not self.open and not self.read_token and not is_loopback(self.host):

@@ -32,8 +32,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         (("--host", "0.0.0.0", "--open"), Settings(host="0.0.0.0", open=True)),
         (("--host", "::", "--read-token", "r", "--write-token-file", "token"),
          Settings(host="::", read_token="r", write_token="from-file")),
-        (("--read-only", "--no-log", "--workers", "2", "--max-body", "1m", "--base-url", "https://x/"),
-         Settings(read_only=True, log=False, workers=2, max_body=1024 * 1024, base_url="https://x/")),
+        (("--read-only", "--no-log", "--workers", "2", "--max-body", "1m", "--base-url", "https://x/", "--trust-proxy"),
+         Settings(read_only=True, log=False, workers=2, max_body=1024 * 1024, base_url="https://x/", trust_proxy=True)),
         (("--cert", "token", "--key", "token"), Settings(cert=Path("token"), key=Path("token"))),
     ],
 )  # fmt: skip
@@ -61,7 +61,8 @@ def test_tokens_come_from_the_environment(
     ("args", "words"),
     [
         (("--host", "0.0.0.0"), "say --open"),
-        (("--port", "0"), "--port"),
+        (("--port", "70000"), "--port"),
+        (("--body-timeout", "0"), "--body-timeout"),
         (("--max-body", "much"), "'much' is not a size"),
         (("--specversion", "9"), "is not one of"),
         (("--cert", "x"), "belong together"),

@@ -93,16 +93,20 @@ def test_an_imported_type_is_the_same_type() -> None:
         {
             "groups": {
                 "cs": {"singular": "c", "ximportresources": ["/bs/files"]},
-                "bs": {"singular": "b", "ximportresources": ["/as/files"], "resources": {"own": {"singular": "o"}}},
-                "as": {"singular": "a", "resources": {"files": {"singular": "file"}}},
+                "bs": {
+                    "singular": "b",
+                    "ximportresources": ["/as/notes", "/as/files"],
+                    "resources": {"own": {"singular": "o"}},
+                },
+                "as": {"singular": "a", "resources": {"files": {"singular": "file"}, "notes": {"singular": "note"}}},
             }
         }
     )
     defined = model.groups["as"].resources["files"]
     assert "/as/files" == defined.origin
     assert defined is model.groups["bs"].resources["files"] is model.groups["cs"].resources["files"]
-    assert ["own", "files"] == list(model.groups["bs"].resources)
-    assert ("/as/files",) == model.groups["bs"].ximports
+    assert ["own", "notes", "files"] == list(model.groups["bs"].resources)
+    assert ("/as/notes", "/as/files") == model.groups["bs"].ximports
     assert "filesurl" in model.full()["groups"]["cs"]["attributes"]
     assert "ximportresources" not in model.full()["groups"]["cs"]
 

@@ -97,5 +97,6 @@ def test_values_of_headers(type_name: str, text: str, value: object) -> None:
 
 
 def test_text_of_scalars() -> None:
-    """Booleans are written as in JSON."""
+    """Booleans are written as in JSON; what is no scalar is not written out."""
     assert ["true", "false", "5", "5.5", "a"] == [text_of(value) for value in (True, False, 5, 5.5, "a")]
+    assert ["<list>", "<dict>"] == [text_of(value) for value in ([1], {"a": 1})]

@@ -61,7 +61,9 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     short_help="Serve a registry over HTTP.", epilog="Example: signalbook serve --store signalbook.db --port 8080"
 )
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen at.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, metavar="N")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, metavar="N", help="0 takes a free one."
+)
 @click.option("--registry-id", default="signalbook", show_default=True, metavar="ID", help="The registry's own id.")
 @options.store
 @options.model
@@ -85,7 +87,23 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
 )
 @click.option("--base-url", default="", metavar="URL", help="The registry's address where a proxy stands before it.")
+@click.option("--trust-proxy", is_flag=True, help="Take that address from the proxy's X-Forwarded- headers instead.")
+@click.option(
+    "--body-timeout",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a client may take to send its request.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How these lines look.",
+)
 def serve(
     host: str,
     port: int,
@@ -104,7 +122,10 @@ def serve(
     key: Path | None,
     max_body: int,
     base_url: str,
+    trust_proxy: bool,
+    body_timeout: float,
     log: bool,
+    log_format: str,
 ) -> None:
     """Serve a registry over HTTP until it is stopped (Ctrl+C or SIGTERM); requests that have begun are finished."""
     settings = Settings(
@@ -123,7 +144,10 @@ def serve(
         key=key,
         max_body=max_body,
         base_url=base_url,
+        trust_proxy=trust_proxy,
+        body_timeout=body_timeout,
         log=log,
+        log_format=log_format,
     ).checked()
     from signalbook import app
 

@@ -7,6 +7,7 @@ Rule 2: metadata is asked for and sent (`$details`); a resource's document trave
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -16,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from signalbook.cli.failures import Unreachable
-from signalbook.errors import RegistryError, StoreError
+from signalbook.errors import RegistryError, StoreError, UsageError
 from signalbook.sources import choose_model
 
 if TYPE_CHECKING:
     import httpx
 
-    from signalbook.registry import Registry
+    from signalbook import Registry
 
 __all__ = ["Target", "open_target"]
 
@@ -79,7 +80,7 @@ class _Store:
 
     @cached_property
     def _registry(self) -> Registry:
-        from signalbook.registry import Registry
+        from signalbook import Registry
 
         return self._stack.enter_context(Registry.open(self._store, model=choose_model(self._model)))
 
@@ -92,7 +93,22 @@ class _Store:
         return getattr(self._registry, method.lower())(path, body)
 
     def document(self, path: str) -> bytes:
-        return self._registry.document(path)
+        plain, _, flags = path.partition("?")
+        singular = self._singular(plain)
+        found = self._registry.get(f"{plain}?inline={singular}&binary" + (f"&{flags}" if flags else ""))
+        if f"{singular}url" in found:
+            raise UsageError(f"the document of {plain} is not in the registry but at {found[f'{singular}url']}")
+        return base64.b64decode(found.get(f"{singular}base64", ""))
+
+    def _singular(self, path: str) -> str:
+        """The singular name of the resource type at a path: its documents are attributes of that name."""
+        steps = path.strip("/").split("/")
+        if len(steps) not in (4, 6):
+            raise UsageError(f"'{path}' has no document; only a resource or a version has one")
+        for group in self._registry.get("/model").get("groups", {}).values():
+            if steps[2] in group.get("resources", {}):
+                return str(group["resources"][steps[2]]["singular"])
+        raise RegistryError("not_found", path)
 
 
 class _Server:

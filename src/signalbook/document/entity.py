@@ -108,10 +108,8 @@ class Scope:
             if name not in found:
                 found[name] = value
         if scope.required and not scope.required <= found.keys():
-            # An attribute that was given and refused is not missing as well.
-            missing = sorted(at + name for name in scope.required - found.keys() if attrs.get(name) is None)
-            if missing:
-                report("required_attribute_missing", ",".join(missing), "")
+            missing = sorted(at + name for name in scope.required - found.keys())
+            report("required_attribute_missing", ",".join(missing), "")
         return found
 
     def _extend(

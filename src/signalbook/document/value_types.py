@@ -45,9 +45,12 @@ def check(type_name: str, value: object) -> str | None:
 
 def text_of(value: object) -> str:
     """The string serialization of a scalar: what `ifvalues` keys and HTTP headers hold."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else str(value)
+    # A container has none; writing it out could take any length and depth.
+    return f"<{value.__class__.__name__}>" if isinstance(value, (dict, list)) else str(value)
 
 
 def from_text(type_name: str, text: str) -> Any:

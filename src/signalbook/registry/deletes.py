@@ -12,7 +12,7 @@ from typing import Any
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
-from signalbook.registry.resources import Ask, drop_version, settle
+from signalbook.registry.settling import Ask, drop_version, settle
 from signalbook.registry.state import GroupState, ResourceState, Work
 
 __all__ = ["delete_group", "delete_groups", "delete_resource", "delete_resources", "delete_version", "delete_versions"]
@@ -37,8 +37,8 @@ def _entry(asked: Mapping[str, Any], id_: str, singular: str, subject: str) -> d
 def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
     """Delete the named groups, or all."""
     if asked is None:
-        for group in list(work.groups_of(kind)):
-            _remove_group(work, group)
+        for each in list(work.groups_of(kind)):
+            _remove_group(work, each)
         return
     for id_ in asked:
         subject = f"/{kind.plural}/{id_}"
@@ -64,8 +64,8 @@ def _remove_group(work: Work, group: GroupState) -> None:
 def delete_resources(work: Work, group: GroupState, kind: ResourceType, asked: Asked) -> None:
     """Delete the named resources of a group, or all."""
     if asked is None:
-        for state in list(work.resources_of(group, kind)):
-            delete_resource(work, state, None)
+        for each in list(work.resources_of(group, kind)):
+            delete_resource(work, each, None)
         return
     for id_ in asked:
         subject = f"{group.xid}/{kind.plural}/{id_}"

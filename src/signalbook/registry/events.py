@@ -43,9 +43,7 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def _deprecation(
-    kind: str, subject: str, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> list[Event]:
+def _deprecation(kind: str, subject: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Event]:
     old, new = before.get("deprecated"), after.get("deprecated")
     if old == new:
         return []
@@ -83,7 +81,7 @@ def _resource_events(work: Work, state: ResourceState) -> list[Event]:
         return []
     if state.deleted:
         return [] if state.row is None else [["resource.deleted", state.xid, None], *_lost(work, state.xid)]
-    versions = [event for version in state.versions.values() if version.touched for event in [_version_event(state, version)]]
+    versions = [_version_event(state, version) for version in state.versions.values() if version.touched]
     versions += [["version.deleted", f"{state.xid}/versions/{name}", None] for name in state.gone]
     if state.row is None:
         noted = _deprecation("resource", state.xid, {}, state.attrs)
@@ -113,8 +111,10 @@ def _default_changes(state: ResourceState) -> set[str]:
         return set()
     if default.versionid.lower() == was:
         return _version_changes(default) if default.touched else set()
-    left = next((v for v in (*state.versions.values(), *state.gone.values()) if v.versionid.lower() == was), None)
-    names = set(default.attrs) | (set(orjson.loads(left.row.doc)) if left is not None and left.row is not None else set())
+    names = set(default.attrs)
+    for left in (*state.versions.values(), *state.gone.values()):
+        if left.versionid.lower() == was and left.row is not None:
+            names |= set(orjson.loads(left.row.doc))
     return names | {"meta.defaultversionid", "versionid", "epoch", "createdat", "modifiedat", "ancestorid"}
 
 

@@ -124,7 +124,7 @@ def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]
     """Return a version behind all its ancestors."""
     line = [version]
     while line[-1].ancestor not in (None, line[-1].versionid) and line[-1].ancestor in state.versions:
-        line.append(state.versions[line[-1].ancestor])  # type: ignore[index]
+        line.append(state.versions[line[-1].ancestor])
     return reversed(line)
 
 

@@ -1,19 +1,19 @@
 """Writing a request's work down: rows, index entries, and the record of what changed.
 
 Rule 1: only what was touched is written; index entries are compared, so that an update costs what it changes.
-Rule 2: one row of `changes` a request, in the same transaction: whoever reads a change finds its effect, and the reverse.
+Rule 2: one row of `changes` a request, in the same transaction: a change and its effect are seen together or not at all.
 """
 
 from __future__ import annotations
 
 import orjson
 
-from signalbook.registry import rows
+from signalbook.registry import rows, shortnames
 from signalbook.registry.events import events_of
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import save_setup
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
-from signalbook.registry.terms import terms
+from signalbook.registry.terms import numbers, terms
 
 __all__ = ["flush"]
 
@@ -39,11 +39,32 @@ def flush(work: Work, correlation: str) -> None:
         )  # fmt: skip
     if work.new_settings:
         save_setup(work.db, work.new_settings)
+    if work.capabilities.shortself:
+        _name(work)
     if events:
         work.db.execute(
             "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
             (work.now, correlation, orjson.dumps(events).decode()),
         )
+
+
+def _name(work: Work) -> None:
+    """Give everything new its short name; everything there is where the request switched short names on."""
+    if "shortself" in work.changed_capabilities:
+        shortnames.enter_all(work.db)
+        return
+    for group in work.groups.values():
+        if group is not None and group.row is None and not group.deleted:
+            shortnames.enter(work.db, rows.group_key(group.xid), group.xid)
+    for state in work.resources.values():
+        if state is None or state.deleted:
+            continue
+        if state.row is None:
+            shortnames.enter(work.db, rows.resource_key(state.xid), state.xid)
+        for version in state.versions.values():
+            if version.row is None:
+                xid = f"{state.xid}/versions/{version.versionid}"
+                shortnames.enter(work.db, rows.version_key(state.xid, version.versionid), xid)
 
 
 def _text(value: object) -> str:
@@ -115,23 +136,25 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
         rows.save(work.db, row)
     else:
         rows.save(work.db, row, version.content)
-    resource = (state.type.singular + "id", state.id)
-    fresh = terms(typename, resource, version.attrs)
+    if version.row is not None and version.row.doc == row.doc:
+        return
+    fresh = terms(version.attrs)
     if version.row is not None:
-        if version.row.doc == row.doc:
-            return
-        stale = terms(typename, resource, orjson.loads(version.row.doc))
+        stale = terms(orjson.loads(version.row.doc))
         fresh, stale = fresh - stale, stale - fresh
-        _unindex(work, key, stale)
+        _unindex(work, key, numbers(typename, stale))
+    else:
+        fresh.add((state.type.singular + "id", state.id.lower()))
     if fresh:
         work.db.executemany(
-            "INSERT INTO attrs (term, key) VALUES (?, ?) ON CONFLICT DO NOTHING", [(term, key) for term in fresh]
+            "INSERT INTO attrs (term, key) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [(number, key) for number in numbers(typename, fresh)],
         )
 
 
-def _unindex(work: Work, key: str, stale: set[int]) -> None:
+def _unindex(work: Work, key: str, stale: list[int]) -> None:
     if stale:
-        work.db.executemany("DELETE FROM attrs WHERE term = ? AND key = ?", [(term, key) for term in stale])
+        work.db.executemany("DELETE FROM attrs WHERE term = ? AND key = ?", [(number, key) for number in stale])
 
 
 def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
@@ -140,5 +163,5 @@ def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
         row = Row(*one)  # type: ignore[arg-type]
         _, group, _, resource, id_, *_ = row.xid.split("/")
         kind = work.model.groups[group].resources[resource]
-        _unindex(work, row.key, terms(f"{group}/{resource}", (kind.singular + "id", id_), orjson.loads(row.doc)))
-
+        stale = terms(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
+        _unindex(work, row.key, numbers(f"{group}/{resource}", stale))

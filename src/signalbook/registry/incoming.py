@@ -21,9 +21,7 @@ __all__ = [
 
 _COMMON = {"self", "shortself", "xid", "epoch", "createdat", "modifiedat", "$schema"}
 GROUP_SYSTEM = frozenset(_COMMON)
-META_SYSTEM = frozenset(
-    _COMMON | {"xref", "readonly", "defaultversionid", "defaultversionurl", "defaultversionsticky"}
-)
+META_SYSTEM = frozenset(_COMMON | {"xref", "readonly", "defaultversionid", "defaultversionurl", "defaultversionsticky"})
 VERSION_SYSTEM = frozenset(
     _COMMON
     | {"versionid", "isdefault", "ancestorid"}

@@ -1,6 +1,6 @@
 """Changing a registry's model or capabilities while it holds entities: MODEL-15, MODEL-16, REG-4 to REG-6.
 
-Rule 1: after a change every stored entity obeys the new model, or the change is refused with the first one that does not.
+Rule 1: after a change every stored entity obeys the new model, or the first one that does not refuses the change.
 Rule 2: what an entity gains by a change (a new default) is the server's doing and moves no epoch.
 """
 
@@ -14,8 +14,10 @@ from signalbook.document.include import resolve
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError
-from signalbook.registry import capabilities, resources, rows
+from signalbook.registry import capabilities, rows
+from signalbook.registry.formats import VALIDATED
 from signalbook.registry.incoming import document_names
+from signalbook.registry.settling import Ask, check_sticky, settle
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
 __all__ = ["write_capabilities", "write_model"]
@@ -117,11 +119,11 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
         state.refreshed = True
     if kind.maxversions == 1 and state.sticky:
         raise RegistryError("setdefaultversionsticky_false", f"{state.xid}/meta")
-    resources.check_sticky(state)
+    check_sticky(state)
     for version in work.complete(state).values():
         _recheck_version(work, was, state, version)
     state.reshuffled = was is None or (was.versionmode, was.maxversions) != (kind.versionmode, kind.maxversions)
-    resources.settle(work, state, resources.Ask(), meta=None, processed=[])
+    settle(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
 
 
@@ -139,12 +141,9 @@ def _recheck_version(work: Work, was: ResourceType | None, state: ResourceState,
                 if name in version.attrs:
                     raise RegistryError("hasdocument_enable_violation", xid, name=name)
     kept = {name: value for name, value in version.attrs.items() if kind.hasdocument and name == names[1]}
-    given = {name: value for name, value in version.attrs.items() if name not in kept and name not in _JUDGED}
-    judged = {name: value for name, value in version.attrs.items() if name in _JUDGED}
+    given = {name: value for name, value in version.attrs.items() if name not in kept and name not in VALIDATED}
+    judged = {name: value for name, value in version.attrs.items() if name in VALIDATED}
     attrs = {**kind.version_level.normalise(given, xid), **kept, **judged}
     if attrs != version.attrs:
         version.attrs = attrs
         version.refreshed = True
-
-
-_JUDGED = frozenset({"formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason"})

@@ -187,9 +187,7 @@ def _write_resource(call: _Call) -> Outcome:
 def _post_resource(call: _Call) -> Outcome:
     target = call.target
     group = call.group()
-    _, version = resources.write_version(
-        call.work, group, target.resource_type, target.rid, None, call.body, call.ask
-    )
+    _, version = resources.write_version(call.work, group, target.resource_type, target.rid, None, call.body, call.ask)
     return Outcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
 
 

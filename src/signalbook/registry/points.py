@@ -45,7 +45,7 @@ def point_read(db: Connection, setup: Setup, view: View, path: str) -> tuple[str
 
 def _group(db: Connection, setup: Setup, view: View, kind: GroupType, path: str) -> tuple[str, str] | None:
     found = db.one(_ENTITY, (rows.group_key(path),))
-    if found is None or int(found[-1]) != setup.generation or found[1] != path:
+    if found is None or found[-1] != setup.generation or found[1] != path:
         return None
     row = Row(*found[:-1])
     return view.group(kind, row), f"e{row.epoch}"
@@ -58,7 +58,7 @@ def _resource(
         return None
     xid = "/".join(parts)
     found = db.one(_RESOURCE, (rows.resource_key(xid),))
-    if found is None or int(found[-1]) != setup.generation or found[1] != xid:
+    if found is None or found[-1] != setup.generation or found[1] != xid:
         return None
     row, default = pair(found[:-1])
     if default is None:
@@ -69,14 +69,15 @@ def _resource(
 def _version(db: Connection, setup: Setup, view: View, kind: ResourceType, parts: list[str]) -> tuple[str, str] | None:
     xid = "/".join(parts[:5])
     found = db.one(_RESOURCE, (rows.resource_key(xid),))
-    if found is None or int(found[-1]) != setup.generation or found[1] != xid:
+    if found is None or found[-1] != setup.generation or found[1] != xid:
         return None
     row, default = pair(found[:-1])
     if default is None:
         return None
-    version: Row | None = default
+    version = default
     if default.xid.rpartition("/")[2] != parts[6]:
-        version = rows.load(db, rows.version_key(xid, parts[6]))
-        if version is None or version.xid.rpartition("/")[2] != parts[6]:
+        other = rows.load(db, rows.version_key(xid, parts[6]))
+        if other is None or other.xid.rpartition("/")[2] != parts[6]:
             return None
+        version = other
     return view.version(kind, row, row, version), f"e{row.epoch}.{version.epoch}"

@@ -57,7 +57,9 @@ class Search:
         """Return what is left of the registry."""
         attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
         groups = self.view.model.groups
-        return self._node(attrs, alternatives, groups.__contains__, lambda plural, alts: self.groups(groups[plural], alts))
+        return self._node(
+            attrs, alternatives, groups.__contains__, lambda plural, below: self.groups(groups[plural], below)
+        )
 
     def groups(self, kind: GroupType, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
         """Return the groups that are left of a collection."""
@@ -95,9 +97,7 @@ class Search:
             attrs = orjson.loads(self.view.resource(kind, row, default, _META if asks_meta else InlineSet.NOTHING))
         finally:
             self.view.doc = doc
-        return self._node(
-            attrs, alternatives, "versions".__eq__, lambda _, alts: self.versions(kind, row, alts)
-        )
+        return self._node(attrs, alternatives, "versions".__eq__, lambda _, alts: self.versions(kind, row, alts))
 
     def versions(self, kind: ResourceType, row: Row, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
         """Return the versions that are left of a resource."""
@@ -111,9 +111,7 @@ class Search:
             _keep(left, version, self.version(kind, row, real, version, alternatives))
         return left
 
-    def version(
-        self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]
-    ) -> Found:
+    def version(self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of a version: all of it or nothing."""
         self._look()
         attrs = orjson.loads(self.view.version(kind, row, real, version))
@@ -147,20 +145,14 @@ class Search:
     ) -> Iterator[tuple[Row, Row | None]]:
         """Return the resources that may match: those the index knows of, or all."""
         typename = f"{group.plural}/{kind.plural}"
-        keys: set[str] | None = set()
-        for clauses in alternatives:
-            found = self._indexed(typename, kind, path, clauses)
-            if found is None:
-                keys = None
-                break
-            keys |= found
+        indexed = [self._indexed(typename, kind, path, clauses) for clauses in alternatives]
         db = self.view.db
         low, high = rows.range_of(rows.RESOURCE, path)
-        if keys is None:
+        if any(keys is None for keys in indexed):
             yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
             return
         shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
-        ordered = sorted(keys | {key for (key,) in shown})
+        ordered = sorted({key for keys in indexed if keys for key in keys} | {key for (key,) in shown})
         for start in range(0, len(ordered), _CHUNK):
             chunk = ordered[start : start + _CHUNK]
             marks = ", ".join("?" * len(chunk))

@@ -1,7 +1,7 @@
 """Answering GET: one entity, a collection, or the registry's own documents, with every flag that shapes an answer.
 
 Rule 1: all of an answer comes from one snapshot of the store.
-Rule 2: a page of a plain collection is a range of keys; sorting and filtering look at what they must, and page the rest.
+Rule 2: a page of a plain collection is a range of keys; sorting and filtering look at what they must, then page.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def _sorted_page(
 ) -> Page:  # fmt: skip
     """Return a page of a collection in the order of an attribute: SORT-1 to SORT-5."""
     target = reading.target
-    nested = target.group_type.resources if target.kind == "groups" else {"versions"} if target.kind == "resources" else ()
+    nested = {"groups": set(target.group_type.resources), "resources": {"versions"}}.get(target.kind, set())
     order = sorting.parse(reading.flags.sort or "", reading.view.subject, nested)
     found = reading.view.db.execute(select, rows.child_range(letter, path, None))
     by_id = {_id_of(one): one for one in found if members is None or _id_of(one) in members}
@@ -321,7 +321,7 @@ def _token(page: str | None, subject: str) -> str | None:
     try:
         return base64.urlsafe_b64decode(page + "=" * (-len(page) % 4)).decode()
     except (binascii.Error, ValueError):
-        raise RegistryError("bad_request", subject, error_detail='the value of "page" is none this server gave') from None
+        raise _bad_page(subject) from None
 
 
 def _offset(page: str | None, subject: str) -> int:
@@ -329,8 +329,12 @@ def _offset(page: str | None, subject: str) -> int:
     if text is None:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise RegistryError("bad_request", subject, error_detail='the value of "page" is none this server gave')
+        raise _bad_page(subject)
     return int(text)
+
+
+def _bad_page(subject: str) -> RegistryError:
+    return RegistryError("bad_request", subject, error_detail='the value of "page" is none that this server gave')
 
 
 _READERS: Mapping[str, Callable[[_Reading], Page]] = {

@@ -136,7 +136,7 @@ class Registry(_Writes):
         path, query = _split(path)
         return _value(self._requests.read(path, _flags(path, query), self._base))
 
-    def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:  # noqa: A002
+    def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:
         """Return the entities of a collection that a filter leaves, one by one and read in pages."""
         asked = {"filter": filter, "sort": sort, "limit": str(page)}
         query = urlencode({name: text for name, text in asked.items() if text}, quote_via=quote)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import blake2b
 
 import orjson
 
@@ -24,6 +23,7 @@ from signalbook.registry.formats import VALIDATED
 from signalbook.registry.incoming import document_names
 from signalbook.registry.inlines import InlineSet
 from signalbook.registry.rows import Row
+from signalbook.registry.shortnames import PREFIX, short_name
 from signalbook.registry.store import Connection
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
@@ -103,11 +103,9 @@ class View:
             return "{" + "".join(parts)[1:] + "}"
         head = (
             f'{{"specversion":"{self.spec.name}","registryid":"{self.registryid}","self":"{self._registry_self()}"'
-            f',"xid":"/","epoch":{row.epoch}'
+            f'{self._short("/")},"xid":"/","epoch":{row.epoch}'
         )
-        extras = "".join(
-            f',"{name}":{make()}' for name, make in self.extras.items() if inline.child(name) is not None
-        )
+        extras = "".join(f',"{name}":{make()}' for name, make in self.extras.items() if inline.child(name) is not None)
         times = f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"'
         return self.spend(head + _inner(row.doc) + times + extras + "".join(parts) + "}")
 
@@ -215,9 +213,7 @@ class View:
             body += self.collection(xid, "versions", size, shown, picked)
         return self.spend(body + "}")
 
-    def meta(
-        self, kind: ResourceType, row: Row, real: Row | None, shown: Mapping[str, object] | None = None
-    ) -> str:
+    def meta(self, kind: ResourceType, row: Row, real: Row | None, shown: Mapping[str, object] | None = None) -> str:
         """Return a resource's meta; `shown` are the versions that the response holds too."""
         xid = row.xid
         id_ = xid.rpartition("/")[2]
@@ -263,9 +259,7 @@ class View:
                 shown.append(f'"{id_}":{self.version(kind, row, real, version, inline)}')
         return "{" + ",".join(shown) + "}"
 
-    def version(
-        self, kind: ResourceType, row: Row, real: Row, version: Row, inline: InlineSet = NOTHING
-    ) -> str:
+    def version(self, kind: ResourceType, row: Row, real: Row, version: Row, inline: InlineSet = NOTHING) -> str:
         """Return one version under the address of the resource it is asked for by."""
         versionid = version.xid.rpartition("/")[2]
         xid = f"{row.xid}/versions/{versionid}"
@@ -282,7 +276,7 @@ class View:
     def _version_body(self, kind: ResourceType, version: Row, isdefault: bool) -> str:
         return (
             f',"epoch":{version.epoch},"isdefault":{"true" if isdefault else "false"}'
-            f'{self._user(kind.modelcompatiblewith, version.doc)}'
+            f"{self._user(kind.modelcompatiblewith, version.doc)}"
             f',"createdat":"{version.createdat}","modifiedat":"{version.modifiedat}"'
             f',"{self.spec.ancestor}":"{version.ancestor}"'
         )
@@ -309,7 +303,7 @@ class View:
         return _inner(doc)
 
     def _short(self, xid: str) -> str:
-        return f',"shortself":"{self.base}/r/{short_name(xid)}"' if self.shortself and not self.doc else ""
+        return f',"shortself":"{self.base}{PREFIX}{short_name(xid)}"' if self.shortself and not self.doc else ""
 
 
 _EVERY: Mapping[str, object] = {}
@@ -339,9 +333,3 @@ def _inner(doc: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else orjson.dumps(text).decode()
-
-
-def short_name(xid: str) -> str:
-    """Return the short name of an entity, which is the same wherever and whenever it is asked for: ATTR-3."""
-    return blake2b(xid.encode(), digest_size=10).hexdigest()
-

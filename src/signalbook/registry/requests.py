@@ -108,7 +108,6 @@ class Requests:
 
     def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
         """Answer a GET of metadata."""
-
         return self.store.read(lambda db: self.read_in(db, path, flags_of, base))
 
     def read_in(self, db: Connection, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
@@ -119,9 +118,7 @@ class Requests:
         spec = self.version(flags, setup, target.path)
         return Answer(target, spec, self.page(db, setup, target, flags, spec, base), sequence=sequence_of(db))
 
-    def page(
-        self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str
-    ) -> Page:
+    def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
         """Return what a GET shows, within a transaction."""
         kind = target.kind
         if kind in _DOCUMENTS:
@@ -183,11 +180,11 @@ def sequence_of(db: Connection) -> int:
 
 
 _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
-    "capabilities": lambda core, setup, spec: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
-    "capabilitiesoffered": lambda core, setup, spec: orjson.dumps(core.offer.to_dict(spec.name)).decode(),
-    "export": lambda core, setup, spec: "",
-    "model": lambda core, setup, spec: setup.full_model(spec),
-    "modelsource": lambda core, setup, spec: setup.source,
+    "capabilities": lambda requests, setup, spec: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
+    "capabilitiesoffered": lambda requests, setup, spec: orjson.dumps(requests.offer.to_dict(spec.name)).decode(),
+    "export": lambda requests, setup, spec: "",
+    "model": lambda requests, setup, spec: setup.full_model(spec),
+    "modelsource": lambda requests, setup, spec: setup.source,
 }
 
 

@@ -1,14 +1,13 @@
 """Writing resources, their meta and their versions: core/spec.md, "Resource Processing Algorithm".
 
-Rule 1: the four entry points (`write_resource`, `write_meta`, `write_versions`, `write_version`) read the request into a
-`ResourceState`; `settle` then brings ancestors, default version and limits in order, in the specification's sequence.
+Rule 1: the entry points (`write_resource`, `write_meta`, `write_versions`, `write_version`) read a request into a
+`ResourceState`; `settling.settle` then brings ancestors, default version and limits in order.
 Rule 2: nothing here writes to the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from signalbook.document.constraint import constraint_defaults
@@ -16,36 +15,26 @@ from signalbook.document.model import ResourceType
 from signalbook.document.spelling import to_canonical
 from signalbook.document.xid import Xid, check_id
 from signalbook.errors import RegistryError
-from signalbook.registry import incoming, lineage
+from signalbook.registry import incoming
 from signalbook.registry.documents import apply_document
 from signalbook.registry.formats import VALIDATED
+from signalbook.registry.settling import Ask, settle
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
-__all__ = ["Ask", "check_sticky", "drop_version", "settle", "write_meta", "write_resource", "write_version", "write_versions"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """How a request writes: whole or in part, and which version it wants as the default."""
-
-    patch: bool = False
-    setdefault: str | None = None  # the flag's value
-    from_meta: bool = False  # the request is addressed to the meta
-    contenttype: str = "application/json"
-    document: bytes | None = None  # a document sent as such, not within JSON
+__all__ = ["Ask", "write_meta", "write_resource", "write_version", "write_versions"]
 
 
 def write_resource(
-    work: Work, group: GroupState, kind: ResourceType, id_: str, body: dict[str, Any], ask: Ask
+    work: Work, group: GroupState, kind: ResourceType, id_: str, body: Mapping[str, Any], ask: Ask
 ) -> ResourceState:
     """Create or update a resource with everything a request says about it."""
     state = _open(work, group, kind, id_)
     body = to_canonical(kind.modelcompatiblewith, body)
     if "id" not in work.ignore:
         incoming.check_id_matches(body, kind.singular, id_, state.xid)
-    meta = incoming.object_of(body["meta"], "meta", state.xid) if body.get("meta") is not None else None
-    if meta is not None:
-        meta = to_canonical(kind.modelcompatiblewith, meta)
+    meta: Mapping[str, Any] | None = None
+    if body.get("meta") is not None:
+        meta = to_canonical(kind.modelcompatiblewith, incoming.object_of(body["meta"], "meta", state.xid))
     if _becomes_xref(state, meta, ask):
         _write_xref(work, state, body, meta)
         return state
@@ -63,7 +52,7 @@ def write_resource(
 
 
 def write_meta(
-    work: Work, group: GroupState, kind: ResourceType, id_: str, body: dict[str, Any], ask: Ask
+    work: Work, group: GroupState, kind: ResourceType, id_: str, body: Mapping[str, Any], ask: Ask
 ) -> ResourceState:
     """Create or update a resource's meta; a resource that is not there yet gets one empty version."""
     state = _open(work, group, kind, id_)
@@ -78,7 +67,7 @@ def write_meta(
 
 
 def write_versions(
-    work: Work, group: GroupState, kind: ResourceType, id_: str, bodies: Mapping[str, dict[str, Any]], ask: Ask
+    work: Work, group: GroupState, kind: ResourceType, id_: str, bodies: Mapping[str, Mapping[str, Any]], ask: Ask
 ) -> ResourceState:
     """Create or update several versions."""
     state = _open(work, group, kind, id_)
@@ -90,8 +79,9 @@ def write_versions(
 
 
 def write_version(
-    work: Work, group: GroupState, kind: ResourceType, id_: str, versionid: str | None, body: dict[str, Any], ask: Ask
-) -> tuple[ResourceState, VersionState]:
+    work: Work, group: GroupState, kind: ResourceType, id_: str, versionid: str | None, body: Mapping[str, Any],
+    ask: Ask,
+) -> tuple[ResourceState, VersionState]:  # fmt: skip
     """Create or update one version; without an id in the path the body or the server names it."""
     state = _open(work, group, kind, id_)
     _refuse_xref(state)
@@ -198,7 +188,7 @@ def _default_target(
 
 
 def _apply_version(
-    work: Work, state: ResourceState, versionid: str | None, body: dict[str, Any], ask: Ask, *,
+    work: Work, state: ResourceState, versionid: str | None, body: Mapping[str, Any], ask: Ask, *,
     whole_resource: bool = False,
 ) -> VersionState:  # fmt: skip
     """Create or update one version from one JSON object."""
@@ -292,177 +282,3 @@ def _apply_ancestor(state: ResourceState, version: VersionState, body: Mapping[s
     if given != version.ancestor:
         version.ancestor = given
         state.reshuffled = True
-
-
-# ---- settling
-
-
-def settle(
-    work: Work, state: ResourceState, ask: Ask, *, meta: dict[str, Any] | None, processed: list[str]
-) -> None:
-    """Bring everything that depends on all versions together in order: steps 3 to 5, 8 and 10."""
-    mode = state.type.versionmode
-    if state.reshuffled:
-        _settle_ancestors(work, state, mode)
-    if meta is not None:
-        _apply_meta(work, state, meta, ask)
-    _settle_default(work, state, ask, meta, processed, mode)
-    if state.reshuffled:
-        _prune(work, state, mode)
-        ancestors = {v.versionid: v.ancestor or v.versionid for v in state.versions.values()}
-        lineage.check_circles(ancestors, state.xid)
-        if state.type.singleversionroot:
-            lineage.check_roots(ancestors, state.xid, state.type.plural)
-    _check_matchversions(work, state)
-
-
-def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:
-    versions = work.complete(state)
-    for versionid, ancestor in lineage.assign_ancestors(list(versions.values()), mode, state.xid).items():
-        version = versions[versionid]
-        version.ancestor = ancestor
-        if not version.touched:  # EPOCH-7
-            version.touched = True
-            version.modifiedat = work.now
-
-
-def _apply_meta(work: Work, state: ResourceState, meta: dict[str, Any], ask: Ask) -> None:
-    """Write the meta's own attributes: META-6."""
-    xid = f"{state.xid}/meta"
-    kind = state.type
-    if "id" not in work.ignore:
-        incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
-    if state.row is not None:
-        incoming.check_epoch(meta, state.row.epoch, xid, work.ignore)
-    state.createdat = incoming.created(meta, state.createdat, work.now, xid)
-    state.modifiedat = incoming.modified(meta, state.row and state.modifiedat, work.now, xid)
-    rid = kind.singular + "id"
-    given = {name: value for name, value in meta.items() if name not in incoming.META_SYSTEM and name != rid}
-    merged = {**state.attrs, **given} if ask.patch else given
-    readonly = state.attrs.get("readonly")
-    merged.pop("readonly", None)
-    state.attrs = kind.meta_level.normalise(merged, xid)
-    if readonly:
-        state.attrs["readonly"] = readonly
-    state.touched = True
-
-
-def _settle_default(
-    work: Work, state: ResourceState, ask: Ask, meta: dict[str, Any] | None, processed: list[str], mode: str
-) -> None:
-    """Choose the default version: DEFV-1 to DEFV-8."""
-    before = (state.default, state.sticky)
-    wanted, sticky = state.default, state.sticky
-    xid = f"{state.xid}/meta"
-    if meta is not None:
-        wanted, sticky = _default_of_meta(work, state, meta, ask, xid)
-    elif wanted is None:
-        sticky = _sticky_default(state)
-    if ask.setdefault is not None:
-        wanted, sticky = _default_of_flag(state, ask, processed)
-        if sticky and wanted not in work.complete(state):
-            known = state.row is not None and not ask.from_meta
-            raise RegistryError("unknown_id", state.xid if known else xid, singular="version", id=wanted)
-    if sticky and wanted is not None and wanted not in state.versions and wanted not in work.complete(state):
-        if meta is not None and meta.get("defaultversionid") == wanted:
-            raise RegistryError("unknown_id", xid, singular="version", id=wanted)
-        wanted, sticky = None, False  # the sticky one is gone: DEFV-1
-    if not sticky or wanted is None:
-        if state.reshuffled or wanted not in state.versions or meta is not None or ask.setdefault is not None:
-            wanted = lineage.newest(work.complete(state).values(), mode)
-    if sticky and state.type.maxversions == 1:
-        raise RegistryError("setdefaultversionsticky_false", xid)
-    state.default, state.sticky = wanted, sticky
-    if state.touched or sticky != before[1]:
-        check_sticky(state)
-    if (state.default, state.sticky) != before:
-        work.touch_meta(state)
-
-
-def _default_of_meta(
-    work: Work, state: ResourceState, meta: Mapping[str, Any], ask: Ask, xid: str
-) -> tuple[str | None, bool]:
-    ignored = work.ignore
-    given = meta.get("defaultversionid") if "defaultversionid" not in ignored else None
-    has_id = "defaultversionid" in meta and "defaultversionid" not in ignored
-    has_sticky = "defaultversionsticky" in meta and "defaultversionsticky" not in ignored
-    sticky = meta.get("defaultversionsticky")
-    if has_sticky and sticky is not None and not isinstance(sticky, bool):
-        raise RegistryError("invalid_attribute", xid, name="defaultversionsticky", error_detail="must be a boolean")
-    if has_id and given is not None and not incoming.is_id(given):
-        raise RegistryError("invalid_attribute", xid, name="defaultversionid", error_detail="must be a versionid")
-    if not ask.patch:  # a full replacement: DEFV-3
-        stuck = bool(sticky) if has_sticky and sticky is not None else _sticky_default(state)
-        return (given if stuck else None), stuck
-    if has_sticky:
-        if not sticky:
-            return None, False
-        return (given if has_id else (state.default if state.row is not None else None)), True
-    if has_id:
-        return given, given is not None
-    return state.default, state.sticky
-
-
-def _sticky_default(state: ResourceState) -> bool:
-    attribute = state.type.meta_level.system.get("defaultversionsticky")
-    return bool(attribute.default) if attribute is not None and attribute.default is not None else False
-
-
-def check_sticky(state: ResourceState) -> None:
-    """Refuse a stickiness that the model does not allow: DEFV-8."""
-    state.type.meta_level.check_system("defaultversionsticky", state.sticky, f"{state.xid}/meta")
-
-
-def _default_of_flag(state: ResourceState, ask: Ask, processed: list[str]) -> tuple[str | None, bool]:
-    """Return what the setdefaultversionid flag asks for: DEFV-7, FLAGS-7."""
-    if ask.setdefault == "null":
-        return None, False
-    if ask.setdefault == "request":
-        if len(processed) > 1:
-            raise RegistryError("too_many_versions", state.xid)
-        if not processed:
-            raise RegistryError("defaultversionid_request", f"{state.xid}/versions")
-        return processed[0], True
-    return ask.setdefault, True
-
-
-def _prune(work: Work, state: ResourceState, mode: str) -> None:
-    """Remove the oldest versions beyond the type's limit, never the default: VER-5."""
-    limit = state.type.maxversions
-    if limit == 0 or len(state.versions) <= limit:
-        return
-    while len(state.versions) > limit:
-        oldest = next(v for v in lineage.oldest_first(state.versions.values(), mode) if v.versionid != state.default)
-        drop_version(work, state, oldest.versionid)
-    _settle_ancestors(work, state, mode)
-
-
-def drop_version(work: Work, state: ResourceState, versionid: str) -> None:
-    """Remove a version; those that followed it directly become roots, or are chained anew by their mode."""
-    work.remove_version(state, versionid)
-    state.reshuffled = True
-    for other in work.complete(state).values():
-        if other.ancestor == versionid:
-            other.ancestor = other.versionid
-            if not other.touched:
-                other.touched = True
-                other.modifiedat = work.now
-
-
-def _check_matchversions(work: Work, state: ResourceState) -> None:
-    """Refuse versions that differ where the type says they must not: MODEL-12."""
-    names = state.type.matchversions
-    if not names or (len(state.versions) == 1 and state.complete):
-        return
-    versions = list(work.complete(state).values())
-    for path in names:
-        values = [_value_at(version.attrs, path) for version in versions]
-        if any(value != values[0] for value in values):
-            raise RegistryError("mismatched_version_attribute", state.xid, name=".".join(path))
-
-
-def _value_at(attrs: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = attrs
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value

@@ -1,11 +1,12 @@
 """What every request needs of a registry before it looks at entities: its id, its model, its capabilities.
 
-Rule: the compiled setup is kept until the store says that it changed, in this process or another; the number that tells
-(`generation`) is read with every request.
+Rule: the compiled setup is kept until the store says that it changed, in this process or another. What tells is a
+random name (`generation`) that is read with every request: a number could come twice where a commit fails.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +31,7 @@ class Setup:
     """A registry's id, model and capabilities as they were at one generation."""
 
     registryid: str
-    generation: int
+    generation: str
     source: str
     model: Model
     capabilities: Capabilities
@@ -48,18 +49,18 @@ class Setup:
         return self._full[spec.name]
 
 
-def generation(db: Connection) -> int:
-    """Return the number that moves with every change of model or capabilities."""
+def generation(db: Connection) -> str:
+    """Return the name that is another with every change of model or capabilities."""
     found = db.one("SELECT value FROM settings WHERE name = 'generation'")
-    return int(found[0]) if found else 0
+    return str(found[0]) if found else ""
 
 
 def load_setup(db: Connection) -> Setup:
     """Read and compile a registry's setup."""
-    stored = dict(db.execute("SELECT name, value FROM settings"))
+    stored: dict[str, str] = dict(db.execute("SELECT name, value FROM settings"))
     try:
         return Setup(
-            stored["registryid"], int(stored["generation"]), stored["modelsource"],
+            stored["registryid"], stored["generation"], stored["modelsource"],
             read_model(orjson.loads(stored["resolved"])), Capabilities.from_json(stored["capabilities"]),
         )  # fmt: skip
     except KeyError as missing:
@@ -67,8 +68,8 @@ def load_setup(db: Connection) -> Setup:
 
 
 def save_setup(db: Connection, values: Mapping[str, str]) -> None:
-    """Write settings and move the generation on."""
-    for name, value in {**values, "generation": str(generation(db) + 1)}.items():
+    """Write settings under a new generation."""
+    for name, value in {**values, "generation": secrets.token_hex(8)}.items():
         db.execute(
             "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (name, value),

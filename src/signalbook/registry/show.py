@@ -33,7 +33,7 @@ class Reader(Protocol):
 
 
 def show(
-    core: Reader, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str,
+    reader: Reader, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str,
     outcome: Outcome,
 ) -> Page | None:  # fmt: skip
     """Return the body of the response to a write; None where it has none."""
@@ -43,14 +43,14 @@ def show(
         if outcome.shown == "version":
             xid = f"{target.resource_xid}/versions/{outcome.vid}"
             target = replace(target, kind="version", xid=xid, vid=outcome.vid)
-        return core.page(db, setup, target, _entity_flags(flags), spec, base)
-    view = make_view(db, setup, flags, spec, base, target, core.limits)
+        return reader.page(db, setup, target, _entity_flags(flags), spec, base)
+    view = make_view(db, setup, flags, spec, base, target, reader.limits)
     view.filtered = False
     members = outcome.members
     if outcome.shown == "registry":
         inline = inlines.parse(flags.inline, setup.shape, view.subject)
-        parts = [f'"{plural}":{_groups(view, setup, plural, ids, inline, nested=True)}' for plural, ids in members.items()]
-        return Page("{" + ",".join(parts) + "}")
+        shown = {plural: _groups(view, setup, plural, ids, inline, nested=True) for plural, ids in members.items()}
+        return Page("{" + ",".join(f'"{plural}":{text}' for plural, text in shown.items()) + "}")
     if outcome.shown == "groups":
         ((plural, ids),) = members.items()
         inline = inlines.parse(flags.inline, inlines.group_shape(target.group_type), view.subject)

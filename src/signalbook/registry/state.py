@@ -345,4 +345,5 @@ class Work:
 
 
 def _version(row: Row) -> VersionState:
-    return VersionState(row.xid.rpartition("/")[2], row, None, row.createdat, row.modifiedat, row.ancestor, form=row.form)
+    versionid = row.xid.rpartition("/")[2]
+    return VersionState(versionid, row, None, row.createdat, row.modifiedat, row.ancestor, form=row.form)

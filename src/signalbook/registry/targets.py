@@ -78,7 +78,7 @@ def find_target(model: Model, path: str) -> Target:
     if parts[0] in DOCUMENTS:
         if details or len(parts) > 1:
             raise RegistryError("bad_details" if details and len(parts) == 1 else "api_not_found", path)
-        return Target(parts[0], path, bare)  # type: ignore[arg-type]
+        return Target(parts[0], path, bare)
     return _in_groups(model, path, parts, details)
 
 

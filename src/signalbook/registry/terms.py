@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from signalbook.registry import filters
-from signalbook.registry.filters import Clause
+from signalbook.registry.filters import Clause, fold
+from signalbook.registry.paths import join_name
 
-__all__ = ["MAX_TERMS", "UNINDEXED", "lookup", "term", "terms"]
+__all__ = ["MAX_TERMS", "UNINDEXED", "lookup", "numbers", "term", "terms"]
 
 MAX_TERMS = 64
 # prose, addresses and schemas: hardly ever filtered by equality, and each entry costs a page on every write
@@ -26,27 +26,51 @@ _COLUMNS = frozenset(
 _FLAGS = frozenset({"true", "false"})  # half of everything is true: no index helps
 
 
+Terms = set[tuple[str, str]]
+
+
 def term(type_: str, path: str, folded: str) -> int:
     """Return the number of one attribute value."""
     digest = blake2b(f"{type_}\n{path}\n{folded}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
-def terms(type_: str, resource: tuple[str, str], attrs: Mapping[str, Any]) -> set[int]:
-    """Return the numbers of everything in a version that a filter can look up; `resource` is its id's name and value."""
-    found = {term(type_, resource[0], resource[1].lower())}
-    slim = {name: value for name, value in attrs.items() if name not in UNINDEXED}
-    for path, folded in filters.terms(slim):
-        if folded not in _FLAGS and path.rpartition(".")[2] not in UNINDEXED:
-            found.add(term(type_, path, folded))
-            if len(found) > MAX_TERMS:
-                return found | {term(type_, "", "")}
+def terms(attrs: Mapping[str, Any]) -> Terms:
+    """Return everything in a version that a filter can look up, as paths and folded values."""
+    found: Terms = set()
+    _collect(found, "", attrs)
+    if len(found) > MAX_TERMS:
+        return {*sorted(found)[:MAX_TERMS], OVERFLOW}
     return found
+
+
+OVERFLOW = ("", "")  # the entry of a version with more values than are indexed
+
+
+def _collect(found: Terms, prefix: str, attrs: Mapping[str, Any]) -> None:
+    for name, value in attrs.items():
+        if name in UNINDEXED:
+            continue
+        if value.__class__ is str:
+            folded = fold(value)
+            if folded not in _FLAGS:
+                found.add((join_name(prefix, name), folded))
+        elif value.__class__ is dict:
+            _collect(found, join_name(prefix, name), value)
+        elif value.__class__ is int or value.__class__ is float:
+            found.add((join_name(prefix, name), fold(value)))
+
+
+def numbers(type_: str, wanted: Terms) -> list[int]:
+    """Return the numbers of these values."""
+    return [term(type_, path, folded) for path, folded in wanted]
 
 
 def lookup(type_: str, clause: Clause) -> tuple[int, int] | None:
     """Return the number to look a clause up by, and that of versions with too many values; None for a scan."""
     wanted = clause.index_term()
-    if wanted is None or clause.head in _COLUMNS or wanted[1] in _FLAGS or not UNINDEXED.isdisjoint(wanted[0].split(".")):
+    if wanted is None or clause.head in _COLUMNS or wanted[1] in _FLAGS:
         return None
-    return term(type_, *wanted), term(type_, "", "")
+    if not UNINDEXED.isdisjoint(step for step in clause.path if isinstance(step, str)):
+        return None
+    return term(type_, *wanted), term(type_, *OVERFLOW)

@@ -18,7 +18,9 @@ from signalbook.registry import incoming
 from signalbook.registry.resources import Ask, write_resource
 from signalbook.registry.state import GroupState, ResourceState, Work
 
-__all__ = ["map_of", "need_group", "write_collections", "write_group", "write_groups", "write_registry", "write_resources"]
+__all__ = [
+    "map_of", "need_group", "write_collections", "write_group", "write_groups", "write_registry", "write_resources",
+]  # fmt: skip
 
 
 def write_registry(work: Work, body: dict[str, Any], *, patch: bool) -> None:
@@ -65,7 +67,7 @@ def write_groups(work: Work, kind: GroupType, bodies: Mapping[str, dict[str, Any
     return [write_group(work, kind, id_, body, ask) for id_, body in bodies.items()]
 
 
-def write_group(work: Work, kind: GroupType, id_: str, body: dict[str, Any], ask: Ask) -> GroupState:
+def write_group(work: Work, kind: GroupType, id_: str, body: Mapping[str, Any], ask: Ask) -> GroupState:
     """Create or update one group and the resources nested in it."""
     group = need_group(work, kind, id_, check=False)
     body = to_canonical(kind.modelcompatiblewith, body)

@@ -7,6 +7,7 @@ Rule 2: nothing here decides an error's status: errors are raised, `problems` an
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -14,17 +15,18 @@ import orjson
 
 from signalbook.document.json_text import parse_json
 from signalbook.errors import RegistryError, SignalbookError
+from signalbook.registry import shortnames
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.operations import ALLOWED
 from signalbook.registry.points import point_read
 from signalbook.registry.reads import Page, make_view
-from signalbook.registry.requests import Answer, Requests, sequence_of
 from signalbook.registry.render import View
+from signalbook.registry.requests import Answer, Requests, sequence_of
 from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup, generation
 from signalbook.registry.state import Work
 from signalbook.registry.store import Connection
-from signalbook.registry.targets import Target, find_target
+from signalbook.registry.targets import DETAILS, Target, find_target
 from signalbook.server import cross_origin
 from signalbook.server.conditional import not_modified
 from signalbook.server.entities import document_body, document_response
@@ -84,6 +86,8 @@ class RegistryService:
         """Answer any request."""
         if request.path in _DISCOVERY:
             return self._discovery(request)
+        if request.path.startswith(shortnames.PREFIX):
+            request = replace(request, path=self._long_path(request.path))
         if request.method in ("GET", "HEAD"):
             return self._read(request)
         if request.method == "OPTIONS":
@@ -93,6 +97,15 @@ class RegistryService:
 
     def _current(self) -> Setup:
         return self._requests.setup(self._requests.store.reader())
+
+    def _long_path(self, path: str) -> str:
+        """Return the path that a short one stands for, as the entity's `self` has it."""
+        setup = self._current()
+        name = path[len(shortnames.PREFIX) :]
+        xid = shortnames.resolve(self._requests.store.reader(), name) if setup.capabilities.shortself else None
+        if xid is None:
+            raise RegistryError("not_found", path)
+        return xid + DETAILS if find_target(setup.model, xid).document else xid
 
     def _discovery(self, request: Request) -> Response:
         if request.method == "OPTIONS":
@@ -141,9 +154,7 @@ class RegistryService:
             if target.document and method in ("PUT", "POST"):
                 return document_body(request, target, flags.setdefaultversionid)
             refuse_headers((name for name, _ in request.headers.items()), target.path)
-            ask = Ask(
-                patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta"
-            )
+            ask = Ask(patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta")
             return _json_body(request, target), ask
 
         def flags_of(setup: Setup) -> Flags:

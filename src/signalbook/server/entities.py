@@ -8,8 +8,8 @@ import orjson
 
 from signalbook.registry import rows
 from signalbook.registry.incoming import document_names
-from signalbook.registry.requests import Answer
 from signalbook.registry.render import View
+from signalbook.registry.requests import Answer
 from signalbook.registry.resources import Ask
 from signalbook.registry.store import Connection
 from signalbook.registry.targets import DETAILS, Target

@@ -37,16 +37,18 @@ def check_preconditions(headers: Headers, work: Work, target: Target) -> None:
     if if_match is None and if_none_match is None:
         return
     states = _states(work, target)
-    if if_match is not None:
-        wanted = {(quoted or bare).rpartition("-")[0] or (quoted or bare) for quoted, bare in _TAG.findall(if_match)}
-        holds = bool(states) if if_match.strip() == "*" else not wanted.isdisjoint(states)
-        if not holds:
-            raise RegistryError("precondition_failed", target.path)
-    if if_none_match is not None:
-        wanted = {(quoted or bare).rpartition("-")[0] or (quoted or bare) for quoted, bare in _TAG.findall(if_none_match)}
-        holds = not states if if_none_match.strip() == "*" else wanted.isdisjoint(states)
-        if not holds:
-            raise RegistryError("precondition_failed", target.path)
+    if if_match is not None and not _meets(if_match, states):
+        raise RegistryError("precondition_failed", target.path)
+    if if_none_match is not None and _meets(if_none_match, states):
+        raise RegistryError("precondition_failed", target.path)
+
+
+def _meets(header: str, states: set[str]) -> bool:
+    """Tell whether one of the tags in a header names one of these states."""
+    if header.strip() == "*":
+        return bool(states)
+    wanted = {quoted or bare for quoted, bare in _TAG.findall(header)}
+    return not states.isdisjoint(tag_.rpartition("-")[0] or tag_ for tag_ in wanted)
 
 
 def _states(work: Work, target: Target) -> set[str]:

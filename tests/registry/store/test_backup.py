@@ -14,6 +14,7 @@ CHANGE = "INSERT INTO changes(at, correlation, events) VALUES ('2026-01-01T00:00
 
 
 def change(store: Store) -> None:
+    """One more change."""
     store.write(lambda connection: connection.execute(CHANGE))
 
 

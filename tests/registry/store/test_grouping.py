@@ -45,10 +45,13 @@ class Diary:
 
 
 def groups_on(diary: Diary) -> WriteGroups:
+    """Groups whose words can be read in `diary`."""
     return WriteGroups(diary)  # type: ignore[arg-type]
 
 
 def say(word: str) -> Callable[[Connection], str]:
+    """A job that says and returns `word`."""
+
     def job(connection: Connection) -> str:
         connection.execute(word)
         return word
@@ -57,6 +60,7 @@ def say(word: str) -> Callable[[Connection], str]:
 
 
 def fail(connection: Connection) -> None:
+    """A job that raises."""
     connection.execute("fail")
     raise LookupError("fail")
 
@@ -298,7 +302,9 @@ def test_every_caller_gets_its_own_answer() -> None:
         for number in range(300):
             expected = (worker, number)
 
-            def job(connection: Connection, expected: tuple[int, int] = expected, fails: bool = chance.random() < 0.2) -> object:
+            def job(
+                connection: Connection, expected: tuple[int, int] = expected, fails: bool = chance.random() < 0.2
+            ) -> object:
                 if chance.random() < 0.05:
                     time.sleep(0.0001)
                 if fails:
@@ -306,9 +312,10 @@ def test_every_caller_gets_its_own_answer() -> None:
                 return expected
 
             try:
-                assert groups.run(job) == expected
+                answer = groups.run(job)
             except LookupError as error:
-                assert error.args == (expected,)
+                (answer,) = error.args
+            assert answer == expected
         return worker
 
     with ThreadPoolExecutor(16) as pool:

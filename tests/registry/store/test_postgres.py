@@ -19,6 +19,7 @@ CHANGE = "INSERT INTO changes(at, correlation, events) VALUES ('2026-01-01T00:00
 
 @pytest.fixture
 def store(postgres_url: str) -> Iterator[Store]:
+    """A fresh store on the server."""
     with open_store(postgres_url) as opened:
         yield opened
 
@@ -30,6 +31,7 @@ def end_backend(store: Store, victim: int) -> None:
 
 
 def backend(connection: Connection) -> int:
+    """The server's process behind `connection`."""
     row = connection.one("SELECT pg_backend_pid()")
     assert row
     return int(row[0])

@@ -55,5 +55,5 @@ def test_a_turn_that_never_comes_is_busy(tmp_path: Path) -> None:
 
 def test_a_place_without_a_turnstile_is_named(tmp_path: Path) -> None:
     """A turnstile that cannot be made is a StoreError with its path."""
-    with pytest.raises(StoreError, match="x.db-turn cannot be opened"):
+    with pytest.raises(StoreError, match=r"x\.db-turn cannot be opened"):
         Turnstile(str(tmp_path / "none" / "x.db"), 1)

@@ -72,7 +72,9 @@ def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
             (before,) = target.execute(newest).fetchone()
             source.backup(target)
             # Numbers of changes that the restore undid are not given out again: a client may have seen them.
-            target.execute("UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = 'changes'", (before,))
+            (after,) = target.execute(newest).fetchone()
+            target.execute("DELETE FROM sqlite_sequence WHERE name = 'changes'")
+            target.execute("INSERT INTO sqlite_sequence VALUES ('changes', ?)", (max(before, after),))
             _check(target, str(path))
     except sqlite3.Error as error:
         remedy = "remove it, with its -wal and -shm files, and restore again"

@@ -53,7 +53,9 @@ class SqliteSession:
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
             )
         except sqlite3.Error as error:
-            raise StoreError(f"{path} cannot be opened ({error}): is its folder there, and may it be written?") from error
+            raise StoreError(
+                f"{path} cannot be opened ({error}): is its folder there, and may it be written?"
+            ) from error
         self._owner = os.getpid()
         self._cursor = self._db.cursor()
         try:

@@ -103,17 +103,22 @@ class Store:
         return left
 
     def _new_reader(self) -> Session:
-        if self._refusal:
-            raise StoreError(self._refusal)
+        self._check_open()
         session = self._database.session()
-        with self._mutex:
-            if self._refusal:  # closed meanwhile
-                session.close()
-                raise StoreError(self._refusal)
-            self._readers.add(session)
+        try:
+            with self._mutex:
+                self._check_open()  # closed meanwhile?
+                self._readers.add(session)
+        except StoreError:
+            session.close()
+            raise
         self._threads.reading = False
         self._threads.reader = session
         return session
+
+    def _check_open(self) -> None:
+        if self._refusal:
+            raise StoreError(self._refusal)
 
 
 _OPEN: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -14,19 +14,12 @@ from typing import Any
 from signalbook.document.value_types import VALUE_TYPES
 from signalbook.errors import RegistryError
 
-__all__ = ["Attribute", "Attributes", "model_error", "refusal"]
-
-
-def refusal(code: str, subject: str, args: Mapping[str, str]) -> RegistryError:
-    """An error of the specification's list whose arguments may be called `name`, as many are."""
-    error = RegistryError(code, subject)
-    error.args_.update(args)
-    return error
+__all__ = ["Attribute", "Attributes", "model_error"]
 
 
 def model_error(detail: str) -> RegistryError:
     """The error about a model whose definition is wrong."""
-    return refusal("model_error", "/model", {"error_detail": detail})
+    return RegistryError("model_error", "/model", error_detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from signalbook.document.attribute import Attribute, Attributes, model_error, refusal
+from signalbook.document.attribute import Attribute, Attributes, model_error
 from signalbook.document.spec_attributes import Definitions, opaque
 from signalbook.document.value_types import MAX_DEPTH, TYPE_ALIASES, VALUE_TYPES, text_of
 from signalbook.document.xid import ATTRIBUTE_NAME, MAP_KEY, must_match
+from signalbook.errors import RegistryError
 
 __all__ = ["NAME_PATTERNS", "TARGET", "Place", "aspects", "check_labels", "read_attributes"]
 
@@ -259,13 +260,13 @@ def _read_default(value: Any, attribute: Attribute, path: str) -> Any:
     if value is None:
         return None
     if not attribute.scalar:
-        raise refusal("model_scalar_default", "/model", {"name": path})
+        raise RegistryError("model_scalar_default", "/model", name=path)
     try:
         value = VALUE_TYPES[attribute.type].read(value)
     except ValueError:
         raise model_error(f'"{path}" "default" value must be of type "{attribute.type}"') from None
     if not attribute.required:
-        raise refusal("model_required_true", "/model", {"name": path})
+        raise RegistryError("model_required_true", "/model", name=path)
     if attribute.allowed and value not in attribute.allowed:
         listed = ", ".join(map(text_of, attribute.allowed))
         raise model_error(f'"{path}" default value "{text_of(value)}" must be one of the enum values: {listed}')

@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from signalbook.document.attribute import Attribute, Attributes, refusal
+from signalbook.document.attribute import Attribute, Attributes
 from signalbook.document.value_types import VALUE_TYPES, text_of
-
-if TYPE_CHECKING:
-    from signalbook.document.model import GroupType
+from signalbook.errors import RegistryError
 
 __all__ = [
     "Constraint",
@@ -58,6 +56,34 @@ class Constraint:
         return {aspect: value for aspect, value in shown.items() if value is not None}
 
 
+class Attributed(Protocol):
+    """A Resource type, as constraints see it."""
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of its Versions."""
+        ...
+
+
+class Constrained(Attributed, Protocol):
+    """A Group type, as constraints see it."""
+
+    @property
+    def plural(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def constraints(self) -> Mapping[str, Constraint]:
+        """Those of the type itself."""
+        ...
+
+    @property
+    def resources(self) -> Mapping[str, Attributed]:
+        """Its Resource types."""
+        ...
+
+
 def read_constraints(
     definitions: Mapping[str, Any],
     group: Attributes,
@@ -78,7 +104,7 @@ def read_constraints(
 
 
 def check_instance_constraints(
-    group_type: GroupType, constraints: Mapping[str, Any] | None, subject: str
+    group_type: Constrained, constraints: Mapping[str, Any] | None, subject: str
 ) -> Mapping[str, Constraint]:
     """The constraints of one Group: its type's, narrowed by its own attribute `constraints`."""
     if not constraints:
@@ -87,11 +113,11 @@ def check_instance_constraints(
     try:
         return read_constraints(constraints, group_type.attributes, resources, group_type.constraints)
     except ValueError as problem:
-        raise refusal("invalid_attribute", subject, {"name": "constraints", "error_detail": str(problem)}) from None
+        raise RegistryError("invalid_attribute", subject, name="constraints", error_detail=problem) from None
 
 
 def effective_constraints(
-    group_type: GroupType, group_attrs: Mapping[str, Any], resources: str
+    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str
 ) -> tuple[Constraint, ...]:
     """The constraints that hold for one Resource type in a Group with these attributes."""
     every = check_instance_constraints(group_type, group_attrs.get("constraints"), f"/{group_type.plural}")
@@ -99,7 +125,7 @@ def effective_constraints(
 
 
 def constraint_defaults(
-    group_type: GroupType, group_attrs: Mapping[str, Any], resources: str, version_attrs: Mapping[str, Any]
+    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str, version_attrs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """A Version's attributes with its Group's defaults filled in; the same object where there are none."""
     filled = version_attrs
@@ -110,7 +136,7 @@ def constraint_defaults(
 
 
 def constraint_violations(
-    group_type: GroupType, group_attrs: Mapping[str, Any], resources: str, version_attrs: Mapping[str, Any]
+    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str, version_attrs: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Each constraint that a Version breaks: the attribute's path, and `equals` or `enum` (CONS-5)."""
     for constraint in effective_constraints(group_type, group_attrs, resources):

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from signalbook.document.attribute import Attribute, Attributes, refusal
+from signalbook.document.attribute import Attribute, Attributes
 from signalbook.document.attribute_read import NAME_PATTERNS
 from signalbook.document.spec_attributes import CLIENT
 from signalbook.document.value_check import Check, Report, Types, compile_value
 from signalbook.document.value_types import text_of
 from signalbook.document.xid import must_match
-from signalbook.errors import Problem
+from signalbook.errors import Problem, RegistryError
 
 __all__ = ["Level", "compile_level"]
 
@@ -234,7 +234,7 @@ def compile_scope(
 
 def _refuser(subject: str) -> Report:
     def refuse(code: str, name: str, detail: str) -> None:
-        raise refusal(code, subject, _args(code, name, detail))
+        raise RegistryError(code, subject, **_args(code, name, detail))
 
     return refuse
 

@@ -1,7 +1,7 @@
 """Writing a request's work down: rows, index entries, and the record of what changed.
 
 Rule 1: only what was touched is written; index entries are compared, so that an update costs what it changes.
-Rule 2: one row of `changes` a request, in the same transaction: a change and its effect are seen together or not at all.
+Rule 2: one row of `changes` a request, in the same transaction: a change and its effect are seen together or not.
 """
 
 from __future__ import annotations

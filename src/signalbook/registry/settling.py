@@ -1,7 +1,7 @@
 """Bringing a resource in order after its versions changed: ancestors, default version, limits.
 
-Rule: the sequence is that of core/spec.md, "Resource Processing Algorithm", steps 3 to 5, 8 and 10; every step sees what
-the one before it left.
+Rule: the sequence is that of core/spec.md, "Resource Processing Algorithm", steps 3 to 5, 8 and 10; every step sees
+what the one before it left.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rule 1: a thread is started when a job finds all others busy, up to the given number, and stays.
 Rule 2: finished jobs wake the event loop once for all that finished meanwhile: when a group of writes commits
-together, their threads finish together. (`run_in_executor` costs about twice as much per job.)
+together, their threads finish together (measured: docs/decisions/0003-rsgi-and-raw-asgi.md).
 """
 
 from __future__ import annotations

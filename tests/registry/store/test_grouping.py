@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -291,6 +294,28 @@ def test_an_interrupted_heir_passes_the_lead_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         groups._wait(woken, Interrupted(lambda: groups._wake(woken)))  # type: ignore[arg-type]
     assert last.gate.acquire(timeout=1)
+
+
+def test_a_failure_leaves_no_garbage() -> None:
+    """An exception that went through a group is freed with its last reference."""
+    groups = groups_on(Diary())
+    gone: list[weakref.ref[StoreError]] = []
+
+    def job(connection: Connection) -> None:
+        error = StoreError()
+        gone.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    gc.disable()
+    try:
+        with suppress(StoreError):
+            groups.run(job)
+        assert gone[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_every_caller_gets_its_own_answer() -> None:

@@ -323,6 +323,22 @@ def test_a_forked_child_is_refused(url: str) -> None:
     assert result.stdout == "3 parent\n", result.stderr
 
 
+def test_an_abandoned_store_refuses(store: Store) -> None:
+    """What a forked child does to its parent's store: every use is refused, and nothing is closed."""
+    reader = store.reader()
+    _, writes, readers = store._abandon()
+    for use in (store.reader, store.sequence, lambda: store.write(note("a")), lambda: store.read(note("a"))):
+        with pytest.raises(StoreError, match="before this process was forked"):
+            use()
+    store.close()
+    assert reader.execute("SELECT name FROM notes") == []
+    assert writes.run(note("a", 1)) == 1
+    writes.close()
+    for session in readers:
+        session.close()
+    store._database.close()
+
+
 CRASH = """
 import sys, threading
 from signalbook.registry.store import open_store

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from time import monotonic
 from typing import Any, TypeVar
 
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import Job, Session, StoreBusy
+from signalbook.registry.store.connection import Connection, Job, Session, StoreBusy
 
 __all__ = ["MOST_JOBS", "MOST_SECONDS", "WriteGroups"]
 
@@ -35,10 +36,11 @@ class _Turn:
     leader for the interpreter; woken one by one they cost a fifth less.
     """
 
-    __slots__ = ("after", "error", "gate", "gone", "job", "leads", "result", "thread", "woken")
+    __slots__ = ("after", "alone", "error", "gate", "gone", "job", "leads", "result", "thread", "woken")
 
-    def __init__(self, job: Job[Any], thread: int) -> None:
+    def __init__(self, job: Job[Any], thread: int, *, alone: bool = False) -> None:
         self.job = job
+        self.alone = alone  # it runs in its own thread and transaction, so nobody takes it into a group
         self.thread = thread
         self.gate: threading.Lock | None = None
         self.after: _Turn | None = None
@@ -71,31 +73,55 @@ class WriteGroups:
 
     def run(self, job: Job[T]) -> T:
         """What `job` returned, once it is committed; what it raised, once it is undone."""
-        me = threading.get_ident()
-        turn = _Turn(job, me)
-        with self._mutex:
-            if self._leader == me:
-                raise StoreError("a write inside a write: use the connection that the outer one was given")
-            if self._refusal:
-                raise StoreError(self._refusal)
-            if self._leader is None:
-                self._leader = me
-            else:
-                turn.gate = threading.Lock()
-                turn.gate.acquire()
-                self._waiting.append(turn)
+        turn = _Turn(job, threading.get_ident())
+        self._queue(turn)
         if turn.gate is None:
             self._lead(turn)
         else:
             self._wait(turn, turn.gate)
-        error = turn.error
+        # An exception that its own frames refer to would wait for the garbage collector.
+        error, turn.error = turn.error, None
         if error is None:
             result: T = turn.result
             return result
         try:
             raise error
         finally:
-            del error, turn  # an exception that refers to its own frame would wait for the garbage collector
+            del error
+
+    @contextmanager
+    def alone(self) -> Iterator[Connection]:
+        """A transaction of this thread's own, committed when the block ends and undone where it raises."""
+        turn = _Turn(_nothing, threading.get_ident(), alone=True)
+        self._queue(turn)
+        if turn.gate is not None:
+            self._wait(turn, turn.gate)
+        session = self._session
+        try:
+            session.begin_write()
+            yield session
+            session.settle()
+            session.commit()
+        except BaseException:
+            with suppress(StoreError):  # the transaction may be gone already; the error that ended it is being reported
+                session.rollback()
+            raise
+        finally:
+            self._hand_over()
+
+    def _queue(self, turn: _Turn) -> None:
+        """Take the lead, or a place in the queue, which is when the turn has a gate."""
+        with self._mutex:
+            if self._leader == turn.thread:
+                raise StoreError("a write inside a write: use the connection that the outer one was given")
+            if self._refusal:
+                raise StoreError(self._refusal)
+            if self._leader is None:
+                self._leader = turn.thread
+            else:
+                turn.gate = threading.Lock()
+                turn.gate.acquire()
+                self._waiting.append(turn)
 
     def close(self) -> None:
         """Finish what is queued, then close the session; later jobs are refused."""
@@ -120,10 +146,10 @@ class WriteGroups:
             elif turn.woken:
                 self._wake(turn.after)
             raise
-        if turn.leads:
-            self._lead(turn)
-        else:
+        if not turn.leads:
             self._wake(turn.after)
+        elif not turn.alone:
+            self._lead(turn)
 
     def _lead(self, own: _Turn) -> None:
         taken: list[_Turn] = []
@@ -213,10 +239,14 @@ class WriteGroups:
             kept.append(turn)
 
     def _next(self) -> _Turn | None:
-        try:
+        with self._mutex:
+            if not self._waiting or self._waiting[0].alone:
+                return None
             return self._waiting.popleft()
-        except IndexError:
-            return None
+
+
+def _nothing(_: Connection) -> None:
+    """Do nothing."""
 
 
 def _open(turn: _Turn) -> None:

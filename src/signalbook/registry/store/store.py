@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from signalbook.errors import StoreError
@@ -66,6 +67,10 @@ class Store:
         """What `job` returns, once all it did is durable; if it raises, nothing it did is left."""
         return self._writes.run(job)
 
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction for a `with` block: what it does lasts once the block has ended, and is undone if it raises."""
+        return self._writes.alone()
+
     def sequence(self) -> int:
         """The number of the latest change, 0 before the first: two equal numbers mean nothing was written between."""
         row = self.reader().one("SELECT MAX(seq) FROM changes")
@@ -93,7 +98,7 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _abandon(self) -> object:
+    def _abandon(self) -> tuple[threading.local, WriteGroups, tuple[Session, ...]]:
         """In a forked child: refuse from now on; what it returns must be kept, for closing that harms the parent."""
         left = (self._threads, self._writes, tuple(self._readers))
         self._refusal = "the store was opened before this process was forked: open it anew in each process"

@@ -89,7 +89,7 @@ def bare_writer(path: Path) -> Callable[[], None]:
     """The same job between BEGIN IMMEDIATE and COMMIT on a plain sqlite3 connection, without our code around it."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
     cursor = database.cursor()
-    for setting in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 2000", "cache_size = -16000"):
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 8000", "mmap_size = 2147418112"):
         cursor.execute(f"PRAGMA {setting}").fetchall()
 
     class Bare:

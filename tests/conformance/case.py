@@ -66,7 +66,7 @@ def differences(expected: Any, actual: Any, known: dict[str, Any], *, whole: boo
         for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield from differences(one, other, known, whole=whole, at=f"{at}/{index}")
     elif isinstance(expected, str) and (placeholder := PLACEHOLDER.fullmatch(expected)):
-        if not _stands_for(*placeholder.groups(), actual, known):
+        if not _stands_for(placeholder[1], placeholder[2], actual, known):
             yield f"{at} is {actual!r}, expected {expected} of {known}"
     elif expected != actual or type(expected) is not type(actual):
         yield f"{at} is {actual!r}, expected {expected!r}"

@@ -7,7 +7,8 @@ Rule 2: a value with a placeholder says little before it is filled in, and is no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from signalbook.document.message_checks import TOKEN, is_template, members, message_of, section
 from signalbook.document.rule import Check, Finding, Subject
@@ -21,9 +22,16 @@ _ATTRIBUTE = re.compile(r"[a-z0-9]+")
 NOW = "0000-01-01T00:00:00Z"
 
 
+def _event(subject: Subject) -> Mapping[str, Any]:
+    """The declared attributes of a CloudEvent; another envelope has metadata of its own."""
+    if str(subject.attrs.get("envelope", "cloudevents/")).lower().startswith("cloudevents/"):
+        return section(subject.attrs, "envelopemetadata")
+    return {}
+
+
 def event_required(subject: Subject) -> Iterator[Finding]:
     """M-16: every CloudEvent has them."""
-    metadata = section(subject.attrs, "envelopemetadata")
+    metadata = _event(subject)
     for name in _ALWAYS_THERE:
         if section(metadata, name).get("required") is False:
             yield ("envelopemetadata", name, "required"), "must not be false, every CloudEvent has this attribute"
@@ -31,21 +39,21 @@ def event_required(subject: Subject) -> Iterator[Finding]:
 
 def event_specversion(subject: Subject) -> Iterator[Finding]:
     """M-16: the envelope is CloudEvents 1.0."""
-    value = section(subject.attrs, "envelopemetadata", "specversion").get("value")
+    value = section(_event(subject), "specversion").get("value")
     if value not in (None, "1.0"):
         yield ("envelopemetadata", "specversion", "value"), f'value ({value}) must be "1.0"'
 
 
 def event_names(subject: Subject) -> Iterator[Finding]:
     """M-16: lower-case letters and digits, as CloudEvents has them."""
-    for name in section(subject.attrs, "envelopemetadata"):
+    for name in _event(subject):
         if not _ATTRIBUTE.fullmatch(name):
             yield ("envelopemetadata", name), "must have a name of lower-case letters and digits only"
 
 
 def event_dataschema(subject: Subject) -> Iterator[Finding]:
     """M-16: the event names the schema that the definition names."""
-    value = section(subject.attrs, "envelopemetadata", "dataschema").get("value")
+    value = section(_event(subject), "dataschema").get("value")
     uri = subject.attrs.get("dataschemauri")
     if isinstance(value, str) and isinstance(uri, str) and not is_template(value) and value != uri:
         yield (
@@ -56,20 +64,20 @@ def event_dataschema(subject: Subject) -> Iterator[Finding]:
 
 def event_id(subject: Subject) -> Iterator[Finding]:
     """M-16: an id that is the same in every event identifies none."""
-    if section(subject.attrs, "envelopemetadata", "id").get("value") is not None:
+    if section(_event(subject), "id").get("value") is not None:
         yield ("envelopemetadata", "id", "value"), "should not be set"
 
 
 def event_time(subject: Subject) -> Iterator[Finding]:
     """M-16: the only value that makes sense is the mark for now."""
-    value = section(subject.attrs, "envelopemetadata", "time").get("value")
+    value = section(_event(subject), "time").get("value")
     if value not in (None, NOW):
         yield ("envelopemetadata", "time", "value"), f"value ({value}) should be {NOW}, which means now"
 
 
 def event_type(subject: Subject) -> Iterator[Finding]:
     """M-19: a definition is found by the type of the event."""
-    value = section(subject.attrs, "envelopemetadata", "type").get("value")
+    value = section(_event(subject), "type").get("value")
     id_ = message_of(subject.xid).rpartition("/")[2]
     if isinstance(value, str) and not is_template(value) and value != id_:
         yield ("envelopemetadata", "type", "value"), f'value ({value}) should be the same as "messageid" ({id_})'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.registry import rows
-from signalbook.registry.render import View, pair
+from signalbook.registry.render import View
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection
@@ -18,7 +18,11 @@ __all__ = ["point_read"]
 
 _GENERATION = "(SELECT value FROM settings WHERE name = 'generation')"
 _ENTITY = rows.SELECT.replace(" FROM", f", {_GENERATION} FROM", 1)
-_RESOURCE = rows.SELECT_RESOURCE.replace(" FROM", f", {_GENERATION} FROM", 1)
+# only what a plain answer shows: every further column costs
+_RESOURCE = (
+    "SELECT r.xid, r.epoch, r.size, v.key, v.xid, v.epoch, v.createdat, v.modifiedat, v.ancestor, v.doc,"
+    f" {_GENERATION} FROM entities r JOIN entities v ON v.key = r.link WHERE r.key = ?"
+)
 
 
 def point_read(db: Connection, setup: Setup, view: View, path: str) -> tuple[str, str] | None:
@@ -36,10 +40,12 @@ def point_read(db: Connection, setup: Setup, view: View, path: str) -> tuple[str
     kind = group.resources.get(parts[3]) if depth > 4 else None
     if kind is None:
         return None
+    if kind.hasdocument and not details:
+        return None
     if depth == 5:
-        return _resource(db, setup, view, kind, parts, details or not kind.hasdocument)
-    if depth == 7 and parts[5] == "versions" and (details or not kind.hasdocument):
-        return _version(db, setup, view, kind, parts)
+        return _resource(db, setup, view, kind, "/".join(parts) if details else path)
+    if depth == 7 and parts[5] == "versions":
+        return _version(db, setup, view, kind, "/".join(parts[:5]), parts[6])
     return None
 
 
@@ -51,33 +57,36 @@ def _group(db: Connection, setup: Setup, view: View, kind: GroupType, path: str)
     return view.group(kind, row), f"e{row.epoch}"
 
 
-def _resource(
-    db: Connection, setup: Setup, view: View, kind: ResourceType, parts: list[str], metadata: bool
-) -> tuple[str, str] | None:
-    if not metadata:
-        return None
-    xid = "/".join(parts)
+def _found(db: Connection, setup: Setup, xid: str) -> tuple[Row, Row] | None:
+    """Return a resource and its default version, unless it shows another one or the setup is outdated."""
     found = db.one(_RESOURCE, (rows.resource_key(xid),))
-    if found is None or found[-1] != setup.generation or found[1] != xid:
+    if found is None:
         return None
-    row, default = pair(found[:-1])
-    if default is None:
+    name, epoch, size, key, version, version_epoch, created, modified, ancestor, doc, generation = found
+    if generation != setup.generation or name != xid:
         return None
+    row = Row("", xid, "", epoch, "", "", None, key, None, size)
+    return row, Row(key, version, "", version_epoch, created, modified, ancestor, doc=doc)
+
+
+def _resource(db: Connection, setup: Setup, view: View, kind: ResourceType, xid: str) -> tuple[str, str] | None:
+    found = _found(db, setup, xid)
+    if found is None:
+        return None
+    row, default = found
     return view.resource(kind, row, default), f"e{row.epoch}.{default.epoch}"
 
 
-def _version(db: Connection, setup: Setup, view: View, kind: ResourceType, parts: list[str]) -> tuple[str, str] | None:
-    xid = "/".join(parts[:5])
-    found = db.one(_RESOURCE, (rows.resource_key(xid),))
-    if found is None or found[-1] != setup.generation or found[1] != xid:
+def _version(
+    db: Connection, setup: Setup, view: View, kind: ResourceType, xid: str, versionid: str
+) -> tuple[str, str] | None:
+    found = _found(db, setup, xid)
+    if found is None:
         return None
-    row, default = pair(found[:-1])
-    if default is None:
-        return None
-    version = default
-    if default.xid.rpartition("/")[2] != parts[6]:
-        other = rows.load(db, rows.version_key(xid, parts[6]))
-        if other is None or other.xid.rpartition("/")[2] != parts[6]:
+    row, version = found
+    if version.xid.rpartition("/")[2] != versionid:
+        other = rows.load(db, rows.version_key(xid, versionid))
+        if other is None or other.xid.rpartition("/")[2] != versionid:
             return None
         version = other
     return view.version(kind, row, row, version), f"e{row.epoch}.{version.epoch}"

@@ -183,6 +183,8 @@ class View:
         picked: Picked | None = None,
     ) -> str:  # fmt: skip
         """Return one resource: its own ids, the attributes of its default version, and what is inlined."""
+        if inline is NOTHING and default is not None and not (self.doc or self.filtered or self.shortself):
+            return self.spend(self._plain_resource(kind, row, default))
         xid = row.xid
         id_ = xid.rpartition("/")[2]
         real: Row | None = row
@@ -212,6 +214,17 @@ class View:
             shown = None if below is None else self.versions(kind, row, real, below, members)
             body += self.collection(xid, "versions", size, shown, picked)
         return self.spend(body + "}")
+
+    def _plain_resource(self, kind: ResourceType, row: Row, default: Row) -> str:
+        """Return what most requests ask for: a resource without anything inlined."""
+        xid = row.xid
+        address = self.base + xid
+        details = "$details" if kind.hasdocument else ""
+        return (
+            f'{{"{kind.singular}id":"{xid.rpartition("/")[2]}","versionid":"{default.xid.rpartition("/")[2]}"'
+            f',"self":"{address}{details}","xid":"{xid}"{self._version_body(kind, default, True)}'
+            f',"metaurl":"{address}/meta","versionsurl":"{address}/versions","versionscount":{row.size}}}'
+        )
 
     def meta(self, kind: ResourceType, row: Row, real: Row | None, shown: Mapping[str, object] | None = None) -> str:
         """Return a resource's meta; `shown` are the versions that the response holds too."""
@@ -298,9 +311,11 @@ class View:
         if self.doc and '"formatvalidated":' in doc:
             kept = {name: value for name, value in orjson.loads(doc).items() if name not in VALIDATED}
             doc = orjson.dumps(kept).decode()
-        if any(name in doc for name in _respelled(self.spec.name)):
-            doc = orjson.dumps(from_canonical(domain, orjson.loads(doc), self.spec)).decode()
-        return _inner(doc)
+        for name in _respelled(self.spec.name):
+            if name in doc:
+                doc = orjson.dumps(from_canonical(domain, orjson.loads(doc), self.spec)).decode()
+                break
+        return "," + doc[1:-1]
 
     def _short(self, xid: str) -> str:
         return f',"shortself":"{self.base}{PREFIX}{short_name(xid)}"' if self.shortself and not self.doc else ""

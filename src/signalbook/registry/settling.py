@@ -36,13 +36,13 @@ def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any
     if meta is not None:
         _apply_meta(work, state, meta, ask)
     _settle_default(work, state, ask, meta, processed, mode)
+    _check_matchversions(work, state)
     if state.reshuffled:
         _prune(work, state, mode)
         ancestors = {v.versionid: v.ancestor or v.versionid for v in state.versions.values()}
         lineage.check_circles(ancestors, state.xid)
         if state.type.singleversionroot:
             lineage.check_roots(ancestors, state.xid, state.type.plural)
-    _check_matchversions(work, state)
 
 
 def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:

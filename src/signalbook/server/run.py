@@ -84,13 +84,13 @@ def serve(
         workers_kill_timeout=_STOP_SECONDS,
     )
     threading.Thread(target=_announce_when_accepting, args=(settings, announce or _say), daemon=True).start()
-    lifeline = os.pipe()
+    lifeline = (*os.pipe(), os.getpid())
     server.serve(target_loader=partial(_load, service_factory, settings, lifeline), wrap_loader=False)
 
 
-def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int]) -> Any:
+def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int]) -> Any:
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
-    threading.Thread(target=_die_with_parent, args=(lifeline, os.getppid()), daemon=True).start()
+    threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
     _log_to_stderr()
     try:
         return RsgiApp(flow_for(service_factory(settings), settings))
@@ -100,9 +100,11 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         os._exit(1)
 
 
-def _die_with_parent(lifeline: tuple[int, int], parent: int) -> None:
-    """End this worker when the first process is gone: the pipe that only it keeps open for writing then ends."""
-    reading, writing = lifeline
+def _die_with_parent(reading: int, writing: int, parent: int) -> None:
+    """End this worker when the first process is gone: the pipe that only it keeps open for writing then ends.
+
+    `parent` comes from the first process itself, which may be gone before a worker could ask who its parent is.
+    """
     with contextlib.suppress(OSError):  # a worker that was not forked has no such pipe and asks from time to time
         os.close(writing)
         os.read(reading, 1)

@@ -1,0 +1,318 @@
+"""Measure the registry against anchors in the same run: `make bench`, or `make bench ARGS=--quick`.
+
+Every line is a ratio with its limit, or a figure without one. nginx and wrk are taken from the system (Debian: nginx-light,
+wrk); what needs them is named as skipped where they are missing. `--quick` uses fewer messages and shorter runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+sys.path.insert(0, str(Path(__file__).parent))
+from figures import Figure, cpu_seconds, free_port, median_seconds, memory_mib, serving, show, wait_for  # noqa: E402
+
+from signalbook import Registry  # noqa: E402
+
+GROUP = "/messagegroups/bench"
+Json = dict[str, Any]
+
+
+def message(number: int) -> Json:
+    """Return a message of ordinary size, about 800 bytes of JSON."""
+    return {
+        "name": f"Reading {number}",
+        "description": "A device reports one reading of one of its sensors, with the unit that it was taken in.",
+        "labels": {"team": f"team{number % 1000}", "stage": "prod"},
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {
+            "type": {"type": "string", "value": f"com.example.reading.{number}", "required": True},
+            "source": {"type": "uritemplate", "value": "/devices/{deviceid}"},
+            "subject": {"type": "uritemplate", "value": "{deviceid}/readings", "required": True},
+            "time": {"type": "timestamp", "required": True},
+        },
+        "dataschemaformat": "JsonSchema/draft-07",
+        "dataschemauri": f"/schemagroups/bench/schemas/s{number}",
+        "datacontenttype": "application/json",
+    }
+
+
+def fill(path: Path, count: int) -> None:
+    """Fill a store through the registry itself, 2,000 messages a transaction."""
+    with Registry.open(path) as registry:
+        registry.put(GROUP, {"envelope": "CloudEvents/1.0"})
+        for start in range(0, count, 2000):
+            part = {f"m{number}": message(number) for number in range(start, min(start + 2000, count))}
+            registry.post(f"{GROUP}/messages", part)
+            print(f"\r  {start + len(part):,} of {count:,} messages", end="", flush=True)
+    print()
+
+
+# ---- reading
+
+
+def reads(folder: Path, seconds: int) -> list[Figure]:
+    """CPU for a point read against nginx serving the same bytes, and reads a second with two workers."""
+    missing = [name for name in ("nginx", "wrk") if shutil.which(name) is None]
+    if missing:
+        print(f"  SKIPPED point reads against nginx: {', '.join(missing)} not installed")
+        return []
+    store = folder / "reads.db"
+    fill(store, 1000)
+    figures = []
+    with serving(str(store)) as (address, pid, _):
+        body = httpx.get(f"{address}{GROUP}/messages/m500").content
+        ours, rate = _wrk(f"{address}{GROUP}/messages/m500", pid, seconds)
+    with _nginx(folder, body) as (address, pid):
+        theirs, _ = _wrk(f"{address}/m500", pid, seconds)
+    note = f"{ours * 1e6:.1f} µs against {theirs * 1e6:.1f} µs of CPU; {rate:,.0f} reads/s with one worker"
+    figures.append(Figure("CPU of a point read", ours / theirs, 4, "nginx, the same bytes as a file", note=note))
+    with serving(str(store), "--workers", "2") as (address, pid, _):
+        _, rate = _wrk(f"{address}{GROUP}/messages/m500", pid, seconds)
+    figures.append(Figure("point reads a second, 2 workers", rate, None, "wrk on the same cores"))
+    return figures
+
+
+def _wrk(url: str, pid: int, seconds: int) -> tuple[float, float]:
+    """Return CPU seconds a request and requests a second."""
+    command = ["wrk", "-t1", "-c32", f"-d{seconds}s", url]
+    subprocess.run([*command[:3], "-d1s", url], check=True, capture_output=True)
+    before = cpu_seconds(pid)
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    spent = cpu_seconds(pid) - before
+    words = out.split()
+    count = int(words[words.index("requests") - 1])
+    if "Non-2xx" in out:
+        raise SystemExit(out)
+    return spent / count, float(words[words.index("Requests/sec:") + 1])
+
+
+class _nginx:  # noqa: N801 - used like a function
+    def __init__(self, folder: Path, body: bytes) -> None:
+        self.root = folder / "www"
+        self.root.mkdir(exist_ok=True)
+        (self.root / "m500").write_bytes(body)
+        self.port = free_port()
+        self.config = folder / "nginx.conf"
+        user = "user root;" if os.geteuid() == 0 else ""
+        self.config.write_text(
+            f"{user} worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log /dev/null;"
+            "events { worker_connections 256; }"
+            f"http {{ access_log off; default_type application/json; sendfile on; keepalive_requests 1000000;"
+            f"open_file_cache max=100; server {{ listen 127.0.0.1:{self.port}; root {self.root}; }} }}"
+        )
+
+    def __enter__(self) -> tuple[str, int]:
+        self.process = subprocess.Popen(["nginx", "-c", str(self.config)], stderr=subprocess.DEVNULL)
+        wait_for(self.port, self.process)
+        return f"http://127.0.0.1:{self.port}", self.process.pid
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+
+# ---- writing
+
+
+def writes(folder: Path, times: int) -> list[Figure]:
+    """Durable writes one by one against a bare transaction, and with 32 writers."""
+    store = folder / "writes.db"
+    with Registry.open(store) as registry:
+        registry.put(GROUP, {"envelope": "CloudEvents/1.0"})
+        for number in range(times):
+            registry.put(f"{GROUP}/messages/m{number}", message(number))
+        bare = _bare_transaction(folder / "bare.db", times)
+        one = median_seconds(lambda turn: registry.put(f"{GROUP}/messages/m{turn}", message(turn + 1)), times)
+        alone = _rate(lambda name: registry.put(f"{GROUP}/messages/{name}", message(1)), 1, times)
+        together = _rate(lambda name: registry.put(f"{GROUP}/messages/{name}", message(1)), 32, 4 * times)
+    note = f"{one * 1e6:.0f} µs against {bare * 1e6:.0f} µs, both with synchronous=FULL"
+    figures = [
+        Figure("a durable write", one / bare, 4, "a bare SQLite transaction of the same size", note=note),
+        Figure(
+            "32 writers through Registry", together / alone, 3, "one writer", at_least=True,
+            note=f"{together:,.0f} against {alone:,.0f} writes/s",
+        ),
+    ]  # fmt: skip
+    with serving(str(folder / "http.db")) as (address, _, _):
+        httpx.put(f"{address}{GROUP}", json={"envelope": "CloudEvents/1.0"}).raise_for_status()
+        clients = threading.local()
+
+        def put(name: str) -> None:
+            if not hasattr(clients, "http"):
+                clients.http = RawClient(address)
+            clients.http.put(f"{GROUP}/messages/{name}", BODY)
+
+        alone = _rate(put, 1, times)
+        together = _rate(put, 32, 4 * times)
+    note = f"{together:,.0f} against {alone:,.0f} writes/s"
+    figures.append(Figure("32 writers over HTTP", together / alone, 1.5, "one writer", at_least=True, note=note))
+    return figures
+
+
+BODY = orjson.dumps(message(1))
+
+
+class RawClient:
+    """A connection that costs next to nothing, so that the clients do not outweigh the server on the same cores."""
+
+    def __init__(self, address: str) -> None:
+        import socket
+
+        url = urllib.parse.urlsplit(address)
+        self.host = url.netloc
+        self.socket = socket.create_connection((url.hostname, url.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def put(self, path: str, body: bytes) -> None:
+        """Send one PUT and read the whole answer."""
+        head = f"PUT {path} HTTP/1.1\r\nhost: {self.host}\r\ncontent-length: {len(body)}\r\n\r\n"
+        self.socket.sendall(head.encode() + body)
+        data = self.socket.recv(65536)
+        while b"\r\n\r\n" not in data:
+            data += self.socket.recv(65536)
+        head_bytes, _, rest = data.partition(b"\r\n\r\n")
+        if not head_bytes.startswith(b"HTTP/1.1 20"):
+            raise SystemExit(data.decode())
+        size = int(head_bytes.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        while len(rest) < size:
+            rest += self.socket.recv(65536)
+
+
+def _bare_transaction(path: Path, times: int) -> float:
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("CREATE TABLE t (key TEXT PRIMARY KEY, doc TEXT)")
+    upsert = "INSERT INTO t VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET doc = excluded.doc"
+    texts = [orjson.dumps(message(number)).decode() for number in range(times + 1)]
+
+    def work(turn: int, shift: int = 1) -> None:
+        database.execute("BEGIN IMMEDIATE")
+        database.execute(upsert, (f"m{turn}", texts[turn + shift]))  # another text: SQLite does not write what is there
+        database.execute("COMMIT")
+
+    median_seconds(lambda turn: work(turn, 0), times)
+    return median_seconds(work, times)
+
+
+def _rate(put: Any, writers: int, total: int) -> float:
+    each = total // writers
+
+    def work(writer: int) -> None:
+        for number in range(each):
+            put(f"w{writers}-{writer}-{number}")
+
+    threads = [threading.Thread(target=work, args=(writer,)) for writer in range(writers)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return each * writers / (time.perf_counter() - began)
+
+
+# ---- size
+
+
+def size(folder: Path, large: int, filtered: int) -> list[Figure]:
+    """Filters against scans, point reads at a large and a small number of messages, start-up."""
+    small_path, large_path, filter_path = folder / "small.db", folder / "large.db", folder / "filter.db"
+    fill(small_path, 1000)
+    fill(filter_path, filtered)
+    if large == filtered:
+        large_path = filter_path
+    else:
+        fill(large_path, large)
+    with Registry.open(filter_path) as registry:
+        path = f"{GROUP}/messages"
+        found = median_seconds(lambda turn: list(registry.find(path, f"labels.team=team{turn % 1000}")), 20)
+        began = time.perf_counter()
+        scanned = len(list(registry.find(path, "labels.team=*m7")))
+        scan = time.perf_counter() - began
+    ratio = scan / found
+    figures = [
+        Figure(
+            f"a filter on a label over {filtered:,} messages", ratio, 100, "times faster than a scan", at_least=True,
+            note=f"{found * 1e3:.2f} ms for {filtered // 1000} hits against {scan:.2f} s for {scanned}",
+        )
+    ]  # fmt: skip
+    with Registry.open(small_path) as small, Registry.open(large_path) as big:
+        few = median_seconds(lambda turn: small.get(f"{GROUP}/messages/m{turn * 7 % 1000}"), 5000)
+        many = median_seconds(lambda turn: big.get(f"{GROUP}/messages/m{turn * 7919 % large}"), 5000)
+    figures.append(
+        Figure(
+            f"a point read at {large:,} messages", many / few, 1.5, "at 1,000 messages",
+            note=f"{many * 1e6:.1f} µs against {few * 1e6:.1f} µs",
+        )
+    )  # fmt: skip
+    with serving(str(filter_path)) as (address, pid, seconds):
+        httpx.get(f"{address}{GROUP}/messages/m1").raise_for_status()
+        figures.append(Figure(f"seconds to start at {filtered:,} messages", seconds, None, ""))
+        figures.append(Figure(f"MiB of memory at {filtered:,} messages", memory_mib(pid), None, ""))
+    return figures
+
+
+def load(folder: Path) -> list[Figure]:
+    """The reference server's own benchmark: 10 groups of 150 resources of 5 versions, and a query of three clauses."""
+    with serving(str(folder / "load.db"), "--model", "empty", "--specversion", "1.0-rc4") as (address, _, _):
+        with httpx.Client(base_url=address, timeout=300) as client:
+            source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
+            client.put("/modelsource", json=source).raise_for_status()
+            began = time.perf_counter()
+            for group in range(10):
+                for resource in range(150):
+                    for version in range(5):
+                        path = f"/dirs/d{group}/files/f{resource}/versions/v{version}$details"
+                        client.put(path, json={"name": f"v{version}", "labels": {"n": str(resource)}}).raise_for_status()
+            loaded = time.perf_counter() - began
+            query = "dirs.files.versions.name=v3,dirs.files.versions.labels.n=7,dirs.files.versions.epoch=1"
+            began = time.perf_counter()
+            answer = client.get(f"/?inline&filter={query}")
+            asked = time.perf_counter() - began
+            if answer.status_code != 200 or answer.json()["dirscount"] != 10:
+                raise SystemExit(f"the query found something else: {answer.text[:300]}")
+    return [
+        Figure("10 × 150 × 5 versions, one request each: times faster", 141 / loaded, 1, "the reference: 141 s", True,
+               f"{loaded:.1f} s"),
+        Figure("a filter of three clauses over them: times faster", 43 / asked, 1, "the reference: 43 s", True,
+               f"{asked * 1e3:.0f} ms"),
+    ]  # fmt: skip
+
+
+def main() -> int:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer messages, shorter runs")
+    parser.add_argument("--only", choices=["reads", "writes", "size", "load"], help="one part alone")
+    options = parser.parse_args()
+    parts = {
+        "reads": lambda folder: reads(folder, 3 if options.quick else 8),
+        "writes": lambda folder: writes(folder, 300 if options.quick else 1000),
+        "size": lambda folder: size(folder, 20_000 if options.quick else 1_000_000, 20_000 if options.quick else 100_000),
+        "load": load,
+    }
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="signalbook-bench-", dir=Path.cwd()) as name:
+        for part, run in parts.items():
+            if options.only in (None, part):
+                print(f"{part} …")
+                figures += run(Path(name))
+    return 0 if show(figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,9 +8,12 @@ import pytest
 from signalbook.spec.error_types import ERROR_TYPES
 
 DIGEST = Path(__file__).resolve().parent.parent.parent / "shared" / "spec" / "xregistry-rules.md"
-ROW = re.compile(r"^\| `(?P<name>\w+)`(?P<http> \(http\.md\))? \| (?P<status>\d+) [^|]*\| [^|]*\| (?P<args>[^|]*) \| (?P<title>.*) \|$")
+ROW = re.compile(
+    r"^\| `(?P<name>\w+)`(?P<http> \(http\.md\))? \| (?P<status>\d+) [^|]*"
+    r"\| [^|]*\| (?P<args>[^|]*) \| (?P<title>.*) \|$"
+)
 
-pytestmark = pytest.mark.skipif(not DIGEST.is_file(), reason="the digest of the specification is not beside this checkout")
+pytestmark = pytest.mark.skipif(not DIGEST.is_file(), reason="the digest of the specification is not here")
 
 
 def rows() -> list[re.Match[str]]:

@@ -29,7 +29,8 @@ def test_an_example_is_read_back(case: dict[str, Any], version: str, api: Any) -
         answer = api("GET", f"{read['path']}?specversion={version}")
         assert answer.status == 200
         assert read[version] == {name: value for name, value in answer.json.items() if name not in SERVERS}
-        assert {"1.0-rc2": "ancestor", "1.0-rc4": "ancestorid"}[version] in answer.json or "messages/" not in read["path"]
+        if "/messages/" in read["path"]:
+            assert {"1.0-rc2": "ancestor", "1.0-rc4": "ancestorid"}[version] in answer.json
 
 
 def test_every_repair_is_named() -> None:

@@ -41,8 +41,8 @@ CLIENT = frozenset(
     }
 )
 
-# ATTR-7, and `format` and `compatibility` as an xRegistry server answers; `name` may be empty, as it does.
-NONEMPTY = frozenset({"documentation", "icon", "format", "compatibility"})
+# ATTR-5, ATTR-7, and `format` and `compatibility` as an xRegistry server answers.
+NONEMPTY = frozenset({"name", "documentation", "icon", "format", "compatibility"})
 
 # CASE-2: specification-defined attributes whose values are the same in any case.
 FOLDED = frozenset({"compatibility"})

@@ -64,13 +64,14 @@ def apply_document(
         return
     if name == encoded:
         version.content = _decode(value, encoded, subject)
-        return
-    if isinstance(value, str):
+    elif isinstance(value, str):
         version.content = value.encode("utf-8", "surrogatepass")
         version.form = "string"
     else:
         version.content = orjson.dumps(value)
-    if "contenttype" not in body and (not ask.patch or "contenttype" not in before):
+    if "contenttype" in body:
+        return
+    if "contenttype" not in before if ask.patch else name == plain:
         attrs["contenttype"] = ask.contenttype
 
 

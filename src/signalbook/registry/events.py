@@ -114,14 +114,14 @@ def _default_changes(state: ResourceState) -> set[str]:
     names = set(default.attrs)
     for left in (*state.versions.values(), *state.gone.values()):
         if left.versionid.lower() == was and left.row is not None:
-            names |= set(orjson.loads(left.row.doc))
+            names |= set(left.before)
     return names | {"meta.defaultversionid", "versionid", "epoch", "createdat", "modifiedat", "ancestorid"}
 
 
 def _version_changes(version: VersionState) -> set[str]:
     if version.row is None:
         return set(version.attrs)
-    changed = {*_UPDATED, *_differences(orjson.loads(version.row.doc), version.attrs)}
+    changed = {*_UPDATED, *_differences(version.before, version.attrs)}
     if version.row.ancestor != version.ancestor:
         changed.add("ancestorid")
     if version.row.createdat != version.createdat:

@@ -13,7 +13,7 @@ from signalbook.registry.events import events_of
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import save_setup
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
-from signalbook.registry.terms import numbers, terms
+from signalbook.registry.terms import differences, numbers, terms
 
 __all__ = ["flush"]
 
@@ -116,13 +116,12 @@ def _flush_resource(work: Work, state: ResourceState) -> None:
         assert state.xref is not None or state.default is not None
         link = rows.version_key(state.xid, state.default) if state.default is not None else None
         size = len(work.complete(state)) if state.xref is None else 0
-        rows.save(
-            work.db,
-            Row(
-                key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
-                size, int(state.sticky), state.nextid, doc=_text(state.attrs),
-            ),
+        row = Row(
+            key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
+            size, int(state.sticky), state.nextid, doc=_text(state.attrs),
         )  # fmt: skip
+        rows.save(work.db, row)
+        work.saved[key] = row
 
 
 def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
@@ -136,15 +135,13 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
         rows.save(work.db, row)
     else:
         rows.save(work.db, row, version.content)
+    work.saved[key] = row
     if version.row is not None and version.row.doc == row.doc:
         return
-    fresh = terms(version.attrs)
-    if version.row is not None:
-        stale = terms(orjson.loads(version.row.doc))
-        fresh, stale = fresh - stale, stale - fresh
-        _unindex(work, key, numbers(typename, stale))
-    else:
+    stale, fresh = differences(version.before, version.attrs)
+    if version.row is None:
         fresh.add((state.type.singular + "id", state.id.lower()))
+    _unindex(work, key, numbers(typename, stale))
     if fresh:
         work.db.executemany(
             "INSERT INTO attrs (term, key) VALUES (?, ?) ON CONFLICT DO NOTHING",

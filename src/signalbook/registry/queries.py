@@ -163,13 +163,13 @@ class Search:
         best: set[str] | None = None
         low, high = rows.range_of(rows.VERSION, path)
         for clause in clauses:
-            numbers = lookup(typename, _canonical(kind, clause))
-            if numbers is None:
+            number = lookup(typename, _canonical(kind, clause))
+            if number is None:
                 continue
             found = {
                 key[: key.rindex("/versions/")].replace(rows.VERSION, rows.RESOURCE, 1)
                 for (key,) in self.view.db.execute(
-                    "SELECT key FROM attrs WHERE term IN (?, ?) AND key > ? AND key < ?", (*numbers, low, high)
+                    "SELECT key FROM attrs WHERE term = ? AND key > ? AND key < ?", (number, low, high)
                 )
             }
             best = found if best is None else best & found

@@ -169,8 +169,25 @@ class Requests:
             setup = settings.load_setup(db)
             if target.kind != "registry" or target.group is not None:
                 target = find_target(setup.model, path)
-        page = show(self, db, setup, target, flags, spec, base, outcome)
-        return Answer(target, spec, page, outcome, sequence_of(db), correlation)
+        page = self._written(work, setup, target, flags, spec, base) if outcome.shown == "resource" else None
+        if page is None:
+            page = show(self, db, setup, target, flags, spec, base, outcome)
+        return Answer(target, spec, page, outcome, correlation=correlation)
+
+    def _written(
+        self, work: Work, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str
+    ) -> Page | None:
+        """Return the resource just written from the rows at hand, where no flag asks for more."""
+        if flags.raw:
+            return None
+        key = rows.resource_key(target.xid)
+        state = work.resources.get(key)
+        row = work.saved.get(key) or (state.row if state is not None else None)
+        default = work.saved.get(row.link or "") if row is not None else None
+        if row is None or default is None:
+            return None
+        view = make_view(work.db, setup, flags, spec, base, target, self.limits)
+        return Page(view.resource(target.resource_type, row, default))
 
 
 def sequence_of(db: Connection) -> int:

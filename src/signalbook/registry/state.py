@@ -38,6 +38,7 @@ class VersionState:
     form: str | None = None
     touched: bool = False
     refreshed: bool = False  # the server's own attributes were computed again
+    before_: dict[str, Any] | None = None
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -49,6 +50,13 @@ class VersionState:
     @attrs.setter
     def attrs(self, value: dict[str, Any]) -> None:
         self.attrs_ = value
+
+    @property
+    def before(self) -> dict[str, Any]:
+        """The attributes as they are stored, parsed when first asked for."""
+        if self.before_ is None:
+            self.before_ = orjson.loads(self.row.doc) if self.row is not None else {}
+        return self.before_
 
     @property
     def epoch(self) -> int:
@@ -155,6 +163,7 @@ class Work:
     load_include: Callable[[str], Any] | None = None
     reserved: frozenset[str] = frozenset()
     new_settings: dict[str, str] = field(default_factory=dict)
+    saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
     changed_capabilities: set[str] = field(default_factory=set)
     registry_: RegistryState | None = None
     groups: dict[str, GroupState | None] = field(default_factory=dict)

@@ -7,15 +7,15 @@ it tests the entity itself, so two values that share a number cost time and neve
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from signalbook.registry.filters import Clause, fold
 from signalbook.registry.paths import join_name
 
-__all__ = ["MAX_TERMS", "UNINDEXED", "lookup", "numbers", "term", "terms"]
+__all__ = ["UNINDEXED", "differences", "lookup", "numbers", "term", "terms"]
 
-MAX_TERMS = 64
 # prose, addresses and schemas: hardly ever filtered by equality, and each entry costs a page on every write
 UNINDEXED = frozenset({"description", "documentation", "icon", "specurl", "dataschema"})
 # what the server keeps in columns of its own
@@ -39,26 +39,33 @@ def terms(attrs: Mapping[str, Any]) -> Terms:
     """Return everything in a version that a filter can look up, as paths and folded values."""
     found: Terms = set()
     _collect(found, "", attrs)
-    if len(found) > MAX_TERMS:
-        return {*sorted(found)[:MAX_TERMS], OVERFLOW}
     return found
-
-
-OVERFLOW = ("", "")  # the entry of a version with more values than are indexed
 
 
 def _collect(found: Terms, prefix: str, attrs: Mapping[str, Any]) -> None:
     for name, value in attrs.items():
         if name in UNINDEXED:
             continue
-        if value.__class__ is str:
+        kind = value.__class__
+        if kind is str:
             folded = fold(value)
             if folded not in _FLAGS:
-                found.add((join_name(prefix, name), folded))
-        elif value.__class__ is dict:
-            _collect(found, join_name(prefix, name), value)
-        elif value.__class__ is int or value.__class__ is float:
-            found.add((join_name(prefix, name), fold(value)))
+                found.add((_joined(prefix, name), folded))
+        elif kind is dict:
+            _collect(found, _joined(prefix, name), value)
+        elif kind is int or kind is float:
+            found.add((_joined(prefix, name), fold(value)))
+
+
+_joined = lru_cache(maxsize=8192)(join_name)  # the same few hundred paths, in every version
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Terms, Terms]:
+    """Return what an update takes out of the index and what it enters, looking only at attributes that changed."""
+    changed = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    stale = terms({name: before[name] for name in changed if name in before})
+    fresh = terms({name: after[name] for name in changed if name in after})
+    return stale - fresh, fresh - stale
 
 
 def numbers(type_: str, wanted: Terms) -> list[int]:
@@ -66,11 +73,11 @@ def numbers(type_: str, wanted: Terms) -> list[int]:
     return [term(type_, path, folded) for path, folded in wanted]
 
 
-def lookup(type_: str, clause: Clause) -> tuple[int, int] | None:
-    """Return the number to look a clause up by, and that of versions with too many values; None for a scan."""
+def lookup(type_: str, clause: Clause) -> int | None:
+    """Return the number to look a clause up by; None where no index helps."""
     wanted = clause.index_term()
     if wanted is None or clause.head in _COLUMNS or wanted[1] in _FLAGS:
         return None
     if not UNINDEXED.isdisjoint(step for step in clause.path if isinstance(step, str)):
         return None
-    return term(type_, *wanted), term(type_, *OVERFLOW)
+    return term(type_, *wanted)

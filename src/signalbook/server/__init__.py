@@ -1,0 +1,1 @@
+"""The server: a registry over HTTP, and what stands around it."""

@@ -76,6 +76,8 @@ soak: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py
+	@$(BIN)/python scripts/write_spec_reference.py
+	@test ! -f scripts/write_conformance.py || $(BIN)/python scripts/write_conformance.py
 
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml --extra postgres --group dev --upgrade --universal --python-version 3.11 \

@@ -12,6 +12,7 @@ from signalbook.server import run
 from signalbook.server.dispatch import RegistryService
 from signalbook.server.flow import Flow
 from signalbook.settings import Settings
+from signalbook.sources import choose_model, include_loader
 
 __all__ = ["RESERVED", "flow", "serve", "service"]
 
@@ -26,8 +27,10 @@ def service(settings: Settings) -> RegistryService:
     """Return what answers requests by these settings."""
     store = open_store(settings.store)
     try:
-        requests = Requests(store, spec_version(settings.specversion), reserved=RESERVED)
-        requests.create(settings.registryid, model_source(settings.model))
+        include = include_loader(settings.include_from) if settings.include_from is not None else None
+        spec = spec_version(settings.specversion)
+        requests = Requests(store, spec, load_include=include, reserved=RESERVED)
+        requests.create(settings.registryid, model_source(choose_model(settings.model)))
         requests.setup(store.reader())
     except BaseException:
         store.close()

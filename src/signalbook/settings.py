@@ -44,6 +44,7 @@ class Settings:
     trust_proxy: bool = False
     log: bool = True
     log_format: str = "text"
+    include_from: Path | None = None
 
     def checked(self) -> Settings:
         """The same settings; raises `UsageError` with the remedy where they cannot work."""

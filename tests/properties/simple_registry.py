@@ -222,12 +222,12 @@ class SimpleRegistry:
     def _file(self, group: Entity, rid: str, body: Entity) -> None:
         file = self._open(group, rid)
         meta, versions = body.get("meta"), body.get("versions") or {}
+        if body.get("fileid", rid) != rid:
+            self._fail("mismatched_id")
         if self._is_xref(file, meta):
             own = {name for name in body if name not in ("fileid", "meta")}
             self._become_xref(file, meta or {}, own)
             return
-        if body.get("fileid", rid) != rid:
-            self._fail("mismatched_id")
         fresh = self._leave_xref(file) or file["new"]
         if fresh:
             target = body.get("versionid") or (meta or {}).get("defaultversionid")
@@ -293,7 +293,7 @@ class SimpleRegistry:
         self._find_ancestors(file)
         choice = (file["default"], file["sticky"])
         if meta is not None:
-            self._write(file, meta, {"fileid": file["id"]}, META, KNOWN)
+            self._write(file, meta, {"fileid": file["id"]}, META, {"labels"})
             self._choose(file, meta)
         if self.flag == "null":
             file["default"], file["sticky"] = None, False
@@ -485,7 +485,7 @@ class SimpleRegistry:
         files = [f for groups in self.root["groups"].values() for g in groups.values() for f in g["files"].values()]
         for file in files:
             if not rules.color and any("color" in version["attrs"] for version in file["versions"].values()):
-                self._fail("model_compliance_error")
+                self.wrong += ["model_compliance_error", "unknown_attribute"]  # the general name, or what is wrong
             if not file["xref"] and rules != before:
                 self._settle(file, None)
 

@@ -48,8 +48,8 @@ def _file(registry: SimpleRegistry, xid: str, rid: str, file: Entity) -> Entity:
 
 def matching(registry: SimpleRegistry, stage: str) -> Iterator[str]:
     """The xids of the resources whose default version has a label `stage` of this value."""
-    for groups in view(registry).values():
-        for group in groups.values() if isinstance(groups, dict) else ():
-            for file in group.get("files", {}).values():
-                if file.get("labels", {}).get("stage", "").lower() == stage.lower():
-                    yield file["xid"]
+    shown = view(registry)
+    for group in [*shown["dirs"].values(), *shown["boxes"].values()]:
+        for file in group["files"].values():
+            if file.get("labels", {}).get("stage", "").lower() == stage.lower():
+                yield file["xid"]

@@ -49,7 +49,8 @@ def bodies(ids: st.SearchStrategy[str], ancestors: bool) -> dict[str, st.SearchS
     """The strategies for versions, meta and resources with versionids of this kind."""
     ancestor = {"ancestorid": ids | st.just("request")} if ancestors else {}
     version = maybe(**common, color=texts, **ancestor)
-    meta = maybe(**common, defaultversionid=ids | st.none(), defaultversionsticky=st.sampled_from([True, False, None]))
+    no_name = {name: strategy for name, strategy in common.items() if name != "name"}
+    meta = maybe(**no_name, defaultversionid=ids | st.none(), defaultversionsticky=st.sampled_from([True, False, None]))
     xref = st.sampled_from(["/dirs/d1/files/f1", "/boxes/b1/files/f2", "/dirs/d2/files/f3", "/dirs/d1", "f1", None])
     crossed = st.fixed_dictionaries({"xref": xref}, optional={"epoch": epochs})
     metas = meta | meta | meta | crossed

@@ -96,6 +96,12 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     metavar="SECONDS",
     help="How long a client may take to send its request.",
 )
+@click.option(
+    "--include-from",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Let a model that a client sends include documents of this folder; without it nothing is included.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
 @click.option(
     "--log-format",
@@ -124,6 +130,7 @@ def serve(
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
+    include_from: Path | None,
     log: bool,
     log_format: str,
 ) -> None:
@@ -146,6 +153,7 @@ def serve(
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
+        include_from=include_from,
         log=log,
         log_format=log_format,
     ).checked()

@@ -142,14 +142,14 @@ def read_attributes(
 def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[str, Any]:
     """A specification-defined attribute as a model narrows it (MODEL-14); aspects it leaves out stay as they are."""
     given = aspects(definition, _ATTRIBUTE, place.path)
-    if opaque(row):
-        return row
     given_type = given.get("type", row["type"])
     if TYPE_ALIASES.get(given_type, given_type) != row["type"]:
         raise model_error(f'"{place.path}" must have a "type" of "{row["type"]}"')
     for aspect in ("required", "readonly"):
         if row.get(aspect) and given.get(aspect) is False:
             raise model_error(f'"{place.path}" must have its "{aspect}" attribute set to "true"')
+    if opaque(row):
+        return row
     if row.get("enum"):
         outside = [value for value in given.get("enum", ()) if value not in row["enum"]]
         if outside or given.get("strict") is False:

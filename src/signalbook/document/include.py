@@ -1,7 +1,7 @@
 """`$include` and `$includes` in a model document, resolved before it is read.
 
-Rule 1: nothing is fetched here; `load` is given an absolute address and gives back a JSON document. Without one, a
-document that includes anything is refused.
+Rule 1: nothing is fetched here; `load` is given an absolute address and gives back a JSON document. Without one a
+document can include parts of itself, and nothing else.
 Rule 2: what is written beside an include wins over what it brings, an earlier include over a later one.
 Rule 3: documents are untrusted: no cycles, bounded depth, bounded size of the result.
 
@@ -60,13 +60,13 @@ class _Resolver:
 
     def include(self, reference: str, base: str, open_: tuple[str, ...], depth: int) -> dict[str, Any]:
         """The object that one include names, itself resolved."""
-        if self.load is None:
-            raise model_error(f'"{reference}" can\'t be included here, send the model with its includes resolved')
         address = urljoin(base, reference)
         if address in open_:
             raise model_error(f"includes go in a circle: {' -> '.join((*open_, address))}")
         document, pointer = urldefrag(address)
         if document not in self.documents:
+            if self.load is None:
+                raise model_error(f'"{reference}" can\'t be included here, send the model with its includes resolved')
             self.documents[document] = self.load(document)
         found = self.expand(_point(self.documents[document], pointer, address), document, (*open_, address), depth + 1)
         if not isinstance(found, dict):

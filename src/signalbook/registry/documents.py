@@ -55,24 +55,29 @@ def apply_document(
     version.content, version.form = None, None
     if not filled:
         return
-    name, value = filled[0], body[filled[0]]
+    name = filled[0]
     if name == url:
-        if not isinstance(value, str):
-            raise RegistryError("invalid_attribute", subject, name=url, error_detail="must be a url")
-        if value:
-            attrs[url] = value
+        _keep_url(attrs, url, body[url], subject)
         return
-    if name == encoded:
-        version.content = _decode(value, encoded, subject)
-    elif isinstance(value, str):
-        version.content = value.encode("utf-8", "surrogatepass")
-        version.form = "string"
-    else:
-        version.content = orjson.dumps(value)
-    if "contenttype" in body:
-        return
-    if "contenttype" not in before if ask.patch else name == plain:
+    version.content, version.form = _bytes_of(body[name], encoded if name == encoded else "", subject)
+    if "contenttype" not in body and ("contenttype" not in before if ask.patch else name == plain):
         attrs["contenttype"] = ask.contenttype
+
+
+def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> None:
+    if not isinstance(value, str):
+        raise RegistryError("invalid_attribute", subject, name=name, error_detail="must be a url")
+    if value:
+        attrs[name] = value
+
+
+def _bytes_of(value: Any, encoded: str, subject: str) -> tuple[bytes, str | None]:
+    """Return a document's bytes, and whether it came as a string; `encoded` names the attribute that holds base64."""
+    if encoded:
+        return _decode(value, encoded, subject), None
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass"), "string"
+    return orjson.dumps(value), None
 
 
 def _decode(value: object, name: str, subject: str) -> bytes:

@@ -58,7 +58,7 @@ def _finish_resource(work: Work, state: ResourceState) -> None:
     touched = [version for version in state.versions.values() if version.touched]
     if state.xref is not None:
         if state.xref_written or state.recheck:
-            _check_constraints(work, state, _target_versions(work, state.xref))
+            _check_versions(work, state, _target_versions(work, state.xref))
         return
     if state.recheck:
         touched = list(work.complete(state).values())
@@ -67,14 +67,17 @@ def _finish_resource(work: Work, state: ResourceState) -> None:
     kind = state.type
     if kind.validateformat:
         _judge(work, state, touched)
-    _check_constraints(work, state, touched)
-    group = state.group.attrs
-    for version in touched:
+    _check_versions(work, state, touched)
+    for source in work.sources_of(state):
+        _check_versions(work, source, touched)
+
+
+def _check_versions(work: Work, state: ResourceState, versions: list[VersionState]) -> None:
+    """Check versions as those of a resource, be they its own or those it shows: XREF-10."""
+    _check_constraints(work, state, versions)
+    for version in versions:
         xid = f"{state.xid}/versions/{version.versionid}"
-        _apply_rules(work, kind.modelcompatiblewith, "version", xid, version.attrs, group)
-    if any(kind.constraints for kind in work.model.groups.values()):
-        for source in work.sources_of(state):
-            _check_constraints(work, source, list(work.complete(state).values()))
+        _apply_rules(work, state.type.modelcompatiblewith, "version", xid, version.attrs, state.group.attrs)
 
 
 def _apply_rules(

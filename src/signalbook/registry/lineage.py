@@ -7,7 +7,7 @@ so that the resource's own processing stays one list of steps (core/spec.md, "Re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from signalbook.errors import RegistryError
@@ -79,8 +79,14 @@ def oldest_first(steps: Iterable[Step], mode: str) -> list[Step]:
     return sorted(everything, key=place)
 
 
-def assign_ancestors(steps: Sequence[Step], mode: str, subject: str) -> dict[str, str]:
-    """Return the ancestors that have to change, by versionid."""
+def assign_ancestors(
+    steps: Sequence[Step], mode: str, subject: str, fresh: Container[str] = frozenset()
+) -> dict[str, str]:
+    """Return the ancestors that have to change, by versionid; `fresh` are the versions that this request creates.
+
+    In `manual` mode those without an ancestor take their turn by versionid; the others, whose ancestor a request
+    took away, by age.
+    """
     if mode != "manual":
         chain = sorted(steps, key=_ORDER[mode])
         wanted = {step.versionid: before.versionid for before, step in zip([chain[0], *chain], chain, strict=False)}
@@ -91,8 +97,13 @@ def assign_ancestors(steps: Sequence[Step], mode: str, subject: str) -> dict[str
             raise RegistryError("unknown_id", subject, singular="version", id=step.ancestor)
     settled = [step for step in steps if step.ancestor is not None]
     previous = newest(settled, mode) if settled else None
+
+    def turn(step: Step) -> tuple[object, ...]:
+        new = step.versionid in fresh
+        return (new, "" if new else _instant(step.createdat), step.versionid.lower())
+
     found: dict[str, str] = {}
-    for step in sorted((step for step in steps if step.ancestor is None), key=_ORDER["manual"]):
+    for step in sorted((step for step in steps if step.ancestor is None), key=turn):
         found[step.versionid] = previous or step.versionid
         previous = step.versionid
     return found

@@ -39,8 +39,8 @@ def write_capabilities(work: Work, body: Any, *, replace: bool) -> None:
     work.registry.changed.add("capabilities")
 
 
-def write_model(work: Work, source: Any) -> None:
-    """Replace the model."""
+def write_model(work: Work, source: Any, *, root: bool = True) -> None:
+    """Replace the model; without `root`, what the registry itself holds is checked when it is written after this."""
     if not isinstance(source, dict):
         raise RegistryError("model_error", "/model", error_detail="the model must be an object")
     resolved = resolve(source, work.load_include)
@@ -54,6 +54,8 @@ def write_model(work: Work, source: Any) -> None:
     work.new_settings["modelsource"] = orjson.dumps(source).decode()
     work.new_settings["resolved"] = orjson.dumps(resolved).decode()
     work.registry.changed |= {"model", "modelsource"}
+    if root:
+        _recheck_root(work, before, model)
     _recheck(work, before, model)
 
 
@@ -81,10 +83,14 @@ def _refuse_orphans(work: Work, before: Model, after: Model) -> None:
                     )  # fmt: skip
 
 
-def _recheck(work: Work, before: Model, after: Model) -> None:
+def _recheck_root(work: Work, before: Model, after: Model) -> None:
     registry = work.registry
     if registry.attrs or after.level.names - before.level.names:
         registry.attrs = after.level.normalise(registry.attrs, "/")
+
+
+def _recheck(work: Work, before: Model, after: Model) -> None:
+    registry = work.registry
     work.groups.clear()
     work.resources.clear()
     for plural, kind in after.groups.items():

@@ -91,7 +91,7 @@ def _write_registry(call: _Call) -> Outcome:
     if "capabilities" in body and "capabilities" not in work.ignore:
         model_change.write_capabilities(work, body["capabilities"], replace=not call.ask.patch)
     if "modelsource" in body and "modelsource" not in work.ignore:
-        model_change.write_model(work, body["modelsource"] or {})
+        model_change.write_model(work, body["modelsource"] or {}, root=False)
     writes.write_registry(work, body, patch=call.ask.patch)
     return Outcome(shown="registry")
 

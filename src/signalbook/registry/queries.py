@@ -15,13 +15,13 @@ from typing import Any
 import orjson
 
 from signalbook.document.model import GroupType, ResourceType
-from signalbook.document.spelling import canonical_name
 from signalbook.errors import RegistryError
 from signalbook.registry import rows
 from signalbook.registry.filters import Clause, Clauses, query, split
 from signalbook.registry.inlines import InlineSet
 from signalbook.registry.render import Picked, View, pair
 from signalbook.registry.rows import Row
+from signalbook.registry.spellings import spelling_of
 from signalbook.registry.terms import lookup
 
 __all__ = ["MISS", "Search"]
@@ -183,7 +183,7 @@ def _canonical(kind: ResourceType, clause: Clause) -> Clause:
     head = clause.head
     if head is None:
         return clause
-    name = canonical_name(kind.modelcompatiblewith, head)
+    name = spelling_of(kind).aliases.get(head, head)
     return clause if name == head else replace(clause, path=(name, *clause.path[1:]))
 
 

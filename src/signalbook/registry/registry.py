@@ -19,7 +19,6 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from signalbook.document.json_text import parse_json
 from signalbook.errors import RegistryError, UsageError
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.reads import Limits
@@ -37,21 +36,15 @@ Json = dict[str, Any]
 
 
 def model_source(model: str | Mapping[str, Any]) -> Json:
-    """Return the model that a new registry starts with: `builtin`, `empty`, a file, or the source itself."""
+    """Return the model that a new registry starts with: `builtin`, `empty`, or the source itself."""
     if isinstance(model, Mapping):
         return dict(model)
-    if model == "builtin":
-        return builtin_modelsource()
-    if model == "empty":
-        return {}
-    try:
-        text = Path(model).read_bytes()
-    except OSError as error:
-        raise UsageError(f"the model '{model}' is neither builtin, nor empty, nor a file: {error.strerror}") from None
-    source = parse_json(text, model)
-    if not isinstance(source, dict):
-        raise UsageError(f"the model in '{model}' is not a JSON object")
-    return source
+    if model not in _MODELS:
+        raise UsageError(f"the model '{model}' is neither of {', '.join(_MODELS)}, nor a model source")
+    return _MODELS[model]()
+
+
+_MODELS: dict[str, Callable[[], Json]] = {"builtin": builtin_modelsource, "empty": dict}
 
 
 class _Writes:

@@ -15,7 +15,6 @@ from functools import cache
 import orjson
 
 from signalbook.document.model import GroupType, Model, ResourceType
-from signalbook.document.spelling import from_canonical
 from signalbook.errors import RegistryError
 from signalbook.registry import rows
 from signalbook.registry.documents import render_document
@@ -24,6 +23,7 @@ from signalbook.registry.incoming import document_names
 from signalbook.registry.inlines import InlineSet
 from signalbook.registry.rows import Row
 from signalbook.registry.shortnames import PREFIX, short_name
+from signalbook.registry.spellings import spelling_of
 from signalbook.registry.store import Connection
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
@@ -145,7 +145,7 @@ class View:
         id_ = xid.rpartition("/")[2]
         return self.spend(
             f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid)}"{self._short(xid)},"xid":"{xid}"'
-            f',"epoch":{row.epoch}{self._user(kind.modelcompatiblewith, row.doc)}'
+            f',"epoch":{row.epoch}{self._user(kind, row.doc)}'
             f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"{"".join(parts)}}}'
         )
 
@@ -246,7 +246,7 @@ class View:
         readonly = "" if '"readonly":' in real.doc else ',"readonly":false'
         return (
             f'{head},"epoch":{real.epoch},"createdat":"{real.createdat}","modifiedat":"{real.modifiedat}"{readonly}'
-            f'{self._user(kind.modelcompatiblewith, real.doc)},"defaultversionid":"{default}"'
+            f'{self._user(kind, real.doc)},"defaultversionid":"{default}"'
             f',"defaultversionurl":"{address}","defaultversionsticky":{"true" if real.sticky else "false"}}}'
         )
 
@@ -289,7 +289,7 @@ class View:
     def _version_body(self, kind: ResourceType, version: Row, isdefault: bool) -> str:
         return (
             f',"epoch":{version.epoch},"isdefault":{"true" if isdefault else "false"}'
-            f"{self._user(kind.modelcompatiblewith, version.doc)}"
+            f"{self._user(kind, version.doc)}"
             f',"createdat":"{version.createdat}","modifiedat":"{version.modifiedat}"'
             f',"{self.spec.ancestor}":"{version.ancestor}"'
         )
@@ -305,7 +305,7 @@ class View:
 
     # ---- what a user wrote
 
-    def _user(self, domain: str, doc: str) -> str:
+    def _user(self, kind: GroupType | ResourceType, doc: str) -> str:
         if doc == "{}":
             return ""
         if self.doc and '"formatvalidated":' in doc:
@@ -313,7 +313,7 @@ class View:
             doc = orjson.dumps(kept).decode()
         for name in _respelled(self.spec.name):
             if name in doc:
-                doc = orjson.dumps(from_canonical(domain, orjson.loads(doc), self.spec)).decode()
+                doc = orjson.dumps(spelling_of(kind).from_canonical(orjson.loads(doc), self.spec)).decode()
                 break
         return "," + doc[1:-1]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from signalbook.document.constraint import constraint_defaults
 from signalbook.document.model import ResourceType
-from signalbook.document.spelling import to_canonical
 from signalbook.document.xid import Xid, check_id
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming
 from signalbook.registry.documents import apply_document
 from signalbook.registry.formats import VALIDATED
 from signalbook.registry.settling import Ask, settle
+from signalbook.registry.spellings import canonical
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
 __all__ = ["Ask", "write_meta", "write_resource", "write_version", "write_versions"]
@@ -29,12 +29,12 @@ def write_resource(
 ) -> ResourceState:
     """Create or update a resource with everything a request says about it."""
     state = _open(work, group, kind, id_)
-    body = to_canonical(kind.modelcompatiblewith, body)
+    body = canonical(kind, body, state.xid)
     if "id" not in work.ignore:
         incoming.check_id_matches(body, kind.singular, id_, state.xid)
     meta: Mapping[str, Any] | None = None
     if body.get("meta") is not None:
-        meta = to_canonical(kind.modelcompatiblewith, incoming.object_of(body["meta"], "meta", state.xid))
+        meta = canonical(kind, incoming.object_of(body["meta"], "meta", state.xid), state.xid)
     if _becomes_xref(state, meta, ask):
         _write_xref(work, state, body, meta)
         return state
@@ -56,7 +56,7 @@ def write_meta(
 ) -> ResourceState:
     """Create or update a resource's meta; a resource that is not there yet gets one empty version."""
     state = _open(work, group, kind, id_)
-    body = to_canonical(kind.modelcompatiblewith, body)
+    body = canonical(kind, body, state.xid)
     if _becomes_xref(state, body, ask):
         _write_xref(work, state, {}, body)
         return state
@@ -194,7 +194,7 @@ def _apply_version(
     """Create or update one version from one JSON object."""
     kind = state.type
     if not whole_resource:
-        body = to_canonical(kind.modelcompatiblewith, body)
+        body = canonical(kind, body, state.xid)
     if versionid is None:
         versionid = body.get("versionid")
         if versionid is None:
@@ -225,7 +225,7 @@ def _apply_version(
     names = incoming.document_names(kind) if kind.hasdocument else ()
     rid = kind.singular + "id"
     given = {name: value for name, value in body.items() if name not in drop and name != rid and name not in names}
-    merged = dict(to_canonical(kind.modelcompatiblewith, {**version.attrs, **given}, xid)) if ask.patch else given
+    merged = dict(canonical(kind, {**version.attrs, **given}, xid)) if ask.patch else given
     if names:
         apply_document(kind, version, body, merged, ask, xid)
     if state.group.type.constraints or "constraints" in state.group.attrs:

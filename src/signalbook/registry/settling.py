@@ -47,7 +47,8 @@ def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any
 
 def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:
     versions = work.complete(state)
-    for versionid, ancestor in lineage.assign_ancestors(list(versions.values()), mode, state.xid).items():
+    fresh = {version.versionid for version in versions.values() if version.row is None}
+    for versionid, ancestor in lineage.assign_ancestors(list(versions.values()), mode, state.xid, fresh).items():
         version = versions[versionid]
         version.ancestor = ancestor
         if not version.touched:  # EPOCH-7

@@ -16,6 +16,7 @@ import orjson
 
 from signalbook.document.model import Model
 from signalbook.document.model_read import read_model
+from signalbook.document.model_spelling import spell_options
 from signalbook.errors import StoreError
 from signalbook.registry import inlines, rows
 from signalbook.registry.capabilities import Capabilities
@@ -45,7 +46,8 @@ class Setup:
     def full_model(self, spec: SpecVersion) -> str:
         """Return `GET /model` as JSON text."""
         if spec.name not in self._full:
-            self._full[spec.name] = orjson.dumps(self.model.full(spec.name, spec.attributes)).decode()
+            full = spell_options(self.model.full(spec.name, spec.attributes), spec)
+            self._full[spec.name] = orjson.dumps(full).decode()
         return self._full[spec.name]
 
 

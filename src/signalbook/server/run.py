@@ -53,9 +53,9 @@ def flow_for(service: Service, settings: Settings) -> Flow:
             read_only=settings.read_only,
             loopback=is_loopback(settings.host),
         ),
-        bases=Bases(settings.base_url, trust_proxy=getattr(settings, "trust_proxy", False)),
-        limits=Limits(max_body=settings.max_body, timeout=getattr(settings, "body_timeout", 30.0)),
-        log=RequestLog(getattr(settings, "log_format", "text")) if settings.log else None,
+        bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy),
+        limits=Limits(max_body=settings.max_body, timeout=settings.body_timeout),
+        log=RequestLog(settings.log_format) if settings.log else None,
     )
 
 

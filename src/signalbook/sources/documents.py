@@ -18,9 +18,10 @@ from urllib.parse import unquote, urlsplit
 import orjson
 import yaml
 
+from signalbook.document.attribute import model_error
 from signalbook.errors import UsageError
 
-__all__ = ["Document", "choose_model", "read_document", "read_documents", "read_model"]
+__all__ = ["Document", "choose_model", "include_loader", "read_document", "read_documents", "read_model"]
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # In a folder that has files named so, only these are catalogs; other JSON files there are schemas or examples.
@@ -98,6 +99,22 @@ def read_model(path: Path) -> dict[str, Any]:
     if not isinstance(model, dict):
         raise UsageError(f"'{path}' holds no model; a model is an object with 'groups'")
     return model
+
+
+def include_loader(folder: Path) -> Callable[[str], Any]:
+    """What `$include` in a model that a client sends may load: documents of one folder, by relative names."""
+    root = folder.resolve()
+
+    def load(address: str) -> Any:
+        target = (root / unquote(address)).resolve()
+        if urlsplit(address).scheme or not target.is_relative_to(root) or not target.is_file():
+            raise model_error(f'"{address}" is not a document that can be included here')
+        try:
+            return read_document(target).content
+        except UsageError:
+            raise model_error(f'"{address}" is not a document that can be included here') from None
+
+    return load
 
 
 def _visible(file: Path, folder: Path) -> bool:

@@ -135,6 +135,49 @@ def test_write_inside_a_write_is_refused(store: Store) -> None:
     assert names(store) == []
 
 
+def test_a_block_is_one_write(store: Store) -> None:
+    """A `with` block lasts once it has ended, is seen by nobody before, and leaves nothing where it raises."""
+    with store.writing() as connection:
+        note("a")(connection)
+        assert names(store) == []
+        with pytest.raises(StoreError, match="a write inside a write"):
+            store.write(note("b"))
+    assert names(store) == ["a"]
+
+    def broken() -> None:
+        with store.writing() as connection:
+            note("b")(connection)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        broken()
+    assert names(store) == ["a"]
+    store.write(note("b"))
+    assert names(store) == ["a", "b"]
+
+
+def test_blocks_and_jobs_take_turns(store: Store) -> None:
+    """Blocks and jobs of many threads wait for each other, and none is lost."""
+    store.write(note("n", 0))
+
+    def increment(connection: Connection) -> None:
+        row = connection.one("SELECT value FROM notes")
+        assert row
+        connection.execute("UPDATE notes SET value = ?", (row[0] + 1,))
+
+    def loop(worker: int) -> None:
+        for _ in range(15):
+            if worker % 2:
+                store.write(increment)
+            else:
+                with store.writing() as connection:
+                    increment(connection)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(loop, range(8)))
+    assert store.reader().one("SELECT value FROM notes") == (120,)
+
+
 def test_values_come_back_as_they_were(store: Store) -> None:
     """Text, bytes, 64-bit numbers, NULL and percent signs pass unchanged on both databases."""
     binary = "BYTEA" if store.url.startswith("postgres") else "BLOB"

@@ -105,6 +105,8 @@ class SimpleRegistry:
             case _, [plural, gid, "files"]:
                 if body:
                     self._files(self._parent(plural, gid), body)
+            case _, [plural, gid, "files", rid, "versions"] if not body and not self._has(plural, gid, rid):
+                self._fail("missing_versions")
             case _, [plural, gid, "files", rid, *rest]:
                 self._update_file(method, self._parent(plural, gid), rid, rest, body or {})
 
@@ -122,6 +124,9 @@ class SimpleRegistry:
         if not any(entity is one for one in self.touched):
             self.touched.append(entity)
             entity["modifiedat"] = self.now
+
+    def _has(self, plural: str, gid: str, rid: str) -> bool:
+        return rid in self.root["groups"][plural].get(gid, {}).get("files", {})
 
     def _there(self, siblings: Entity, id_: str) -> Entity:
         if id_ not in siblings:
@@ -206,8 +211,6 @@ class SimpleRegistry:
             case _, ["meta"]:
                 self._meta_alone(group, rid, body)
             case _, ["versions"]:
-                if not body and rid not in group["files"]:
-                    self._stop("missing_versions")
                 self._some_versions(group, rid, body)
             case _, ["versions", vid]:
                 self._some_versions(group, rid, {vid: body})

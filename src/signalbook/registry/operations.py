@@ -211,7 +211,7 @@ def _write_versions(call: _Call) -> Outcome:
     bodies = writes.map_of(body, "versions", "", target.path)
     known = call.work.group(target.group_type, target.gid)
     state = call.work.resource(known, target.resource_type, target.rid) if known is not None else None
-    if not bodies and state is None:
+    if not bodies and (state is None or state.xid != target.resource_xid):
         raise RegistryError("missing_versions", target.path)
     if not bodies and call.ask.setdefault is None:
         return Outcome(shown="versions", members={"versions": ()})

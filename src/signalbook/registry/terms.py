@@ -61,11 +61,30 @@ _joined = lru_cache(maxsize=8192)(join_name)  # the same few hundred paths, in e
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Terms, Terms]:
-    """Return what an update takes out of the index and what it enters, looking only at attributes that changed."""
-    changed = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
-    stale = terms({name: before[name] for name in changed if name in before})
-    fresh = terms({name: after[name] for name in changed if name in after})
+    """Return what an update takes out of the index and what it enters, looking only at what changed."""
+    stale: Terms = set()
+    fresh: Terms = set()
+    _compare(stale, fresh, "", before, after)
     return stale - fresh, fresh - stale
+
+
+def _compare(stale: Terms, fresh: Terms, prefix: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    for name, old in before.items():
+        new = after.get(name)
+        kind = old.__class__
+        if kind is new.__class__:  # True equals 1 in Python, and is another value here
+            if kind is dict:
+                if name not in UNINDEXED:
+                    _compare(stale, fresh, _joined(prefix, name), old, new)
+                continue
+            if old == new:
+                continue
+        _collect(stale, prefix, {name: old})
+        if new is not None:
+            _collect(fresh, prefix, {name: new})
+    for name, new in after.items():
+        if name not in before:
+            _collect(fresh, prefix, {name: new})
 
 
 def numbers(type_: str, wanted: Terms) -> list[int]:

@@ -1,0 +1,190 @@
+"""The table of schema formats: one row each, for documents, payloads, compatibility and columns.
+
+Rule 1: a format is a row of `FORMATS`; its modules, and the libraries under them, are imported on first use.
+Rule 2: a name is looked up without regard to case, by the canonical name and then by the spellings of real catalogs.
+Rule 3: what cannot be decided is not compatible, unless the caller trusts the unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Any
+
+from signalbook.schemas.format import (
+    Checked,
+    Difference,
+    Direction,
+    Format,
+    References,
+    Schema,
+    SchemaError,
+    Text,
+    unusable,
+)
+
+__all__ = [
+    "COMPATIBILITIES",
+    "FORMATS",
+    "Checked",
+    "Difference",
+    "Format",
+    "References",
+    "Schema",
+    "SchemaError",
+    "compatible",
+    "find",
+    "read",
+]
+
+# FMT-8: the promises that a registry can be asked to hold, and the directions each one means.
+_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "backward": ("backward",),
+    "forward": ("forward",),
+    "full": ("backward", "forward"),
+}
+COMPATIBILITIES = tuple(f"{rule}{suffix}" for rule in _DIRECTIONS for suffix in ("", "_transitive"))
+
+_JSON = ("application/json", "text/json", "*/*+json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A function of a module of this package, imported with its first call."""
+
+    module: str
+    name: str
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            found = getattr(import_module(f"{__name__}.{self.module}"), self.name)
+        except ModuleNotFoundError as error:
+            raise unusable(f"this format needs the Python package {error.name}, which is not installed") from error
+        return found(*arguments)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "JsonSchema/draft-07",
+        ("jsonschema/draft7", "jsonschema/draft-7", "jsonschema/draft07", "jsonschema/draft/07", "jsonschema/draft/7"),
+        _Late("json_schema", "read_draft_07"),
+        _Late("json_schema_compare", "compare"),
+        _JSON,
+    ),
+    Format(
+        "JsonSchema/draft/2019-09",
+        ("jsonschema/draft-2019-09", "jsonschema/2019-09", "jsonschema/draft2019-09", "jsonschema/draft201909"),
+        _Late("json_schema", "read_draft_2019_09"),
+        _Late("json_schema_compare", "compare"),
+        _JSON,
+    ),
+    Format(
+        "JsonSchema/draft/2020-12",
+        ("jsonschema/draft-2020-12", "jsonschema/2020-12", "jsonschema/draft2020-12", "jsonschema/draft202012"),
+        _Late("json_schema", "read_draft_2020_12"),
+        _Late("json_schema_compare", "compare"),
+        _JSON,
+    ),
+    # Without a draft in the name, `$schema` says which; the schema that is read then has that draft's format.
+    Format(
+        "JsonSchema",
+        ("json", "json schema", "json-schema"),
+        _Late("json_schema", "read_any_draft"),
+        _Late("json_schema_compare", "compare"),
+        _JSON,
+    ),
+    Format(
+        "Avro/*",
+        ("avro",),
+        _Late("avro", "read"),
+        _Late("avro_compare", "compare"),
+        ("application/vnd.apache.avro", "application/avro", "avro/binary", "application/vnd.apache.avro+json"),
+    ),
+    Format(
+        "Protobuf/2",
+        ("protobuf/2.*", "proto2", "protobuf/proto2"),
+        _Late("protobuf", "read_proto2"),
+        _Late("protobuf_compare", "compare"),
+        ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
+    ),
+    Format(
+        "Protobuf/3",
+        ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf"),
+        _Late("protobuf", "read_proto3"),
+        _Late("protobuf_compare", "compare"),
+        ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
+    ),
+    Format(
+        "XSD/1.0",
+        ("xsd", "xmlschema/1.0", "xml schema/1.0"),
+        _Late("xsd", "read"),
+        _Late("xsd_compare", "compare"),
+        ("application/xml", "text/xml", "*/*+xml"),
+    ),
+    Format(
+        "JsonStructure/draft-04",
+        ("jsonstructure", "jsonstructure/draft4", "jsonstructure/draft04", "jsonstructure/draft-4"),
+        _Late("json_structure", "read"),
+        _Late("json_structure_compare", "compare"),
+        _JSON,
+    ),
+)
+
+
+def find(name: str) -> Format | None:
+    """The row that a format's name belongs to, or None.
+
+    >>> find("jsonschema/DRAFT-07").name, find("Avro/1.9.0").name, find("Numbers/1")
+    ('JsonSchema/draft-07', 'Avro/*', None)
+    """
+    lowered = name.strip().lower()
+    for row in FORMATS:
+        if any(fnmatchcase(lowered, spelling) for spelling in (row.name.lower(), *row.aliases)):
+            return row
+    return None
+
+
+def read(format: str, text: Text, references: References | None = None) -> Schema:
+    """The schema that a document holds; `SchemaError` where it holds none, or where the format is unknown."""
+    row = find(format)
+    if row is None:
+        raise unusable(f"the format {format} is not one of {', '.join(row.name for row in FORMATS)}")
+    return row.read(text, references)
+
+
+def compatible(older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bool = False) -> Iterator[Difference]:
+    """Yield what breaks a promise between the newest schema of a lineage and those before it; nothing: it holds.
+
+    A rule that ends in `_transitive` looks at all that went before, any other at the last one.
+    """
+    name, _, transitive = rule.lower().partition("_")
+    if name not in _DIRECTIONS or transitive not in ("", "transitive"):
+        raise ValueError(f"{rule} is not one of {', '.join(COMPATIBILITIES)}")
+    if len(older_to_newer) < 2:
+        return
+    directions = frozenset(_DIRECTIONS[name])
+    newest = older_to_newer[-1]
+    seen: set[Difference] = set()
+    for older in older_to_newer[:-1] if transitive else older_to_newer[-2:-1]:
+        for difference in _compare(older, newest):
+            broken = difference.breaks & directions
+            if broken and (difference.certain or not trust_unknown):
+                found = replace(difference, breaks=broken)
+                if found not in seen:
+                    seen.add(found)
+                    yield found
+
+
+def _compare(older: Schema, newer: Schema) -> Iterator[Difference]:
+    """The differences of two schemas; two formats have no common ground, but drafts and releases of one do."""
+    first, second = find(older.format), find(newer.format)
+    if first is None or second is None or _family(first) != _family(second):
+        message = f"the format changes from {older.format} to {newer.format}"
+        return iter([Difference("", "format_changed", message, frozenset({"backward", "forward"}))])
+    return second.compare(older, newer)
+
+
+def _family(row: Format) -> str:
+    return row.name.partition("/")[0].lower()

@@ -1,0 +1,135 @@
+"""What a row of the table of schema formats is made of.
+
+Rule 1: a schema that cannot be used raises `SchemaError` when it is read, with every problem and its place; what is
+wrong with a payload is a `Problem` that a check returns. A check never raises.
+Rule 2: a read schema never changes: threads share it, and a forked worker inherits it.
+Rule 3: nothing outside the catalog is ever asked: other schemas come from `References`, which the caller gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from signalbook.errors import Problem, SignalbookError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = [
+    "BREAKS_BOTH",
+    "LARGEST",
+    "Checked",
+    "Difference",
+    "Direction",
+    "Format",
+    "References",
+    "Schema",
+    "SchemaError",
+    "Text",
+    "pointer",
+    "unusable",
+]
+
+# A schema document is untrusted: none is read beyond this size, in bytes.
+LARGEST = 10 * 1024 * 1024
+
+Direction: TypeAlias = Literal["backward", "forward"]
+BREAKS_BOTH: frozenset[Direction] = frozenset({"backward", "forward"})
+
+# A schema document as it arrives: bytes, text, or the JSON value a catalog holds inline.
+Text: TypeAlias = bytes | str | Mapping[str, Any] | bool
+
+# The other schemas of the same catalog, by URI; None where the catalog has none of that name.
+References: TypeAlias = Callable[[str], Text | None]
+
+
+class SchemaError(SignalbookError):
+    """A schema document that cannot be used, with all problems found."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in self.problems
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One finding of a comparison: where, of which kind, in words, and which promises it breaks.
+
+    `breaks` is empty for a change that breaks nothing; `certain` is false where it could not be decided.
+    """
+
+    path: str
+    kind: str
+    message: str
+    breaks: frozenset[Direction] = frozenset()
+    certain: bool = True
+
+
+class Checked(NamedTuple):
+    """The answer about a payload: its problems, and its decoded value where it could be decoded.
+
+    A named tuple and not a dataclass: one is made for each message, and it costs a third.
+    """
+
+    problems: tuple[Problem, ...]
+    value: Any
+
+
+class Schema(Protocol):
+    """One schema that was read: immutable, for use in threads and in forked workers."""
+
+    @property
+    def format(self) -> str:
+        """The canonical name of its format."""
+        ...
+
+    def check(self, payload: bytes, contenttype: str = "") -> Checked:
+        """The problems of a payload, with JSON Pointers into it, and the value it holds."""
+        ...
+
+    def at(self, fragment: str) -> Schema:
+        """The schema that a deep link leads to; `SchemaError` where it leads nowhere."""
+        ...
+
+    def columns(self) -> pyarrow.DataType:
+        """The Arrow struct that holds every payload which the check accepts."""
+        ...
+
+    def convert(self, value: Any) -> Any:
+        """A checked value as that struct holds it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One row: the canonical name, other spellings (lower case, `*` allowed), and what the format can do.
+
+    `compare` takes the older and the newer schema; `media` lists the content types of payloads, the usual one first.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    read: Callable[[Text, References | None], Schema]
+    compare: Callable[[Schema, Schema], Iterator[Difference]]
+    media: tuple[str, ...]
+
+
+def unusable(message: str, path: str = "") -> SchemaError:
+    """The error for a schema document with one problem."""
+    return SchemaError([Problem(path, "schema", message)])
+
+
+def pointer(steps: Iterable[str | int]) -> str:
+    """The JSON Pointer (RFC 6901) of a list of steps.
+
+    >>> pointer(["a/b", 0, "m~n"])
+    '/a~1b/0/m~0n'
+    """
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

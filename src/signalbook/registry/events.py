@@ -110,7 +110,7 @@ def _default_changes(state: ResourceState) -> set[str]:
     if default is None:
         return set()
     if default.versionid.lower() == was:
-        return _version_changes(default) if default.touched else set()
+        return set(default.changed) if default.touched else set()
     names = set(default.attrs)
     for left in (*state.versions.values(), *state.gone.values()):
         if left.versionid.lower() == was and left.row is not None:
@@ -118,19 +118,8 @@ def _default_changes(state: ResourceState) -> set[str]:
     return names | {"meta.defaultversionid", "versionid", "epoch", "createdat", "modifiedat", "ancestorid"}
 
 
-def _version_changes(version: VersionState) -> set[str]:
-    if version.row is None:
-        return set(version.attrs)
-    changed = {*_UPDATED, *_differences(version.before, version.attrs)}
-    if version.row.ancestor != version.ancestor:
-        changed.add("ancestorid")
-    if version.row.createdat != version.createdat:
-        changed.add("createdat")
-    return changed
-
-
 def _version_event(state: ResourceState, version: VersionState) -> Event:
     xid = f"{state.xid}/versions/{version.versionid}"
     if version.row is None:
         return ["version.created", xid, None]
-    return ["version.updated", xid, sorted(_version_changes(version))]
+    return ["version.updated", xid, sorted(version.changed)]

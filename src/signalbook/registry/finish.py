@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from signalbook.document.constraint import check_instance_constraints, constraint_violations
 from signalbook.document.rule import Level
 from signalbook.document.rules import Subject, check, rereads
@@ -110,7 +112,7 @@ def _judge(work: Work, state: ResourceState, versions: list[VersionState]) -> No
     kind = state.type
     url = document_names(kind)[1]
     compatibility = state.attrs.get("compatibility")
-    if kind.validatecompatibility and compatibility:
+    if kind.validatecompatibility and (compatibility or _had_compatibility(state)):
         versions = list(work.complete(state).values())  # a newer version may now follow another one
     for version in versions:
         xid = f"{state.xid}/versions/{version.versionid}"
@@ -121,6 +123,11 @@ def _judge(work: Work, state: ResourceState, versions: list[VersionState]) -> No
     for version in versions:
         line = [(one.attrs, _document(work, state, one) or b"") for one in _line(state, version)]
         version.attrs.update(judge_compatibility(kind, compatibility, line, state.xid))
+
+
+def _had_compatibility(state: ResourceState) -> bool:
+    """Tell whether a promise was given that is now taken back; what says that it was checked goes with it."""
+    return state.row is not None and "compatibility" in orjson.loads(state.row.doc)
 
 
 def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]:

@@ -131,10 +131,13 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
         key, f"{state.xid}/versions/{version.versionid}", typename + "/versions", version.epoch, version.createdat,
         version.modifiedat, version.ancestor, form=version.form, doc=_text(version.attrs),
     )  # fmt: skip
-    if version.content is KEEP:
+    if version.content is not KEEP:
+        rows.save(work.db, row, version.content)
+    elif version.row is None:
         rows.save(work.db, row)
     else:
-        rows.save(work.db, row, version.content)
+        new = (row.epoch, row.createdat, row.modifiedat, row.ancestor, row.form, row.doc, key)
+        work.db.execute(rows.UPDATE_VERSION, new)
     work.saved[key] = row
     if version.row is not None and version.row.doc == row.doc:
         return

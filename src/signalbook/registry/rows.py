@@ -13,7 +13,7 @@ from typing import NamedTuple
 from signalbook.registry.store import Connection
 
 __all__ = [
-    "COLUMNS", "DANGLING", "GROUP", "REGISTRY_KEY", "RESOURCE", "VERSION", "Row", "child_range", "group_key",
+    "COLUMNS", "GROUP", "REGISTRY_KEY", "RESOURCE", "VERSION", "Row", "child_range", "group_key",
     "load", "load_content", "load_resource", "range_of", "resource_key", "save", "version_key",
 ]  # fmt: skip
 
@@ -68,7 +68,9 @@ UPSERT_CONTENT = (
     f" ON CONFLICT (key) DO UPDATE SET {_SETS}, content = excluded.content"
 )
 
-DANGLING = (None,) * WIDTH
+UPDATE_VERSION = (
+    "UPDATE entities SET epoch = ?, createdat = ?, modifiedat = ?, ancestor = ?, form = ?, doc = ? WHERE key = ?"
+)
 
 
 def group_key(xid: str) -> str:

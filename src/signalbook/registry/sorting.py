@@ -52,10 +52,10 @@ def _rank(value: Any) -> Key:
 
 def parse(text: str, subject: str, collections: Container[str] = ()) -> Sort:
     """The order that `text` (`ATTRIBUTE[=asc|desc]`) asks for; `collections` are names it must not lead into."""
-    name, _, direction = text.partition("=")
+    name, sign, direction = text.partition("=")
     if len(text) > MAX_TEXT:
         raise _bad(subject, text[:60] + "...", f"longer than {MAX_TEXT} characters")
-    if direction not in _DIRECTIONS:
+    if direction not in _DIRECTIONS or (sign and not direction):
         raise _bad(subject, text, f'the order is "asc" or "desc", not "{direction}"')
     try:
         path = parse_path(name)

@@ -39,6 +39,7 @@ class VersionState:
     touched: bool = False
     refreshed: bool = False  # the server's own attributes were computed again
     before_: dict[str, Any] | None = None
+    changed_: frozenset[str] | None = None
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -57,6 +58,21 @@ class VersionState:
         if self.before_ is None:
             self.before_ = orjson.loads(self.row.doc) if self.row is not None else {}
         return self.before_
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The names of what is another than stored, found when first asked for."""
+        if self.changed_ is None:
+            before, after = self.before, self.attrs
+            names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+            if self.row is not None:
+                names |= {"epoch", "modifiedat"}
+                if self.row.ancestor != self.ancestor:
+                    names.add("ancestorid")
+                if self.row.createdat != self.createdat:
+                    names.add("createdat")
+            self.changed_ = frozenset(names)
+        return self.changed_
 
     @property
     def epoch(self) -> int:

@@ -70,7 +70,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Te
 
 def _compare(stale: Terms, fresh: Terms, prefix: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     for name, old in before.items():
-        new = after.get(name)
+        new: Any = after.get(name)
         kind = old.__class__
         if kind is new.__class__:  # True equals 1 in Python, and is another value here
             if kind is dict:

@@ -76,6 +76,7 @@ soak: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py
+	@$(BIN)/python -m scripts.write_conformance
 	@$(BIN)/python scripts/write_spec_reference.py
 	@test ! -f scripts/write_conformance.py || $(BIN)/python scripts/write_conformance.py
 

@@ -11,7 +11,8 @@
   "text"                       the body, letter by letter
   "headers"                    headers with their values; null for one that must not be there
 In an expected value "<any>" is anything, "<stamp>" a timestamp in UTC, "<same x>" the value that x stood for before
-(anything, the first time), "<other x>" a value that differs from x's. A name that is not listed here is a mistake.
+(anything, the first time), "<other x>" a value that differs from x's, "<like r>" a text that the regular expression r
+matches. A path may hold "<same x>", for a URL that was shown. A name that is not listed here is a mistake.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from typing import Any
 
 FOLDER = Path(__file__).parent.parent / "cases" / "conformance"
 # Data besides the cases: the models that cases share, the rules, and what the page says beyond the cases.
-DATA = {"models", "rules", "answers"}
+DATA = {"models", "rules", "answers", "recorded"}
 STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z")
-PLACEHOLDER = re.compile(r"<(any|stamp|same|other)(?: (\w+))?>")
+PLACEHOLDER = re.compile(r"<(any|stamp|same|other|like)(?: ([^>]+))?>")
 CASE = {"name", "rules", "model", "specversion", "settings", "steps"}
 STEP = {"method", "path", "body", "content", "headers", "expect"}
 EXPECT = {"status", "error", "subject", "args", "body", "whole", "absent", "text", "headers"}
@@ -75,6 +76,8 @@ def differences(expected: Any, actual: Any, known: dict[str, Any], *, whole: boo
 def _stands_for(kind: str, name: str | None, actual: Any, known: dict[str, Any]) -> bool:
     if kind == "stamp":
         return isinstance(actual, str) and STAMP.fullmatch(actual) is not None
+    if kind == "like":
+        return isinstance(actual, str) and re.fullmatch(str(name), actual) is not None
     if kind == "same":
         return bool(known.setdefault(str(name), actual) == actual)
     return kind == "any" or bool(known[str(name)] != actual)

@@ -205,7 +205,7 @@ class SimpleRegistry:
     def _update_file(self, method: str, group: Entity, rid: str, rest: list[str], body: Entity) -> None:
         match method, rest:
             case "POST", []:
-                self._some_versions(group, rid, {body.get("versionid"): body})
+                self._some_versions(group, rid, {body.get("versionid"): body}, one=True)
             case _, []:
                 self._file(group, rid, body)
             case _, ["meta"]:
@@ -213,7 +213,7 @@ class SimpleRegistry:
             case _, ["versions"]:
                 self._some_versions(group, rid, body)
             case _, ["versions", vid]:
-                self._some_versions(group, rid, {vid: body})
+                self._some_versions(group, rid, {vid: body}, one=True)
 
     def _open(self, group: Entity, rid: str) -> Entity:
         file = self._find(group["files"], rid, group)
@@ -256,12 +256,13 @@ class SimpleRegistry:
             self._version(file, self._next_id(file), {})
         self._settle(file, body)
 
-    def _some_versions(self, group: Entity, rid: str, bodies: dict[Any, Entity]) -> None:
+    def _some_versions(self, group: Entity, rid: str, bodies: dict[Any, Entity], *, one: bool = False) -> None:
         file = self._open(group, rid)
-        if file["xref"]:
+        if file["xref"] and bodies:
             self._stop("extra_xref_attribute")
         if len(bodies) > 1 and self.flag == "request":
             self._fail("too_many_versions")
+        made = ""
         for vid, body in bodies.items():
             made = vid or self._next_id(file)
             if self.flag == "request":
@@ -269,6 +270,8 @@ class SimpleRegistry:
             self._version(file, made, body)
         if bodies or self.flag:
             self._settle(file, None)
+        if one and made not in file["versions"]:
+            self._fail("bad_request")  # pruned at once
 
     def _next_id(self, file: Entity) -> str:
         """The server's own versionids count up and never restart."""
@@ -469,7 +472,7 @@ class SimpleRegistry:
             entry = (body or {}).get(one, {})
             if entry.get("epoch") not in (None, file["versions"][one]["epoch"]):
                 self._fail("mismatched_epoch")
-        if self.flag in doomed:
+        if body is not None and self.flag in doomed:
             self._stop("bad_request")
         if len(doomed) == len(file["versions"]):  # a resource has at least one
             del group["files"][rid]

@@ -63,8 +63,10 @@ def test_ignore_is_limited_to_what_the_registry_allows() -> None:
 
 def test_export() -> None:
     """`/export` is the document view with everything inlined, unless `inline` says what."""
-    assert Flags(doc=True, inline=("*", "capabilities", "modelsource")) == Flags.EMPTY.as_export()
-    assert ("dirs",) == parse_flags("inline=dirs").as_export().inline
+    everything = ("*", "capabilities", "modelsource")
+    assert Flags(doc=True, inline=everything) == Flags.EMPTY.as_export(everything)
+    assert ("*", "capabilities") == Flags.EMPTY.as_export({"capabilities", "model"}).inline
+    assert ("dirs",) == parse_flags("inline=dirs").as_export(everything).inline
 
 
 def test_epoch_value() -> None:

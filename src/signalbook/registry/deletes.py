@@ -12,7 +12,7 @@ from typing import Any
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
-from signalbook.registry.settling import Ask, drop_version, settle
+from signalbook.registry.settling import Ask, check_writable, drop_version, settle
 from signalbook.registry.state import GroupState, ResourceState, Work
 
 __all__ = ["delete_group", "delete_groups", "delete_resource", "delete_resources", "delete_version", "delete_versions"]
@@ -23,6 +23,12 @@ Asked = Mapping[str, Any] | None  # id -> what the request says of it; None: eve
 def _mismatch(subject: str, given: int | None, current: int) -> None:
     if given is not None and given != current:
         raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
+
+
+def _epoch(
+    work: Work, entry: Mapping[str, Any], subject: str, detail: str = "must be a uinteger"
+) -> int | None:
+    return None if "epoch" in work.ignore else incoming.epoch_of(entry, subject, detail)
 
 
 def _entry(asked: Mapping[str, Any], id_: str, singular: str, subject: str) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
         if group is None or group.id != id_:
             continue
         entry = _entry(asked, id_, kind.singular, subject)
-        delete_group(work, group, incoming.epoch_of(entry, subject))
+        delete_group(work, group, _epoch(work, entry, subject))
 
 
 def delete_group(work: Work, group: GroupState, epoch: int | None) -> None:
@@ -65,29 +71,34 @@ def delete_resources(work: Work, group: GroupState, kind: ResourceType, asked: A
     """Delete the named resources of a group, or all."""
     if asked is None:
         for each in list(work.resources_of(group, kind)):
-            delete_resource(work, each, None)
+            if not _is_passed_over(work, each):
+                delete_resource(work, each, None)
         return
     for id_ in asked:
         subject = f"{group.xid}/{kind.plural}/{id_}"
         state = work.resource(group, kind, id_)
-        if state is None or state.id != id_:
+        if state is None or state.id != id_ or _is_passed_over(work, state):
             continue
         entry = _entry(asked, id_, kind.singular, subject)
         meta = entry.get("meta")
         if meta is not None and not isinstance(meta, dict):
             raise RegistryError("invalid_attribute", subject, name="meta", error_detail='"meta" must be an object')
         incoming.check_id_matches(meta or {}, kind.singular, id_, subject)
-        if entry.get("epoch") is not None and "epoch" not in (meta or {}):
+        if entry.get("epoch") is not None and "epoch" not in (meta or {}) and "epoch" not in work.ignore:
             raise RegistryError("misplaced_epoch", subject)
-        delete_resource(work, state, incoming.epoch_of(meta or {}, subject + "/meta"))
+        delete_resource(work, state, _epoch(work, meta or {}, subject + "/meta"))
+
+
+def _is_passed_over(work: Work, state: ResourceState) -> bool:
+    """Tell whether a read-only resource is left out of a request to delete several: FLAGS-6."""
+    return bool(state.attrs.get("readonly")) and "readonly" in work.ignore
 
 
 def delete_resource(work: Work, state: ResourceState, epoch: int | None) -> None:
     """Delete a resource with all its versions."""
     if state.row is not None:
         _mismatch(state.xid + "/meta", epoch, state.row.epoch)
-    if state.attrs.get("readonly") and "readonly" not in work.ignore:
-        raise RegistryError("readonly", state.xid)
+    check_writable(work, state)
     state.deleted = True
     work.resize_group(state.group, state.type.plural, -1)
 
@@ -105,7 +116,7 @@ def delete_versions(work: Work, state: ResourceState, asked: Asked, ask: Ask) ->
         subject = f"{state.xid}/versions/{id_}"
         entry = _entry(asked, id_, "version", subject)
         version = versions[id_]
-        _mismatch(subject, incoming.epoch_of(entry, subject, "value must be a uinteger"), version.epoch)
+        _mismatch(subject, _epoch(work, entry, subject, "value must be a uinteger"), version.epoch)
         doomed.append(id_)
     _remove_versions(work, state, doomed, ask)
 
@@ -118,8 +129,7 @@ def delete_version(work: Work, state: ResourceState, versionid: str, epoch: int 
 
 
 def _remove_versions(work: Work, state: ResourceState, doomed: list[str], ask: Ask) -> None:
-    if state.attrs.get("readonly") and "readonly" not in work.ignore:
-        raise RegistryError("readonly", state.xid)
+    check_writable(work, state)
     if ask.setdefault in doomed:
         raise RegistryError(
             "bad_request", f"{state.xid}/versions/{ask.setdefault}",

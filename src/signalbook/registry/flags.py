@@ -10,7 +10,7 @@ core/spec.md 1.0-rc4 "Request Flags" and core/http.md "Request Flags / Query Par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import unquote_plus
@@ -51,9 +51,10 @@ class Flags:
     page: str | None = None
     raw: str = ""
 
-    def as_export(self) -> Flags:
+    def as_export(self, available: Container[str]) -> Flags:
         """The flags of `GET /export`: document view with everything inlined, unless `inline` says what (FLAGS-9)."""
-        return replace(self, doc=True, inline=self.inline or ("*", "capabilities", "modelsource"))
+        everything = ("*", *(name for name in ("capabilities", "modelsource") if name in available))
+        return replace(self, doc=True, inline=self.inline or everything)
 
 
 Flags.EMPTY = Flags()

@@ -14,7 +14,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import deletes, model_change, resources, writes
 from signalbook.registry.flags import Flags, epoch_value
 from signalbook.registry.resources import Ask
-from signalbook.registry.state import GroupState, ResourceState, Work
+from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 from signalbook.registry.targets import Kind, Target
 
 __all__ = ["ALLOWED", "Outcome", "perform"]
@@ -77,9 +77,12 @@ def perform(work: Work, method: str, target: Target, body: Any, flags: Flags, as
         raise RegistryError("action_not_supported", target.path, action=method)
     if flags.setdefaultversionid is not None and target.kind not in _ONE_RESOURCE:
         raise RegistryError("bad_flag", target.path, flag="setdefaultversionid")
+    if target.kind in _SINGLE:
+        work.root = target.resource_xid if target.kind == "meta" else target.xid
     return operation(_Call(work, target, body, flags, ask))
 
 
+_SINGLE = frozenset({"registry", "group", "resource", "meta", "version"})
 _ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
 
 
@@ -187,7 +190,10 @@ def _write_resource(call: _Call) -> Outcome:
 def _post_resource(call: _Call) -> Outcome:
     target = call.target
     group = call.group()
-    _, version = resources.write_version(call.work, group, target.resource_type, target.rid, None, call.body, call.ask)
+    state, version = resources.write_version(
+        call.work, group, target.resource_type, target.rid, None, call.body, call.ask
+    )
+    _refuse_pruned(state, version)
     return Outcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
 
 
@@ -226,11 +232,21 @@ def _delete_versions(call: _Call) -> Outcome:
 
 def _write_version(call: _Call) -> Outcome:
     target = call.target
-    _, version = resources.write_version(
+    state, version = resources.write_version(
         call.work, call.group(), target.resource_type, target.rid, target.vid, call.body, call.ask
     )
+    _refuse_pruned(state, version)
     fresh = version.row is None
     return Outcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
+
+
+def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
+    """Refuse to write a version that goes at once because it is older than those that are kept: VER-5."""
+    if version.versionid not in state.versions:
+        raise RegistryError(
+            "bad_request", f"{state.xid}/versions/{version.versionid}",
+            error_detail=f"it is older than the {state.type.maxversions} Versions that are kept",
+        )  # fmt: skip
 
 
 def _delete_version(call: _Call) -> Outcome:

@@ -26,7 +26,10 @@ _RESOURCE = (
 
 
 def point_read(db: Connection, setup: Setup, view: View, path: str) -> tuple[str, str] | None:
-    """Return an entity's JSON text and the state that its tag names, or None."""
+    """Return an entity's JSON text and the state that its tag names, or None.
+
+    The time is part of the state: an entity that was deleted and made again has its old epoch.
+    """
     details = path.endswith(DETAILS)
     parts = (path[: -len(DETAILS)] if details else path).split("/")
     depth = len(parts)
@@ -54,7 +57,7 @@ def _group(db: Connection, setup: Setup, view: View, kind: GroupType, path: str)
     if found is None or found[-1] != setup.generation or found[1] != path:
         return None
     row = Row(*found[:-1])
-    return view.group(kind, row), f"e{row.epoch}"
+    return view.group(kind, row), f"e{row.epoch}-{row.modifiedat}"
 
 
 def _found(db: Connection, setup: Setup, xid: str) -> tuple[Row, Row] | None:
@@ -74,7 +77,7 @@ def _resource(db: Connection, setup: Setup, view: View, kind: ResourceType, xid:
     if found is None:
         return None
     row, default = found
-    return view.resource(kind, row, default), f"e{row.epoch}.{default.epoch}"
+    return view.resource(kind, row, default), f"e{row.epoch}.{default.epoch}-{default.modifiedat}"
 
 
 def _version(
@@ -89,4 +92,4 @@ def _version(
         if other is None or other.xid.rpartition("/")[2] != versionid:
             return None
         version = other
-    return view.version(kind, row, row, version), f"e{row.epoch}.{version.epoch}"
+    return view.version(kind, row, row, version), f"e{row.epoch}.{version.epoch}-{version.modifiedat}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -75,8 +75,19 @@ def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: 
     if flags.sort is not None and target.kind not in COLLECTIONS:
         raise RegistryError("sort_noncollection", view.subject)
     inline = inlines.parse(flags.inline, _shape(setup, target), view.subject)
+    if target.kind in ("registry", "export"):
+        _check_available(setup, inline)
     wanted = filters.parse(flags.filters, view.subject)
+    if not setup.capabilities.pagination:  # nobody could ask for the rest, so there is none: it is all or `too_large`
+        limits = replace(limits, page=1 << 62)
     return _READERS[target.kind](_Reading(view, target, flags, inline, wanted, limits))
+
+
+def _check_available(setup: Setup, inline: InlineSet) -> None:
+    """Refuse to inline a kind of data that the registry does not give out: CAP-3."""
+    for name in sorted(inlines.CONFIGURATION):
+        if inline.child(name) is not None and name not in setup.capabilities.available:
+            raise RegistryError("not_available", name)
 
 
 def _shape(setup: Setup, target: Target) -> inlines.Shape:

@@ -26,7 +26,7 @@ from signalbook.registry.requests import Answer, Requests, spec_version
 from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection, Store, open_store
-from signalbook.registry.targets import Target
+from signalbook.registry.targets import COLLECTIONS, Target
 from signalbook.spec import versions
 from signalbook.spec.builtin import builtin_modelsource
 
@@ -130,13 +130,20 @@ class Registry(_Writes):
         return _value(self._requests.read(path, _flags(path, query), self._base))
 
     def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:
-        """Return the entities of a collection that a filter leaves, one by one and read in pages."""
+        """Return the entities of a collection that a filter leaves, one by one and read in pages.
+
+        It filters and pages whether or not the registry's capabilities let clients do so.
+        """
+        path, given = _split(path)
         asked = {"filter": filter, "sort": sort, "limit": str(page)}
         query = urlencode({name: text for name, text in asked.items() if text}, quote_via=quote)
+        query = f"{given}&{query}" if given else query
         following = ""
         while True:
-            text = query + (f"&page={following}" if following else "")
-            answer = self._requests.read(path, _flags(path, text), self._base)
+            flags = parse_flags(query + (f"&page={following}" if following else ""), path=path)
+            answer = self._requests.read(path, _always(flags), self._base)
+            if answer.target.kind not in COLLECTIONS:
+                raise UsageError(f"'{path}' is not a collection; use get for a single entity")
             assert answer.page is not None
             yield from orjson.loads(answer.page.text).values()
             following = answer.page.next
@@ -182,6 +189,10 @@ def _flags(path: str, query: str) -> Callable[[Setup], Flags]:
         return parse_flags(query, setup.capabilities.parameters, path=path, ignores=setup.capabilities.ignores)
 
     return read
+
+
+def _always(flags: Flags) -> Callable[[Setup], Flags]:
+    return lambda setup: flags
 
 
 def _body(method: str, value: Any) -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:

@@ -40,6 +40,11 @@ class Picked:
     queries: dict[str, str] = field(default_factory=dict)
 
 
+def _pointer(path: str) -> str:
+    """Return a place in the response: RFC 6901 writes a tilde as `~0`; ids hold no slash that is not one."""
+    return "#" + (path.replace("~", "~0") or "/")
+
+
 @dataclass(slots=True)
 class View:
     """How one response looks, and the means to make it."""
@@ -64,14 +69,14 @@ class View:
     def link(self, xid: str, details: str = "") -> str:
         """Return the address of an entity that is part of this response."""
         if self.doc:
-            return "#" + (xid[len(self.root) :] or "/")
+            return _pointer(xid[len(self.root) :])
         return self.base + xid + details
 
     def collection(self, xid: str, plural: str, size: int, inlined: str | None, picked: Picked | None) -> str:
         """Return a collection's members of its parent: COLL-1 to COLL-8."""
         path = f"{xid}/{plural}" if xid != "/" else f"/{plural}"
         if inlined is not None and self.doc:
-            url = "#" + path[len(self.root) :]
+            url = _pointer(path[len(self.root) :])
         else:
             url = self.base + path
             if self.filtered:

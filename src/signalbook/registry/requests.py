@@ -125,7 +125,7 @@ class Requests:
             if kind not in setup.capabilities.available:
                 raise RegistryError("not_available", kind)
             if kind == "export":
-                flags = flags.as_export()
+                flags = flags.as_export(setup.capabilities.available)
                 view = make_view(db, setup, flags, spec, base, Target("registry", target.path, "/"), self.limits)
                 return read_target(setup, view, target, flags, self.limits)
             return Page(_DOCUMENTS[kind](self, setup, spec))

@@ -17,7 +17,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import incoming
 from signalbook.registry.documents import apply_document
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.settling import Ask, settle
+from signalbook.registry.settling import Ask, check_writable, settle
 from signalbook.registry.spellings import canonical
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
@@ -30,7 +30,7 @@ def write_resource(
     """Create or update a resource with everything a request says about it."""
     state = _open(work, group, kind, id_)
     body = canonical(kind, body, state.xid)
-    if "id" not in work.ignore:
+    if work.checks_id(state.xid):
         incoming.check_id_matches(body, kind.singular, id_, state.xid)
     meta: Mapping[str, Any] | None = None
     if body.get("meta") is not None:
@@ -85,9 +85,14 @@ def write_version(
     """Create or update one version; without an id in the path the body or the server names it."""
     state = _open(work, group, kind, id_)
     _refuse_xref(state)
+    if versionid is None:  # WRITE-4: what a GET of the resource gave may be posted as it is
+        body = {name: value for name, value in body.items() if name not in _RESOURCE_LEVEL}
     version = _apply_version(work, state, versionid, body, ask)
     settle(work, state, ask, meta=None, processed=[version.versionid])
     return state, version
+
+
+_RESOURCE_LEVEL = incoming.RESOURCE_MEMBERS - {"meta", "versions"}
 
 
 # ---- opening
@@ -103,8 +108,7 @@ def _open(work: Work, group: GroupState, kind: ResourceType, id_: str) -> Resour
             "bad_request", f"{group.xid}/{kind.plural}/{id_}",
             error_detail=f'"{id_}" differs from the existing "{state.id}" only by case',
         )  # fmt: skip
-    if state.attrs.get("readonly") and "readonly" not in work.ignore:
-        raise RegistryError("readonly", state.xid)
+    check_writable(work, state)
     return state
 
 
@@ -127,7 +131,8 @@ def _write_xref(work: Work, state: ResourceState, body: Mapping[str, Any], meta:
         raise RegistryError("extra_xref_attribute", state.xid, name=extra, singular=kind.singular)
     for extra in sorted(set(meta) - ids - {"xref", "epoch"}):
         raise RegistryError("extra_xref_attribute", state.xid, name=f"meta.{extra}", singular=kind.singular)
-    incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
+    if work.checks_id(state.xid):
+        incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
     target = meta.get("xref", state.xref)
     _check_xref(work, kind, target, state.xid)
     if state.row is not None and state.xref is None:
@@ -203,8 +208,9 @@ def _apply_version(
     xid = f"{state.xid}/versions/{versionid}"
     if version is None:
         _check_new_id(state, versionid, body, xid)
-    if not whole_resource and "id" not in work.ignore:
-        incoming.check_id_matches(body, kind.singular, state.id, xid)
+    if not whole_resource and work.checks_id(xid):
+        if work.checks_id(state.xid):
+            incoming.check_id_matches(body, kind.singular, state.id, xid)
         incoming.check_id_matches(body, "version", versionid, xid)
     if version is None:
         version = VersionState(versionid, None, {}, work.now, work.now, None, content=None)

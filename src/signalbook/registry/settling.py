@@ -12,9 +12,9 @@ from typing import Any
 
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
-from signalbook.registry.state import ResourceState, Work
+from signalbook.registry.state import ResourceState, VersionState, Work
 
-__all__ = ["Ask", "check_sticky", "drop_version", "settle"]
+__all__ = ["Ask", "check_sticky", "check_writable", "drop_version", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,14 @@ class Ask:
     from_meta: bool = False  # the request is addressed to the meta
     contenttype: str = "application/json"
     document: bytes | None = None  # a document sent as such, not within JSON
+
+
+def check_writable(work: Work, state: ResourceState) -> None:
+    """Refuse to change a read-only resource; one alone cannot be left out of its own request: META-3, FLAGS-6."""
+    if state.attrs.get("readonly"):
+        if "readonly" in work.ignore:
+            raise RegistryError("bad_flag", state.xid, flag="ignore")
+        raise RegistryError("readonly", state.xid)
 
 
 def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any] | None, processed: list[str]) -> None:
@@ -49,10 +57,18 @@ def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:
     versions = work.complete(state)
     fresh = {version.versionid for version in versions.values() if version.row is None}
     for versionid, ancestor in lineage.assign_ancestors(list(versions.values()), mode, state.xid, fresh).items():
-        version = versions[versionid]
-        version.ancestor = ancestor
-        if not version.touched:  # EPOCH-7
-            version.touched = True
+        versions[versionid].ancestor = ancestor
+        _touch(work, versions[versionid], mode)
+
+
+def _touch(work: Work, version: VersionState, mode: str) -> None:
+    """Give a version whose ancestor changed a new epoch (EPOCH-7).
+
+    Where `modifiedat` makes the order it rests: else every change would make the versions around it the newest.
+    """
+    if not version.touched:
+        version.touched = True
+        if mode != "modifiedat":
             version.modifiedat = work.now
 
 
@@ -60,7 +76,7 @@ def _apply_meta(work: Work, state: ResourceState, meta: Mapping[str, Any], ask: 
     """Write the meta's own attributes: META-6."""
     xid = f"{state.xid}/meta"
     kind = state.type
-    if "id" not in work.ignore:
+    if work.checks_id(state.xid):
         incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
     if state.row is not None:
         incoming.check_epoch(meta, state.row.epoch, xid, work.ignore)
@@ -174,9 +190,7 @@ def drop_version(work: Work, state: ResourceState, versionid: str) -> None:
     for other in work.complete(state).values():
         if other.ancestor == versionid:
             other.ancestor = other.versionid
-            if not other.touched:
-                other.touched = True
-                other.modifiedat = work.now
+            _touch(work, other, state.type.versionmode)
 
 
 def _check_matchversions(work: Work, state: ResourceState) -> None:

@@ -176,6 +176,7 @@ class Work:
     now: str
     offer: Offer = OFFER
     ignore: frozenset[str] = frozenset()
+    root: str = ""  # the xid of the one entity that the request addresses, if it is one
     load_include: Callable[[str], Any] | None = None
     reserved: frozenset[str] = frozenset()
     new_settings: dict[str, str] = field(default_factory=dict)
@@ -184,6 +185,10 @@ class Work:
     registry_: RegistryState | None = None
     groups: dict[str, GroupState | None] = field(default_factory=dict)
     resources: dict[str, ResourceState | None] = field(default_factory=dict)
+
+    def checks_id(self, xid: str) -> bool:
+        """Tell whether an entity's id in the body has to be its own; that of the root may be ignored: FLAGS-6."""
+        return "id" not in self.ignore or xid != self.root
 
     # ---- reading
 

@@ -27,7 +27,7 @@ def write_registry(work: Work, body: dict[str, Any], *, patch: bool) -> None:
     """Update the registry's own attributes and everything nested: REG-8."""
     registry = work.registry
     registryid = work.registryid
-    if "id" not in work.ignore:
+    if work.checks_id("/"):
         incoming.check_id_matches(body, "registry", registryid, "/")
     incoming.check_epoch(body, registry.row.epoch, "/", work.ignore)
     registry.createdat = incoming.created(body, registry.createdat, work.now, "/")
@@ -71,7 +71,7 @@ def write_group(work: Work, kind: GroupType, id_: str, body: Mapping[str, Any], 
     """Create or update one group and the resources nested in it."""
     group = need_group(work, kind, id_, check=False)
     body = canonical(kind, body, group.xid)
-    if "id" not in work.ignore:
+    if work.checks_id(group.xid):
         incoming.check_id_matches(body, kind.singular, id_, group.xid)
     if group.row is not None:
         incoming.check_epoch(body, group.row.epoch, group.xid, work.ignore)

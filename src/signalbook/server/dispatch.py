@@ -79,7 +79,7 @@ class RegistryService:
             self._views.clear()
         spec = self._requests.spec
         view = make_view(db, setup, Flags.EMPTY, spec, base, Target("registry", "/", "/"), self._requests.limits)
-        known = self._views[base] = (view, view_name(base, spec.name, str(setup.capabilities.shortself)))
+        known = self._views[base] = (view, view_name(base, spec.name, setup.generation))  # a model shapes answers too
         return known
 
     def answer(self, request: Request) -> Response:
@@ -99,13 +99,14 @@ class RegistryService:
         return self._requests.setup(self._requests.store.reader())
 
     def _long_path(self, path: str) -> str:
-        """Return the path that a short one stands for, as the entity's `self` has it."""
+        """Return the path that a short one stands for; a client may append `$details` to either (ATTR-3)."""
         setup = self._current()
-        name = path[len(shortnames.PREFIX) :]
-        xid = shortnames.resolve(self._requests.store.reader(), name) if setup.capabilities.shortself else None
+        name, details, rest = path[len(shortnames.PREFIX) :].partition(DETAILS)
+        known = setup.capabilities.shortself and not rest
+        xid = shortnames.resolve(self._requests.store.reader(), name) if known else None
         if xid is None:
             raise RegistryError("not_found", path)
-        return xid + DETAILS if find_target(setup.model, xid).document else xid
+        return xid + details
 
     def _discovery(self, request: Request) -> Response:
         if request.method == "OPTIONS":

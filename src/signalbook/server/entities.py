@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.document.model import ResourceType
 from signalbook.registry import rows
 from signalbook.registry.incoming import document_names
 from signalbook.registry.render import View
@@ -38,6 +39,12 @@ def document_body(request: Request, target: Target, setdefault: str | None) -> t
     return body, Ask(patch=True, setdefault=setdefault, document=document)
 
 
+def _is_map(kind: ResourceType, name: str) -> bool:
+    """Tell whether an attribute is a map; objects never travel in headers, whatever they hold: HDR-1."""
+    attribute = kind.attributes.get(name)
+    return attribute is not None and attribute.type == "map"
+
+
 _OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean"}
 
 
@@ -48,7 +55,8 @@ def document_response(db: Connection, view: View, answer: Answer, base: str) -> 
     assert answer.page is not None
     attrs = orjson.loads(answer.page.text)
     attrs["self"] = attrs["self"].removesuffix(DETAILS)
-    headers = encode_attributes(attrs, singular=kind.singular)
+    shown = {name: value for name, value in attrs.items() if not isinstance(value, dict) or _is_map(kind, name)}
+    headers = encode_attributes(shown, singular=kind.singular)
     version = f"{target.resource_xid}/versions/{attrs['versionid']}" if "versionid" in attrs else ""
     if version:
         headers.append(("content-location", base + version))

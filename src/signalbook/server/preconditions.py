@@ -1,8 +1,9 @@
 """`If-Match` and `If-None-Match` on writes, and the tags that answers carry: design section 3.
 
-Rule 1: the tag of one entity is `"e<epoch>-<view>"`, that of anything larger `"s<change number>-<view>"`: a parent's
-epoch does not move when a grandchild changes, the number of the latest change does.
-Rule 2: a write compares the state, not the view: what stands before the last hyphen. A bare epoch is taken too.
+Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change number>-<view>"`:
+a parent's epoch does not move when a grandchild changes, the number of the latest change does.
+Rule 2: a write compares the state, not the view: what a tag begins with, whatever view or content coding it came with.
+A bare epoch is taken too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from signalbook.server.http import Headers
 
 __all__ = ["check_preconditions", "tag", "view_name"]
 
-_TAG = re.compile(r'(?:W/)?"([^"]*)"|([0-9]+)')
+# The state that a tag names: a change number, an epoch with its time, or an epoch alone; of any other tag nothing.
+_TAG = re.compile(r'"(s[0-9]+|e[0-9.]+-[0-9T:.-]+Z)-[^"]*"|"([0-9]+)"|"[^"]*"|([0-9]+)')
 
 
 def view_name(*parts: str) -> str:
@@ -47,21 +49,19 @@ def _meets(header: str, states: set[str]) -> bool:
     """Tell whether one of the tags in a header names one of these states."""
     if header.strip() == "*":
         return bool(states)
-    wanted = {quoted or bare for quoted, bare in _TAG.findall(header)}
-    return not states.isdisjoint(tag_.rpartition("-")[0] or tag_ for tag_ in wanted)
+    return any(not states.isdisjoint(named) for named in _TAG.findall(header))
 
 
 def _states(work: Work, target: Target) -> set[str]:
     """Return the names of the state that the addressed entity is in; none where it does not exist."""
     sequence = f"s{sequence_of(work.db)}"
     if target.kind in ("registry", "capabilities", "modelsource", "groups"):
-        epoch = work.registry.row.epoch
-        return {sequence, f"e{epoch}", str(epoch)}
+        return {sequence, str(work.registry.row.epoch)}
     group = work.group(target.group_type, target.gid)
     if group is None or group.row is None or group.id != target.gid:
         return set()
     if target.kind in ("group", "resources"):
-        return {sequence, f"e{group.row.epoch}", str(group.row.epoch)}
+        return {sequence, f"e{group.row.epoch}-{group.row.modifiedat}", str(group.row.epoch)}
     state = work.resource(group, target.resource_type, target.rid)
     if state is None or state.row is None or state.id != target.rid:
         return set()
@@ -72,11 +72,11 @@ def _resource_states(work: Work, state: ResourceState, target: Target, sequence:
     assert state.row is not None
     meta = state.row.epoch
     if target.kind in ("meta", "versions"):
-        return {sequence, f"e{meta}", str(meta)}
+        return {sequence, str(meta)}
     if state.xref is not None:
         return {sequence}
     versionid = target.vid if target.kind == "version" else state.default
     version = work.complete(state).get(versionid or "")
     if version is None or version.row is None:
         return set()
-    return {sequence, f"e{meta}.{version.row.epoch}", str(version.row.epoch)}
+    return {sequence, f"e{meta}.{version.row.epoch}-{version.row.modifiedat}", str(version.row.epoch)}

@@ -1,0 +1,287 @@
+"""An Avro schema document becomes a graph of nodes, or problems that say where and why.
+
+Rule 1: what the specification (Avro 1.12, "Schema Declaration") forbids is a problem, also where libraries let it pass:
+names, namespaces, aliases, defaults, symbols, sizes, unions, and records that no finite value can have.
+Rule 2: all problems are found in one reading; a path is a JSON Pointer into the document.
+Rule 3: the document is untrusted: its size and depth are bounded, and the only other documents are those that
+`References` gives for a name that it does not define itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from signalbook.errors import Problem
+from signalbook.schemas.avro_defaults import default_problem
+from signalbook.schemas.avro_types import NAMED, NOTHING, PRIMITIVES, Field, Node, logical_type, walk
+from signalbook.schemas.format import LARGEST, References, SchemaError, Text, pointer, unusable
+
+__all__ = ["DEEPEST", "read_graph"]
+
+# A schema deeper than this is no schema of data anybody keeps, and would be walked by recursion.
+DEEPEST = 100
+_REFERENCES = 200
+_PROBLEMS = 100
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FULL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_ORDERS = ("ascending", "descending", "ignore")
+
+Steps = tuple[str | int, ...]
+
+
+def read_graph(text: Text, references: References | None = None) -> tuple[Node, dict[str, Node]]:
+    """The type that a document declares, and every named type in it; `SchemaError` with all problems."""
+    document = _json(text)
+    reading = _Reading(references)
+    node = reading.type(document, "", ())
+    reading.finish()
+    if reading.problems:
+        raise SchemaError(reading.problems)
+    return node, reading.names
+
+
+def _json(text: Text) -> Any:
+    if isinstance(text, Mapping | bool):
+        return text
+    if len(text) > LARGEST:
+        raise unusable(f"the schema is larger than {LARGEST} bytes")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise unusable(f"not JSON: {error}") from None
+
+
+class _Reading:
+    """One reading: the names found so far, and the problems."""
+
+    def __init__(self, references: References | None) -> None:
+        self.references = references
+        self.problems: list[Problem] = []
+        self.names: dict[str, Node] = {}
+        self._asked = 0
+        self._defaults: list[tuple[Any, Node, Steps]] = []
+        self._places: dict[int, Steps] = {}
+
+    def problem(self, steps: Steps, message: str) -> None:
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(Problem(pointer(steps), "schema", message))
+
+    def type(self, spec: Any, namespace: str, steps: Steps) -> Node:
+        """The node of one declaration; where it is wrong, a stand-in, so that reading goes on."""
+        if len(steps) > 4 * DEEPEST:
+            raise SchemaError([*self.problems, Problem(pointer(steps), "schema", f"nested deeper than {DEEPEST} types")])
+        if isinstance(spec, str):
+            return self._named(spec, namespace, steps)
+        if isinstance(spec, list):
+            return self._union(spec, namespace, steps)
+        if not isinstance(spec, Mapping):
+            self.problem(steps, f"a type is a name, an object or a list, not {_shown(spec)}")
+            return Node("null")
+        kind = spec.get("type", NOTHING)
+        if kind is NOTHING:
+            self.problem(steps, 'an object that declares a type needs "type"')
+            return Node("null")
+        if not isinstance(kind, str):
+            # {"type": {"type": "string"}}: the inner declaration is meant; every implementation reads it so.
+            return self.type(kind, namespace, (*steps, "type"))
+        if kind in PRIMITIVES:
+            logical, precision, scale = logical_type(kind, 0, spec)
+            return Node(kind, logical=logical, precision=precision, scale=scale)
+        if kind in ("array", "map"):
+            return self._collection(kind, spec, namespace, steps)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._definition("record" if kind == "error" else kind, spec, namespace, steps)
+        return self._named(kind, namespace, (*steps, "type"))
+
+    def _named(self, name: str, namespace: str, steps: Steps) -> Node:
+        if name in PRIMITIVES:
+            return Node(name)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full not in self.names:
+            self._refer(full)
+        if full in self.names:
+            return self.names[full]
+        hint = f"; {_named_hint(full, self.names)}" if name in ("record", "enum", "fixed", "array", "map") else ""
+        self.problem(steps, f"no type is named {full}{hint}")
+        return Node("null")
+
+    def _refer(self, full: str) -> None:
+        if self.references is None or self._asked >= _REFERENCES or not _FULL_NAME.fullmatch(full):
+            return
+        self._asked += 1
+        found = self.references(full)
+        if found is not None:
+            self.type(_json(found), "", ("references", full))
+
+    def _union(self, members: list[Any], namespace: str, steps: Steps) -> Node:
+        nodes = []
+        seen: set[str] = set()
+        for number, member in enumerate(members):
+            place = (*steps, number)
+            node = self.type(member, namespace, place)
+            if node.kind == "union":
+                self.problem(place, "a union cannot directly hold another union")
+            elif node.label in seen:
+                self.problem(place, f"a union cannot hold {node.label} twice")
+            seen.add(node.label)
+            nodes.append(node)
+        return Node("union", members=tuple(nodes))
+
+    def _collection(self, kind: str, spec: Mapping[str, Any], namespace: str, steps: Steps) -> Node:
+        member = "items" if kind == "array" else "values"
+        if member not in spec:
+            self.problem(steps, f'a type {kind} needs "{member}"')
+            return Node(kind, inner=Node("null"))
+        return Node(kind, inner=self.type(spec[member], namespace, (*steps, member)))
+
+    def _definition(self, kind: str, spec: Mapping[str, Any], namespace: str, steps: Steps) -> Node:
+        name, inside = self._full_name(spec, namespace, steps)
+        node = Node(kind, name=name, aliases=self._aliases(spec, inside, steps))
+        if name in self.names:
+            self.problem((*steps, "name"), f"the name {name} is defined twice")
+        elif name:
+            self.names[name] = node
+        self._places[id(node)] = steps
+        match kind:
+            case "record":
+                node.fields = self._fields(spec, inside, steps)
+            case "enum":
+                node.symbols = self._symbols(spec, steps)
+                node.default = self._enum_default(spec, node.symbols, steps)
+            case _:
+                size = spec.get("size")
+                if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**31:
+                    self.problem(steps, f'a fixed type needs a "size", a whole number from 0, not {_shown(size)}')
+                    size = 0
+                node.size = size
+                node.logical, node.precision, node.scale = logical_type(kind, size, spec)
+        return node
+
+    def _full_name(self, spec: Mapping[str, Any], namespace: str, steps: Steps) -> tuple[str, str]:
+        """The full name of a definition, and the namespace that holds within it."""
+        name = spec.get("name")
+        if not isinstance(name, str) or not _FULL_NAME.fullmatch(name):
+            self.problem(steps, f'"name" must be letters, digits and _, not starting with a digit: {_shown(name)}')
+            return "", namespace
+        given = spec.get("namespace")
+        if given is not None and not (isinstance(given, str) and (not given or _FULL_NAME.fullmatch(given))):
+            self.problem((*steps, "namespace"), f"a namespace is a dotted sequence of names, not {_shown(given)}")
+            given = None
+        inside, dot, simple = name.rpartition(".")
+        if not dot:
+            inside, simple = namespace if given is None else given, name
+        if simple in PRIMITIVES:
+            self.problem((*steps, "name"), f"{simple} is the name of a primitive type")
+        return (f"{inside}.{simple}" if inside else simple), inside
+
+    def _aliases(self, spec: Mapping[str, Any], namespace: str, steps: Steps) -> tuple[str, ...]:
+        given = spec.get("aliases", [])
+        if not isinstance(given, list) or not all(isinstance(alias, str) and _FULL_NAME.fullmatch(alias) for alias in given):
+            self.problem((*steps, "aliases"), f"aliases are a list of names, not {_shown(given)}")
+            return ()
+        return tuple(alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in given)
+
+    def _fields(self, spec: Mapping[str, Any], namespace: str, steps: Steps) -> tuple[Field, ...]:
+        given = spec.get("fields")
+        if not isinstance(given, list):
+            self.problem(steps, f'a record needs "fields", a list, not {_shown(given)}')
+            return ()
+        found: list[Field] = []
+        taken: set[str] = set()
+        for number, one in enumerate(given):
+            field = self._field(one, namespace, (*steps, "fields", number))
+            if field is None:
+                continue
+            if field.name in taken:
+                self.problem((*steps, "fields", number, "name"), f"the record has two fields {field.name}")
+            taken.add(field.name)
+            found.append(field)
+        return tuple(found)
+
+    def _field(self, spec: Any, namespace: str, steps: Steps) -> Field | None:
+        if not isinstance(spec, Mapping):
+            self.problem(steps, f"a field is an object, not {_shown(spec)}")
+            return None
+        name = spec.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.problem(steps, f'a field\'s "name" must be letters, digits and _: {_shown(name)}')
+            name = ""
+        aliases = spec.get("aliases", [])
+        if not isinstance(aliases, list) or not all(isinstance(one, str) and _NAME.fullmatch(one) for one in aliases):
+            self.problem((*steps, "aliases"), f"aliases are a list of names, not {_shown(aliases)}")
+            aliases = []
+        if "order" in spec and spec["order"] not in _ORDERS:
+            self.problem((*steps, "order"), f"order is one of {', '.join(_ORDERS)}, not {_shown(spec['order'])}")
+        if "type" not in spec:
+            self.problem(steps, 'a field needs a "type"')
+            return None
+        node = self.type(spec["type"], namespace, (*steps, "type"))
+        default = spec.get("default", NOTHING)
+        if default is not NOTHING:
+            self._defaults.append((default, node, (*steps, "default")))
+        return Field(name, node, tuple(aliases), default)
+
+    def _symbols(self, spec: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:
+        given = spec.get("symbols")
+        if not isinstance(given, list):
+            self.problem(steps, f'an enum needs "symbols", a list, not {_shown(given)}')
+            return ()
+        found: dict[str, None] = {}
+        for number, symbol in enumerate(given):
+            if not isinstance(symbol, str) or not _NAME.fullmatch(symbol):
+                self.problem((*steps, "symbols", number), f"a symbol is letters, digits and _, not {_shown(symbol)}")
+            elif symbol in found:
+                self.problem((*steps, "symbols", number), f"the symbol {symbol} is there twice")
+            else:
+                found[symbol] = None
+        return tuple(found)
+
+    def _enum_default(self, spec: Mapping[str, Any], symbols: tuple[str, ...], steps: Steps) -> str | None:
+        default = spec.get("default")
+        if default is None or (isinstance(default, str) and default in symbols):
+            return default
+        self.problem((*steps, "default"), f"the default {_shown(default)} is none of the symbols")
+        return None
+
+    def finish(self) -> None:
+        """Check what needs the whole graph: defaults, and records that contain themselves."""
+        for default, node, steps in self._defaults:
+            found = default_problem(default, node, steps)
+            if found is not None:
+                self.problem(*found)
+        for node in _endless(list(self.names.values())):
+            self.problem(self._places[id(node)], f"no finite value exists: {node.name} always contains itself")
+
+
+def _endless(named: list[Node]) -> list[Node]:
+    """The records that no finite value can have: found as what is left when every type that can end is taken away."""
+    ends: set[int] = set()
+
+    def can_end(node: Node) -> bool:
+        if node.kind == "record":
+            return id(node) in ends
+        if node.kind == "union":
+            return not node.members or any(can_end(member) for member in node.members)
+        return True
+
+    records = [node for node in named if node.kind == "record"]
+    while True:
+        more = [node for node in records if id(node) not in ends and all(can_end(field.node) for field in node.fields)]
+        if not more:
+            return [node for node in records if id(node) not in ends]
+        ends.update(id(node) for node in more)
+
+
+def _named_hint(name: str, names: Mapping[str, Node]) -> str:
+    simple = name.rpartition(".")[2]
+    return f'"{simple}" as a type needs an object: {{"type": "{simple}", …}}'
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,102 @@
+"""The members of one JSON object, their values left as they stand in the text.
+
+Rule 1: a value is not read here, only its end is found; so numbers, spelling and white space in it stay exact.
+Rule 2: a name that occurs twice is refused, in whichever spelling (`"id"` and `"\\u0069d"` are one name).
+Rule 3: a document written without white space pays a sum of lengths for rule 2; only a suspicious one is read twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+__all__ = ["JsonError", "JsonObject", "read_members", "read_plainly", "repeated"]
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_WHITE = b" \t\r\n"
+_NAME_ENDS = b'":'
+
+
+class JsonError(ValueError):
+    """A text that is not one JSON object with distinct names, in words."""
+
+
+class JsonObject(list[tuple[str, Any]]):
+    """The members of an object as they stand, repeated names and all."""
+
+
+def read_members(document: bytes) -> dict[str, msgspec.Raw]:
+    """Each member's name and the text of its value; raises `JsonError`."""
+    try:
+        members = _decode(document)
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8: {error.reason} in a name or string") from None
+    except msgspec.DecodeError as error:
+        raise JsonError(_in_own_words(str(error))) from None
+    values = list(members.values())
+    # {"name":value,"name":value}: what the members need at least. A repeated member would not fit in that length.
+    least = len("".join(members)) + len(b"".join(values)) + 4 * len(members) + 1  # type: ignore[arg-type]
+    if len(document) != least and values and _has_room(document, values):
+        again = next(repeated(read_plainly(document)), None)
+        if again is not None:
+            raise JsonError(f'the name "{again}" occurs more than once')
+    return members
+
+
+def repeated(members: JsonObject) -> Iterator[str]:
+    """Each name that occurs once more."""
+    seen: set[str] = set()
+    for name, _ in members:
+        if name in seen:
+            yield name
+        seen.add(name)
+
+
+def read_plainly(document: bytes) -> Any:
+    """The JSON value by the patient road: objects are `JsonObject`, long numbers infinity; raises `JsonError`."""
+    try:
+        text = document.decode()
+        return json.loads(
+            text, object_pairs_hook=JsonObject, parse_int=_whole, parse_float=float, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8 at byte {error.start}: {error.reason}") from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise JsonError(f"not JSON at byte {len(text[: error.pos].encode(errors='replace'))}: {error.msg}") from None
+
+
+def _has_room(document: bytes, values: list[msgspec.Raw]) -> bool:
+    """Whether the text between the values has more ends of names than there are values."""
+    body = document.strip(_WHITE)[:-1].rstrip(_WHITE)
+    last = bytes(values[-1])
+    # The payload mostly stands last and is long: look before it only.
+    if body.endswith(last):
+        head, rest = body[: len(body) - len(last)], b",".join(values[:-1])  # type: ignore[arg-type]
+    else:
+        head, rest = body, b",".join(values)  # type: ignore[arg-type]
+    if head.count(_NAME_ENDS) - rest.count(_NAME_ENDS) == len(values):
+        return False
+    head, rest = head.translate(None, _WHITE), rest.translate(None, _WHITE)
+    return head.count(_NAME_ENDS) - rest.count(_NAME_ENDS) != len(values)
+
+
+def _in_own_words(text: str) -> str:
+    if text.startswith("Expected `object`"):
+        return "must be one JSON object"
+    return "the text ends too early" if "truncated" in text else text.removeprefix("JSON is malformed: ")
+
+
+def _whole(digits: str) -> int | float:
+    # Python reads no more than 4,300 digits, and whoever reads plainly wants types and places, not values.
+    return int(digits) if len(digits) < 20 else float("inf")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise JsonError(f"not JSON: {name} is no JSON value")

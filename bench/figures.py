@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Figure", "cpu_seconds", "free_port", "memory_mib", "median_seconds", "serving", "show"]
+__all__ = ["Figure", "cpu_seconds", "free_port", "median_seconds", "memory_mib", "serving", "show"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -1,7 +1,8 @@
 """Measure the registry against anchors in the same run: `make bench`, or `make bench ARGS=--quick`.
 
-Every line is a ratio with its limit, or a figure without one. nginx and wrk are taken from the system (Debian: nginx-light,
-wrk); what needs them is named as skipped where they are missing. `--quick` uses fewer messages and shorter runs.
+Every line is a ratio with its limit, or a figure without one. nginx and wrk are taken from the system (Debian:
+nginx-light, wrk); what needs them is named as skipped where they are missing. `--quick` uses fewer messages and shorter
+runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,9 @@ import httpx
 import orjson
 
 sys.path.insert(0, str(Path(__file__).parent))
-from figures import Figure, cpu_seconds, free_port, median_seconds, memory_mib, serving, show, wait_for  # noqa: E402
+from figures import Figure, cpu_seconds, free_port, median_seconds, memory_mib, serving, show, wait_for
 
-from signalbook import Registry  # noqa: E402
+from signalbook import Registry
 
 GROUP = "/messagegroups/bench"
 Json = dict[str, Any]
@@ -73,13 +75,18 @@ def reads(folder: Path, seconds: int) -> list[Figure]:
     store = folder / "reads.db"
     fill(store, 1000)
     figures = []
+    ours, theirs, rates = [], [], []
     with serving(str(store)) as (address, pid, _):
         body = httpx.get(f"{address}{GROUP}/messages/m500").content
-        ours, rate = _wrk(f"{address}{GROUP}/messages/m500", pid, seconds)
-    with _nginx(folder, body) as (address, pid):
-        theirs, _ = _wrk(f"{address}/m500", pid, seconds)
-    note = f"{ours * 1e6:.1f} µs against {theirs * 1e6:.1f} µs of CPU; {rate:,.0f} reads/s with one worker"
-    figures.append(Figure("CPU of a point read", ours / theirs, 4, "nginx, the same bytes as a file", note=note))
+        with _nginx(folder, body) as (other_address, other_pid):
+            for _ in range(ROUNDS):
+                spent, rate = _wrk(f"{address}{GROUP}/messages/m500", pid, seconds)
+                ours.append(spent)
+                rates.append(rate)
+                theirs.append(_wrk(f"{other_address}/m500", other_pid, seconds)[0])
+    one, other = min(ours), min(theirs)
+    note = f"{one * 1e6:.1f} µs against {other * 1e6:.1f} µs of CPU; {max(rates):,.0f} reads/s with one worker"
+    figures.append(Figure("CPU of a point read", one / other, 4, "nginx, the same bytes as a file", note=note))
     with serving(str(store), "--workers", "2") as (address, pid, _):
         _, rate = _wrk(f"{address}{GROUP}/messages/m500", pid, seconds)
     figures.append(Figure("point reads a second, 2 workers", rate, None, "wrk on the same cores"))
@@ -100,7 +107,7 @@ def _wrk(url: str, pid: int, seconds: int) -> tuple[float, float]:
     return spent / count, float(words[words.index("Requests/sec:") + 1])
 
 
-class _nginx:  # noqa: N801 - used like a function
+class _nginx:
     def __init__(self, folder: Path, body: bytes) -> None:
         self.root = folder / "www"
         self.root.mkdir(exist_ok=True)
@@ -128,38 +135,56 @@ class _nginx:  # noqa: N801 - used like a function
 # ---- writing
 
 
+ROUNDS = 5  # the rows of a comparison take turns, and the best round of each counts: other load only makes it worse
+
+
 def writes(folder: Path, times: int) -> list[Figure]:
     """Durable writes one by one against a bare transaction, and with 32 writers."""
-    store = folder / "writes.db"
-    with Registry.open(store) as registry:
+    bare_times, own_times, alone, together = [], [], [], []
+    bare = _bare_transaction(folder / "bare.db", times)
+    with Registry.open(folder / "writes.db") as registry:
         registry.put(GROUP, {"envelope": "CloudEvents/1.0"})
-        for number in range(times):
-            registry.put(f"{GROUP}/messages/m{number}", message(number))
-        bare = _bare_transaction(folder / "bare.db", times)
-        one = median_seconds(lambda turn: registry.put(f"{GROUP}/messages/m{turn}", message(turn + 1)), times)
-        alone = _rate(lambda name: registry.put(f"{GROUP}/messages/{name}", message(1)), 1, times)
-        together = _rate(lambda name: registry.put(f"{GROUP}/messages/{name}", message(1)), 32, 4 * times)
-    note = f"{one * 1e6:.0f} µs against {bare * 1e6:.0f} µs, both with synchronous=FULL"
+        registry.post(f"{GROUP}/messages", {f"m{number}": message(number) for number in range(times)})
+
+        def change(number: int, shift: int) -> None:
+            registry.put(f"{GROUP}/messages/m{number}", message(number + shift))
+
+        for turn in range(ROUNDS):
+            bare_times.append(median_seconds(lambda number: bare(number, turn + 1), times))  # noqa: B023
+            own_times.append(median_seconds(lambda number: change(number, turn + 1), times))  # noqa: B023
+
+            def put(name: str) -> None:
+                registry.put(f"{GROUP}/messages/t{turn}-{name}", message(1))  # noqa: B023
+
+            alone.append(_rate(put, 1, times))
+            together.append(_rate(put, 32, 4 * times))
+    one, other = min(own_times), min(bare_times)
     figures = [
-        Figure("a durable write", one / bare, 4, "a bare SQLite transaction of the same size", note=note),
         Figure(
-            "32 writers through Registry", together / alone, 3, "one writer", at_least=True,
-            note=f"{together:,.0f} against {alone:,.0f} writes/s",
+            "a durable write", one / other, 4, "a bare SQLite transaction of the same size",
+            note=f"{one * 1e6:.0f} µs against {other * 1e6:.0f} µs, both with synchronous=FULL",
+        ),
+        Figure(
+            "32 writers through Registry", max(together) / max(alone), 3, "one writer", at_least=True,
+            note=f"{max(together):,.0f} against {max(alone):,.0f} writes/s",
         ),
     ]  # fmt: skip
+    alone, together = [], []
     with serving(str(folder / "http.db")) as (address, _, _):
         httpx.put(f"{address}{GROUP}", json={"envelope": "CloudEvents/1.0"}).raise_for_status()
-        clients = threading.local()
+        for turn in range(ROUNDS):
+            clients = threading.local()
 
-        def put(name: str) -> None:
-            if not hasattr(clients, "http"):
-                clients.http = RawClient(address)
-            clients.http.put(f"{GROUP}/messages/{name}", BODY)
+            def send(name: str) -> None:
+                if not hasattr(clients, "http"):  # noqa: B023
+                    clients.http = RawClient(address)  # noqa: B023
+                clients.http.put(f"{GROUP}/messages/t{turn}-{name}", BODY)  # noqa: B023
 
-        alone = _rate(put, 1, times)
-        together = _rate(put, 32, 4 * times)
-    note = f"{together:,.0f} against {alone:,.0f} writes/s"
-    figures.append(Figure("32 writers over HTTP", together / alone, 1.5, "one writer", at_least=True, note=note))
+            alone.append(_rate(send, 1, times))
+            together.append(_rate(send, 32, 4 * times))
+    note = f"{max(together):,.0f} against {max(alone):,.0f} writes/s"
+    ratio = max(together) / max(alone)
+    figures.append(Figure("32 writers over HTTP", ratio, 1.5, "one writer", at_least=True, note=note))
     return figures
 
 
@@ -192,21 +217,23 @@ class RawClient:
             rest += self.socket.recv(65536)
 
 
-def _bare_transaction(path: Path, times: int) -> float:
+def _bare_transaction(path: Path, times: int) -> Callable[[int, int], None]:
+    """Return one bare transaction on a table that holds as many messages."""
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("CREATE TABLE t (key TEXT PRIMARY KEY, doc TEXT)")
     upsert = "INSERT INTO t VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET doc = excluded.doc"
-    texts = [orjson.dumps(message(number)).decode() for number in range(times + 1)]
+    texts = [orjson.dumps(message(number)).decode() for number in range(times + ROUNDS + 1)]
 
-    def work(turn: int, shift: int = 1) -> None:
+    def work(number: int, shift: int) -> None:
         database.execute("BEGIN IMMEDIATE")
-        database.execute(upsert, (f"m{turn}", texts[turn + shift]))  # another text: SQLite does not write what is there
+        database.execute(upsert, (f"m{number}", texts[number + shift]))  # SQLite does not write what is there already
         database.execute("COMMIT")
 
-    median_seconds(lambda turn: work(turn, 0), times)
-    return median_seconds(work, times)
+    for number in range(times):
+        work(number, 0)
+    return work
 
 
 def _rate(put: Any, writers: int, total: int) -> float:
@@ -269,22 +296,22 @@ def size(folder: Path, large: int, filtered: int) -> list[Figure]:
 def load(folder: Path) -> list[Figure]:
     """The reference server's own benchmark: 10 groups of 150 resources of 5 versions, and a query of three clauses."""
     with serving(str(folder / "load.db"), "--model", "empty", "--specversion", "1.0-rc4") as (address, _, _):
-        with httpx.Client(base_url=address, timeout=300) as client:
-            source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
-            client.put("/modelsource", json=source).raise_for_status()
-            began = time.perf_counter()
-            for group in range(10):
-                for resource in range(150):
-                    for version in range(5):
-                        path = f"/dirs/d{group}/files/f{resource}/versions/v{version}$details"
-                        client.put(path, json={"name": f"v{version}", "labels": {"n": str(resource)}}).raise_for_status()
-            loaded = time.perf_counter() - began
-            query = "dirs.files.versions.name=v3,dirs.files.versions.labels.n=7,dirs.files.versions.epoch=1"
-            began = time.perf_counter()
-            answer = client.get(f"/?inline&filter={query}")
-            asked = time.perf_counter() - began
-            if answer.status_code != 200 or answer.json()["dirscount"] != 10:
-                raise SystemExit(f"the query found something else: {answer.text[:300]}")
+        client = httpx.Client(base_url=address, timeout=300)
+        source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
+        client.put("/modelsource", json=source).raise_for_status()
+        began = time.perf_counter()
+        for group in range(10):
+            for resource in range(150):
+                for version in range(5):
+                    path = f"/dirs/d{group}/files/f{resource}/versions/v{version}$details"
+                    client.put(path, json={"name": f"v{version}", "labels": {"n": str(resource)}}).raise_for_status()
+        loaded = time.perf_counter() - began
+        query = "dirs.files.versions.name=v3,dirs.files.versions.labels.n=7,dirs.files.versions.epoch=1"
+        began = time.perf_counter()
+        answer = client.get(f"/?inline&filter={query}")
+        asked = time.perf_counter() - began
+        if answer.status_code != 200 or answer.json()["dirscount"] != 10:
+            raise SystemExit(f"the query found something else: {answer.text[:300]}")
     return [
         Figure("10 × 150 × 5 versions, one request each: times faster", 141 / loaded, 1, "the reference: 141 s", True,
                f"{loaded:.1f} s"),
@@ -302,7 +329,9 @@ def main() -> int:
     parts = {
         "reads": lambda folder: reads(folder, 3 if options.quick else 8),
         "writes": lambda folder: writes(folder, 300 if options.quick else 1000),
-        "size": lambda folder: size(folder, 20_000 if options.quick else 1_000_000, 20_000 if options.quick else 100_000),
+        "size": lambda folder: size(
+            folder, 20_000 if options.quick else 1_000_000, 20_000 if options.quick else 100_000
+        ),
         "load": load,
     }
     figures: list[Figure] = []

@@ -19,8 +19,8 @@ OPENING = """\
 
 How far Signalbook keeps to the [xRegistry](https://github.com/xregistry/spec) specification, version 1.0-rc4: every
 rule of its core, with the tests that show it. This page is written by `make docs` from the same data that the tests
-run, so a rule cannot be claimed without a test. The rules that the message, schema and endpoint specifications add are
-listed in [rules](rules.md).
+run, so a rule cannot be claimed without a test. Under 1.0-rc2, the default, the same rules hold and some names are
+spelt otherwise. What the message, schema and endpoint specifications add is listed in [rules](rules.md).
 
 | answer | rules |
 |---|---|

@@ -17,12 +17,25 @@ from pathlib import Path
 
 import pytest
 
+import signalbook
 from scripts.write_cli_reference import PAGE, reference
+from signalbook.app import RESERVED
 from signalbook.cli import COMMANDS
+from signalbook.document.json_text import MAX_DEPTH
+from signalbook.registry import filters, inlines, sorting
+from signalbook.registry.flags import FLAGS, IGNORES, PAGING
+from signalbook.registry.operations import ALLOWED
+from signalbook.registry.reads import Limits
+from signalbook.registry.registry import Transaction
+from signalbook.settings import MEBIBYTE, Settings
+from signalbook.spec.error_types import ERROR_TYPES
+from signalbook.spec.versions import VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# A console block is run; a block that names a file after its language is saved under that name.
+BLOCK = re.compile(r"^```(?:console|\w+ (?P<file>[\w.-]+))\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+CONSOLE = "```console\n"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PORT = "8080"
 # `...` stands for any text, also across lines.
@@ -43,6 +56,115 @@ def test_every_command_is_documented() -> None:
     """Each command has its section in the reference."""
     text = PAGE.read_text(encoding="utf-8")
     assert [] == [name for name in COMMANDS if f"\n## signalbook {name}\n" not in text]
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading of a page, without marks of code, its own heading left out."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
+    table = re.search(r"^\|.*?\n\n", text + "\n\n", re.MULTILINE | re.DOTALL)
+    assert table is not None, f"{page} has no table below '{heading}'"
+    lines = table[0].strip().splitlines()[2:]
+    return [[cell.strip().replace("`", "") for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+HTTP = "docs/reference/http.md"
+
+
+def test_every_route_is_documented() -> None:
+    """The table of paths has each level of the registry with exactly the methods it allows."""
+    assert dict(ALLOWED) == {level: methods for _, level, methods in rows(HTTP, "## Paths and methods")}
+
+
+def test_every_flag_is_documented() -> None:
+    """The table of flags has each flag, and `ignore` names all it may hold."""
+    table = {name: meaning for name, _, meaning in rows(HTTP, "## Flags")}
+    assert FLAGS | PAGING == set(table)
+    assert sorted(IGNORES) == re.findall("[a-z]+", table["ignore"].partition(":")[2].partition(";")[0])
+
+
+def test_every_status_is_documented() -> None:
+    """The table of status codes has that of each error, and those of success."""
+    documented = {int(status) for status, _ in rows(HTTP, "## Status codes")}
+    assert {200, 201, 204, 303, 304} | {row.status for row in ERROR_TYPES.values()} == documented
+
+
+def test_every_error_is_documented() -> None:
+    """Each error is in the list, and the HTTP page names none that is not."""
+    listed = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    assert [] == [name for name in ERROR_TYPES if f"`{name}`" not in listed]
+    told = {name for _, _, name in rows(HTTP, "## Limits") if re.fullmatch("[a-z]+_[a-z_]+", name)}
+    assert set() == told - ERROR_TYPES.keys()
+
+
+def test_our_own_paths_are_documented() -> None:
+    """Each path that a model may not take is named."""
+    text = (ROOT / HTTP).read_text(encoding="utf-8")
+    assert [] == sorted(path for path in RESERVED if f"`/{path}`" not in text)
+
+
+def test_limits_are_documented_as_they_are() -> None:
+    """The figures in the table of limits are those of the code."""
+    table = {name: limit for name, limit, _ in rows(HTTP, "## Limits")}
+    settings, limits = Settings(), Limits()
+    assert f"{settings.max_body // MEBIBYTE} MiB, --max-body" == table["request body"]
+    assert table["time for a request's body"].startswith(f"{settings.body_timeout:g} s")
+    assert f"{MAX_DEPTH} levels" == table["JSON nesting"]
+    assert f"{limits.page:,}" == table["entries of one page"]
+    assert f"{limits.size >> 20} Mi characters" == table["one answer"]
+    filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.seconds:g} s"
+    assert filtering == table["filters"]
+    assert f"{inlines.MAX_TEXT:,} characters, {inlines.MAX_PATHS} paths" == table["inline"]
+    assert f"{sorting.MAX_TEXT:,} characters" == table["sort"]
+
+
+def test_differing_spellings_are_documented() -> None:
+    """The table of versions has every name that a version spells in its own way."""
+    text = "\n".join(" ".join(row) for row in rows(HTTP, "## Versions of the specification"))
+    for version in VERSIONS.values():
+        spelled = [*version.attributes.values(), *(name for row in version.options.values() for name in row.values())]
+        assert [] == [name for name in spelled if name not in text]
+
+
+def test_the_python_page_has_every_public_name() -> None:
+    """Each public name of the package and each method of `Registry` and of a transaction is on the page."""
+    text = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    names = [f"signalbook.{name}" for name in signalbook.__all__ if not name.startswith("_")]
+    assert [] == [name for name in names if name not in text]
+    methods = {name for kind in (signalbook.Registry, Transaction) for name in dir(kind) if not name.startswith("_")}
+    assert [] == sorted(name for name in methods - {"open"} if not re.search(rf"`{name}[(`]", text))
+
+
+def test_every_package_is_explained() -> None:
+    """The page on architecture has each layer that the import contract lists."""
+    contract = re.search(r"^layers = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S)
+    assert contract is not None
+    packages = {name for name in re.findall(r"[a-z_]+", contract[1]) if name not in ("__main__", "demo")}
+    page = "docs/explanation/architecture.md"
+    assert set() == packages - {name for name, _ in rows(page, "## Layers")}
+
+
+def test_every_page_is_in_the_index() -> None:
+    """docs/README.md leads to each page."""
+    index = ROOT / "docs" / "README.md"
+    links = {(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert [] == [named(page) for page in (ROOT / "docs").rglob("*.md") if page not in links | {index}]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=named)
+def test_decisions_have_one_form(page: Path) -> None:
+    """A decision has its number, status and date, a context, a decision and a measurement, on at most 40 lines."""
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"# {int(page.name[:4])}. ")
+    assert re.search(r"^Status: \w+\. Date: \d{4}-\d\d-\d\d\.$", text, re.MULTILINE)
+    assert [] == [part for part in ("Context", "Decision", "Measured") if f"\n## {part}\n" not in text]
+    assert 40 >= len(text.splitlines())
+
+
+def test_the_changelog_has_this_version() -> None:
+    """The newest entry is that of the version in the package."""
+    newest = re.search(r"^## (\S+) - ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert signalbook.__version__ == newest[1]
 
 
 def test_the_readme_is_short() -> None:
@@ -72,11 +194,22 @@ class Command:
     expected: list[str] = field(default_factory=list)
 
 
-def commands(text: str) -> Iterator[Command]:
-    """The commands of a page's console blocks, in order."""
-    for block in BLOCK.findall(text):
+@dataclass(frozen=True, slots=True)
+class File:
+    """A block that the reader saves."""
+
+    name: str
+    text: str
+
+
+def steps(text: str) -> Iterator[Command | File]:
+    """What a page tells its reader to do, in order."""
+    for block in BLOCK.finditer(text):
+        if block["file"]:
+            yield File(block["file"], block["text"])
+            continue
         found: list[Command] = []
-        for line in block.splitlines():
+        for line in block["text"].splitlines():
             if line.startswith("$ "):
                 found.append(Command(line[2:]))
             else:
@@ -84,7 +217,7 @@ def commands(text: str) -> Iterator[Command]:
         yield from found
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=named)
+@pytest.mark.parametrize("page", [page for page in PAGES if CONSOLE in page.read_text(encoding="utf-8")], ids=named)
 def test_the_console_examples_run(page: Path, tmp_path: Path, free_port: int) -> None:
     """Each command of a page, run in order in an empty folder with the samples, prints what the page shows."""
     text = page.read_text(encoding="utf-8").replace(PORT, str(free_port))
@@ -95,7 +228,10 @@ def test_the_console_examples_run(page: Path, tmp_path: Path, free_port: int) ->
     place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
     server: subprocess.Popen[bytes] | None = None
     try:
-        for command in commands(text):
+        for command in steps(text):
+            if isinstance(command, File):
+                (tmp_path / command.name).write_text(command.text, encoding="utf-8")
+                continue
             if command.line.endswith("&"):
                 stop(server)
                 line = f"exec {command.line.removesuffix('&')} --port {free_port}"

@@ -22,10 +22,12 @@ THOROUGH = os.environ.get("SIGNALBOOK_TEST_PROFILE") == "thorough"
 RIGHT, WRONG = -1, -2  # what an epoch is to be; the machine puts the number in
 
 TIMES = [f"2030-01-01T00:{minute:02}:00Z" for minute in (0, 5, 59)]
-GROUPS = ["/dirs/d1", "/dirs/d2", "/dirs/D1", "/boxes/b1"]
-FILES = ["f1", "f2", "f3", "F1"]
-VERSIONS = ["v1", "v2", "V1", "v10", "1", "2"]
+# one place is hit often, so that requests meet
+GROUPS = [*["/dirs/d1"] * 12, *["/boxes/b1"] * 3, "/dirs/d2", "/dirs/D1"]
+FILES = [*["f1"] * 12, *["f2"] * 3, "f3", "F1"]
+VERSIONS = [*["v1", "v2", "v3"] * 4, "v10", "1", "2", "V1"]
 SEMVERS = ["1.0.0", "1.0.0-rc.1", "1.0.0-rc.10", "1.2.0", "1.10.0", "2", "final"]
+SOME = st.integers(0, 9)  # a choice that comes up once in ten
 
 
 def maybe(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -36,13 +38,14 @@ def maybe(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
 texts = st.sampled_from(["one", "two", None])
 labels = st.sampled_from([{"stage": "dev"}, {"stage": "Prod"}, {"stage": "DEV", "team": "a"}, {}, None])
 times = st.sampled_from([*TIMES, None])
-epochs = st.sampled_from([RIGHT, RIGHT, RIGHT, None, WRONG])
+epochs = st.sampled_from([*[RIGHT] * 8, None, WRONG])
 common: dict[str, st.SearchStrategy[Any]] = {
     "name": texts, "labels": labels, "epoch": epochs, "createdat": times, "modifiedat": times,
 }  # fmt: skip
 vids = st.sampled_from(VERSIONS)
 semvers = st.sampled_from(SEMVERS)
 wrongs = maybe(nope=st.just("x"), labels=st.just(5), fileid=st.just("other"), versionid=st.just("other"))
+right_or_wrong = st.one_of(*[st.just(dict[str, Any]())] * 15, wrongs)
 
 
 def bodies(ids: st.SearchStrategy[str], ancestors: bool) -> dict[str, st.SearchStrategy[Any]]:
@@ -51,14 +54,15 @@ def bodies(ids: st.SearchStrategy[str], ancestors: bool) -> dict[str, st.SearchS
     version = maybe(**common, color=texts, **ancestor)
     no_name = {name: strategy for name, strategy in common.items() if name != "name"}
     meta = maybe(**no_name, defaultversionid=ids | st.none(), defaultversionsticky=st.sampled_from([True, False, None]))
-    xref = st.sampled_from(["/dirs/d1/files/f1", "/boxes/b1/files/f2", "/dirs/d2/files/f3", "/dirs/d1", "f1", None])
+    xref = st.sampled_from(["/dirs/d1/files/f1", "/boxes/b1/files/f2", "/dirs/d1/files/f2", "/dirs/d1", "f1", None])
     crossed = st.fixed_dictionaries({"xref": xref}, optional={"epoch": epochs})
-    metas = meta | meta | meta | crossed
+    metas = st.one_of(*[meta] * 9, crossed)
     nested = st.dictionaries(ids, version, max_size=3)
-    resource = maybe(**common, color=texts, versionid=ids, meta=metas | st.none(), versions=nested)
+    resource = maybe(**common, color=texts, meta=metas | st.none(), versions=nested)
+    named = maybe(**common, color=texts, versionid=ids)
     plain = maybe(**common, color=texts)
     crossing = st.fixed_dictionaries({"meta": crossed})
-    return {"version": version, "meta": metas, "nested": nested, "resource": resource | plain | plain | crossing}
+    return {"version": version, "meta": metas, "nested": nested, "resource": st.one_of(resource, resource, resource, named, plain, plain, plain, plain, crossing)}
 
 
 BODIES = {True: bodies(semvers, False), False: bodies(vids, False), None: bodies(vids, True)}
@@ -73,9 +77,10 @@ class Both(RuleBasedStateMachine):
         mode=st.sampled_from(["manual", "manual", "createdat", "modifiedat", "semver"]),
         maxversions=st.sampled_from([0, 0, 1, 2, 3]),
         root=st.booleans(),
-        setversionid=st.sampled_from([True, True, True, False]),
+        setversionid=st.sampled_from([True] * 7 + [False]),
+        first=st.sampled_from([[], ["v1"], ["v1", "v2"], ["1.0.0", "2", "final"]]),
     )
-    def start(self, mode: str, maxversions: int, root: bool, setversionid: bool) -> None:
+    def start(self, mode: str, maxversions: int, root: bool, setversionid: bool, first: list[str]) -> None:
         """A new registry."""
         self.minute = 0
         self.rules = Rules(mode, maxversions, root or mode != "manual", setversionid)
@@ -83,6 +88,9 @@ class Both(RuleBasedStateMachine):
         self.registry = Registry(requests)
         requests.create("r", self.rules.source())
         self.simple = SimpleRegistry(self.rules, self.now)
+        for vid in first if setversionid else []:
+            self.send("PUT", f"/dirs/d1/files/f1/versions/{vid}", {"labels": {"stage": "dev"}})
+            self.time_passes()
 
     def teardown(self) -> None:
         """Give the store back."""
@@ -111,7 +119,7 @@ class Both(RuleBasedStateMachine):
         """Not every request has an instant of its own."""
         self.minute = min(self.minute + 1, 59)
 
-    @rule(method=st.sampled_from(["PUT", "PATCH"]), body=maybe(**common), wrong=st.just({}) | wrongs)
+    @rule(method=st.sampled_from(["PUT", "PATCH"]), body=maybe(**common), wrong=right_or_wrong)
     def write_registry(self, method: str, body: dict[str, Any], wrong: dict[str, Any]) -> None:
         """The registry's own attributes."""
         self.send(method, "/", {**body, **{name: wrong[name] for name in wrong if name in ("nope", "labels")}})
@@ -136,7 +144,7 @@ class Both(RuleBasedStateMachine):
         else:
             self.send(method, path + "/files", files)
 
-    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES), wrong=st.just({}) | wrongs)
+    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES), wrong=right_or_wrong)
     def write_file(self, data: st.DataObject, path: str, rid: str, wrong: dict[str, Any]) -> None:
         """One resource."""
         method = data.draw(st.sampled_from(["PUT", "PATCH"]))
@@ -149,7 +157,7 @@ class Both(RuleBasedStateMachine):
         method = data.draw(st.sampled_from(["PUT", "PATCH"]))
         self.send(method, f"{path}/files/{rid}/meta", data.draw(self.kinds["meta"]), self.flag(data))
 
-    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES), wrong=st.just({}) | wrongs)
+    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES), wrong=right_or_wrong)
     def write_version(self, data: st.DataObject, path: str, rid: str, wrong: dict[str, Any]) -> None:
         """One version, named in the path, in the body, or by the server."""
         body = {**data.draw(self.kinds["version"]), **wrong}
@@ -169,7 +177,7 @@ class Both(RuleBasedStateMachine):
         flag = self.flag(data, *(["request"] if len(body) > 1 else []))
         self.send(data.draw(st.sampled_from(["POST", "PATCH"])), f"{path}/files/{rid}/versions", body, flag)
 
-    @rule(path=st.sampled_from(GROUPS), rid=st.sampled_from([None, None, *FILES]), epoch=epochs)
+    @rule(path=st.sampled_from(GROUPS), rid=st.sampled_from([None, *FILES]), epoch=epochs)
     def delete_one(self, path: str, rid: str | None, epoch: int | None) -> None:
         """A group or a resource."""
         target = path if rid is None else f"{path}/files/{rid}"
@@ -182,8 +190,8 @@ class Both(RuleBasedStateMachine):
         body = {"epoch": epoch} if epoch is not None else None
         self.send("DELETE", f"{path}/files/{rid}/versions/{data.draw(self.ids())}", body, self.flag(data))
 
-    @rule(data=st.data(), path=st.sampled_from(["/dirs", "/boxes", *(f"{group}/files" for group in GROUPS)]))
-    def delete_several(self, data: st.DataObject, path: str) -> None:
+    @rule(data=st.data(), path=st.sampled_from(["/dirs", "/boxes", *(f"{group}/files" for group in GROUPS)]), every=SOME)
+    def delete_several(self, data: st.DataObject, path: str, every: int) -> None:
         """Groups or resources, those named or all."""
         entry: st.SearchStrategy[Any] = maybe(epoch=epochs)
         ids = ["d1", "d2", "b1", "zz"]
@@ -192,12 +200,13 @@ class Both(RuleBasedStateMachine):
             entry = maybe(meta=maybe(epoch=epochs)) | maybe(fileid=st.just("other")) | maybe(epoch=st.just(1))
             if any(file["xref"] for file in (self.found(path) or {}).values()):
                 entry = st.just({})
-        self.send("DELETE", path, data.draw(st.none() | st.dictionaries(st.sampled_from(ids), entry, max_size=3)))
+        body = None if every == 9 else data.draw(st.dictionaries(st.sampled_from(ids), entry, max_size=3))
+        self.send("DELETE", path, body)
 
-    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES))
-    def delete_versions(self, data: st.DataObject, path: str, rid: str) -> None:
+    @rule(data=st.data(), path=st.sampled_from(GROUPS), rid=st.sampled_from(FILES), every=SOME)
+    def delete_versions(self, data: st.DataObject, path: str, rid: str, every: int) -> None:
         """Versions, those named or all."""
-        body = data.draw(st.none() | st.dictionaries(self.ids(), maybe(epoch=epochs), max_size=3))
+        body = None if every == 9 else data.draw(st.dictionaries(self.ids(), maybe(epoch=epochs), max_size=3))
         self.send("DELETE", f"{path}/files/{rid}/versions", body, self.flag(data))
 
     @rule(data=st.data())
@@ -207,7 +216,8 @@ class Both(RuleBasedStateMachine):
         if self.rules.versionmode == "semver":
             mode = "semver"
         root = True if mode != "manual" else data.draw(st.booleans())
-        rules = Rules(mode, data.draw(st.sampled_from([0, 1, 2, 3])), root, data.draw(st.booleans()), data.draw(st.booleans()))
+        maxversions, some = data.draw(st.sampled_from([0, 0, 1, 2, 3])), data.draw(SOME)
+        rules = Rules(mode, maxversions, root, setversionid=some != 8, color=some != 9)
         self.send("PUT", "/modelsource", rules)
         self.rules = self.simple.rules
 
@@ -215,7 +225,8 @@ class Both(RuleBasedStateMachine):
 
     def flag(self, data: st.DataObject, *more: str) -> str | None:
         """The setdefaultversionid of a request."""
-        return data.draw(st.sampled_from([None] * 5 + ["null", *more]) | self.ids())
+        choice = data.draw(SOME)
+        return None if choice < 7 else data.draw(self.ids() if choice == 7 else st.sampled_from(["null", *more]))
 
     def found(self, path: str) -> Any:
         """What the rules have at a path."""

@@ -25,9 +25,7 @@ def _mismatch(subject: str, given: int | None, current: int) -> None:
         raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
 
 
-def _epoch(
-    work: Work, entry: Mapping[str, Any], subject: str, detail: str = "must be a uinteger"
-) -> int | None:
+def _epoch(work: Work, entry: Mapping[str, Any], subject: str, detail: str = "must be a uinteger") -> int | None:
     return None if "epoch" in work.ignore else incoming.epoch_of(entry, subject, detail)
 
 

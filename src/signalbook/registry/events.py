@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
+from signalbook.registry.state import KEEP, GroupState, RegistryState, ResourceState, VersionState, Work
 
 __all__ = ["Event", "events_of"]
 
@@ -25,10 +25,11 @@ def events_of(work: Work) -> list[Event]:
     registry = work.registry_
     if registry is not None and registry.touched:
         before = orjson.loads(registry.row.doc)
-        changed = {*_UPDATED, *_differences(before, registry.attrs), *registry.changed}
+        changed = {*_UPDATED, *_differences(before, registry.attrs), *_created(registry), *registry.changed}
         changed.update(name for plural in registry.resized for name in (plural, plural + "count"))
         for name in sorted(registry.changed & {"model", "modelsource", "capabilities"}):
-            found.append([name + ".updated", "/" + name, sorted(work.changed_capabilities) or None])
+            names = sorted(work.changed_capabilities) if name == "capabilities" else None
+            found.append([name + ".updated", "/" + name, names])
         found.append(["registry.updated", "/", sorted(changed)])
     for group in work.groups.values():
         if group is not None:
@@ -41,6 +42,10 @@ def events_of(work: Work) -> list[Event]:
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _created(entity: RegistryState | GroupState | ResourceState) -> set[str]:
+    return {"createdat"} if entity.row is not None and entity.row.createdat != entity.createdat else set()
 
 
 def _deprecation(kind: str, subject: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Event]:
@@ -59,7 +64,7 @@ def _group_events(work: Work, group: GroupState) -> list[Event]:
     noted = _deprecation("group", group.xid, before, group.attrs)
     if group.row is None:
         return [["group.created", group.xid, None], *noted]
-    changed = {*_UPDATED, *_differences(before, group.attrs)}
+    changed = {*_UPDATED, *_differences(before, group.attrs), *_created(group)}
     changed.update(name for plural in group.resized for name in (plural, plural + "count"))
     return [["group.updated", group.xid, sorted(changed)], *noted]
 
@@ -90,7 +95,7 @@ def _resource_events(work: Work, state: ResourceState) -> list[Event]:
     before = orjson.loads(state.row.doc)
     if state.touched or state.xref_written:
         changed |= {"meta.epoch", "meta.modifiedat"}
-        changed |= {f"meta.{name}" for name in _differences(before, state.attrs)}
+        changed |= {f"meta.{name}" for name in _differences(before, state.attrs) | _created(state)}
         if state.row.xref != state.xref:
             changed.add("meta.xref")
         if state.row.sticky != state.sticky:
@@ -110,7 +115,7 @@ def _default_changes(state: ResourceState) -> set[str]:
     if default is None:
         return set()
     if default.versionid.lower() == was:
-        return set(default.changed) if default.touched else set()
+        return _version_changes(state, default) if default.touched else set()
     names = set(default.attrs)
     for left in (*state.versions.values(), *state.gone.values()):
         if left.versionid.lower() == was and left.row is not None:
@@ -118,8 +123,13 @@ def _default_changes(state: ResourceState) -> set[str]:
     return names | {"meta.defaultversionid", "versionid", "epoch", "createdat", "modifiedat", "ancestorid"}
 
 
+def _version_changes(state: ResourceState, version: VersionState) -> set[str]:
+    document = () if version.content is KEEP else (state.type.singular,)  # it was given anew
+    return {*version.changed, *document}
+
+
 def _version_event(state: ResourceState, version: VersionState) -> Event:
     xid = f"{state.xid}/versions/{version.versionid}"
     if version.row is None:
         return ["version.created", xid, None]
-    return ["version.updated", xid, sorted(version.changed)]
+    return ["version.updated", xid, sorted(_version_changes(state, version))]

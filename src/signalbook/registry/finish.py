@@ -20,7 +20,7 @@ from signalbook.registry.formats import VALIDATED, judge_compatibility, judge_fo
 from signalbook.registry.incoming import document_names
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
 
-__all__ = ["finish"]
+__all__ = ["finish", "finish_resource"]
 
 
 def finish(work: Work) -> None:
@@ -30,7 +30,7 @@ def finish(work: Work) -> None:
             _finish_group(work, group)
     for state in list(work.resources.values()):
         if state is not None and not state.deleted:
-            _finish_resource(work, state)
+            finish_resource(work, state)
 
 
 def _finish_group(work: Work, group: GroupState) -> None:
@@ -56,7 +56,8 @@ def _matters(work: Work, group: GroupState) -> bool:
     return not read.isdisjoint(changed)
 
 
-def _finish_resource(work: Work, state: ResourceState) -> None:
+def finish_resource(work: Work, state: ResourceState) -> None:
+    """Check what a request made of one resource: steps 6, 7 and 9."""
     touched = [version for version in state.versions.values() if version.touched]
     if state.xref is not None:
         if state.xref_written or state.recheck:
@@ -131,11 +132,11 @@ def _had_compatibility(state: ResourceState) -> bool:
 
 
 def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]:
-    """Return a version behind all its ancestors."""
-    line = [version]
-    while line[-1].ancestor not in (None, line[-1].versionid) and line[-1].ancestor in state.versions:
-        line.append(state.versions[line[-1].ancestor])
-    return reversed(line)
+    """Return a version behind all its ancestors; a circle, which may yet be refused, ends where it began."""
+    line = {version.versionid: version}
+    while (ancestor := version.ancestor) is not None and ancestor in state.versions and ancestor not in line:
+        version = line[ancestor] = state.versions[ancestor]
+    return reversed(line.values())
 
 
 def _document(work: Work, state: ResourceState, version: VersionState) -> bytes | None:

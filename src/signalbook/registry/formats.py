@@ -90,7 +90,9 @@ def judge_compatibility(
         yield "compatibilityvalidatedreason", f"Compatibility {compatibility} cannot be checked for format {name}"
         return
     rule, _, transitive = compatibility.lower().partition("_")
-    for _, older in lineage[:-1] if transitive else lineage[-2:-1]:
+    for claims, older in lineage[:-1] if transitive else lineage[-2:-1]:
+        if not claims.get("format"):
+            continue  # FMT-2: nothing is said of it, so nothing is compared with it
         for problem in row.checker.compare(older, lineage[-1][1], rule):
             raise RegistryError("compatibility_violation", subject, detail=problem.message, compat=compatibility)
     yield "compatibilityvalidated", True

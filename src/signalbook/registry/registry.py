@@ -73,7 +73,10 @@ class _Writes:
 
 
 class Transaction(_Writes):
-    """Several writes that happen together or not at all; `get` sees those made so far."""
+    """Several writes that happen together or not at all; `get` sees those made so far.
+
+    A write that is refused leaves nothing behind, so a caller may go on after it.
+    """
 
     def __init__(self, requests: Requests, db: Connection, base: str, correlation: str) -> None:
         self._requests = requests
@@ -88,9 +91,15 @@ class Transaction(_Writes):
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
         path, query = _split(path)
-        return self._requests.write_in(
-            self._db, method, path, _flags(path, query), self._base, _body(method, body), self._correlation
-        )
+        flags, read = _flags(path, query), _body(method, body)
+        self._db.execute("SAVEPOINT refusable")
+        try:
+            answer = self._requests.write_in(self._db, method, path, flags, self._base, read, self._correlation)
+        except RegistryError:
+            self._db.execute("ROLLBACK TO SAVEPOINT refusable")
+            raise
+        self._db.execute("RELEASE SAVEPOINT refusable")
+        return answer
 
 
 class Registry(_Writes):

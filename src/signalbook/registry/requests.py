@@ -158,7 +158,7 @@ class Requests:
         body, ask = body_of(setup, target, flags)
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,
-            self._load_include, self._reserved,
+            load_include=self._load_include, reserved=self._reserved,
         )  # fmt: skip
         if check is not None:
             check(work, target)

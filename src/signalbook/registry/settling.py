@@ -12,6 +12,7 @@ from typing import Any
 
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
+from signalbook.registry.finish import finish_resource
 from signalbook.registry.state import ResourceState, VersionState, Work
 
 __all__ = ["Ask", "check_sticky", "check_writable", "drop_version", "settle"]
@@ -177,6 +178,7 @@ def _prune(work: Work, state: ResourceState, mode: str) -> None:
     limit = state.type.maxversions
     if limit == 0 or len(state.versions) <= limit:
         return
+    finish_resource(work, state)  # steps 6, 7 and 9 come before what is removed here
     while len(state.versions) > limit:
         oldest = next(v for v in lineage.oldest_first(state.versions.values(), mode) if v.versionid != state.default)
         drop_version(work, state, oldest.versionid)

@@ -16,6 +16,8 @@ Steps = tuple[str | int, ...]
 
 _WHOLE = {"int": 31, "long": 63}
 _DEEPEST = 100
+# Defaults of unions are tried member by member: a hostile one could go on for ever.
+_MOST = 100_000
 
 
 class _Wrong(Exception):
@@ -30,7 +32,7 @@ class _Wrong(Exception):
 def default_problem(default: Any, node: Node, steps: Steps) -> tuple[Steps, str] | None:
     """Where and why a default is none of its type; None where it is one."""
     try:
-        _raw(default, node, steps)
+        _raw(default, node, steps, [_MOST])
     except _Wrong as wrong:
         return wrong.steps, wrong.message
     return None
@@ -38,15 +40,16 @@ def default_problem(default: Any, node: Node, steps: Steps) -> tuple[Steps, str]
 
 def raw_default(field: Field) -> Any:
     """The default of a field as decoding the same value from bytes would give it, before logical types."""
-    return _raw(field.default, field.node, ())
+    return _raw(field.default, field.node, (), [_MOST])
 
 
-def _raw(default: Any, node: Node, steps: Steps) -> Any:
+def _raw(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:  # noqa: C901  one line a kind
     kind = node.kind
-    if len(steps) > 4 * _DEEPEST:
-        raise _Wrong(steps, "the default is nested too deeply")
+    left[0] -= 1
+    if len(steps) > _DEEPEST or left[0] < 0:
+        raise _Wrong(steps, "the default is nested too deeply, or holds too many values")
     if kind == "union":
-        return _of_union(default, node, steps)
+        return _of_union(default, node, steps, left)
     if kind == "null" and default is None:
         return None
     if kind == "boolean" and isinstance(default, bool):
@@ -65,11 +68,11 @@ def _raw(default: Any, node: Node, steps: Steps) -> Any:
     if kind == "enum" and isinstance(default, str) and default in node.symbols:
         return default
     if kind == "array" and isinstance(default, list):
-        return [_raw(item, _inner(node), (*steps, number)) for number, item in enumerate(default)]
+        return [_raw(item, _inner(node), (*steps, number), left) for number, item in enumerate(default)]
     if kind == "map" and isinstance(default, dict):
-        return {key: _raw(item, _inner(node), (*steps, key)) for key, item in default.items()}
+        return {key: _raw(item, _inner(node), (*steps, key), left) for key, item in default.items()}
     if kind == "record" and isinstance(default, dict):
-        return _of_record(default, node, steps)
+        return _of_record(default, node, steps, left)
     raise _Wrong(steps, f"the default {default!r:.60} is no {node.label}")
 
 
@@ -94,20 +97,20 @@ def _of_bytes(default: str, node: Node, steps: Steps) -> bytes:
     return found
 
 
-def _of_union(default: Any, node: Node, steps: Steps) -> Any:
+def _of_union(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:
     for number, member in enumerate(node.members):
         try:
-            return (number, _raw(default, member, steps))
+            return (number, _raw(default, member, steps, left))
         except _Wrong:
             continue
     raise _Wrong(steps, f"the default {default!r:.60} is none of the union's members")
 
 
-def _of_record(default: dict[str, Any], node: Node, steps: Steps) -> dict[str, Any]:
+def _of_record(default: dict[str, Any], node: Node, steps: Steps, left: list[int]) -> dict[str, Any]:
     found = {}
     for field in node.fields:
         value = default.get(field.name, field.default)
         if value is NOTHING:
             raise _Wrong(steps, f"the default lacks {field.name}, which has none of its own")
-        found[field.name] = _raw(value, field.node, (*steps, field.name))
+        found[field.name] = _raw(value, field.node, (*steps, field.name), left)
     return found

@@ -17,7 +17,7 @@ import orjson
 
 from signalbook.errors import Problem
 from signalbook.schemas.avro_defaults import default_problem
-from signalbook.schemas.avro_types import NAMED, NOTHING, PRIMITIVES, Field, Node, logical_type, walk
+from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, logical_type
 from signalbook.schemas.format import LARGEST, References, SchemaError, Text, pointer, unusable
 
 __all__ = ["DEEPEST", "read_graph"]
@@ -74,7 +74,9 @@ class _Reading:
     def type(self, spec: Any, namespace: str, steps: Steps) -> Node:
         """The node of one declaration; where it is wrong, a stand-in, so that reading goes on."""
         if len(steps) > 4 * DEEPEST:
-            raise SchemaError([*self.problems, Problem(pointer(steps), "schema", f"nested deeper than {DEEPEST} types")])
+            raise SchemaError(
+                [*self.problems, Problem(pointer(steps), "schema", f"nested deeper than {DEEPEST} types")]
+            )
         if isinstance(spec, str):
             return self._named(spec, namespace, steps)
         if isinstance(spec, list):
@@ -175,13 +177,16 @@ class _Reading:
         inside, dot, simple = name.rpartition(".")
         if not dot:
             inside, simple = namespace if given is None else given, name
-        if simple in PRIMITIVES:
+        # Java and Python let `ns.int` pass, though the text says "in any namespace".
+        if simple in PRIMITIVES and not inside:
             self.problem((*steps, "name"), f"{simple} is the name of a primitive type")
         return (f"{inside}.{simple}" if inside else simple), inside
 
     def _aliases(self, spec: Mapping[str, Any], namespace: str, steps: Steps) -> tuple[str, ...]:
         given = spec.get("aliases", [])
-        if not isinstance(given, list) or not all(isinstance(alias, str) and _FULL_NAME.fullmatch(alias) for alias in given):
+        if not isinstance(given, list) or not all(
+            isinstance(alias, str) and _FULL_NAME.fullmatch(alias) for alias in given
+        ):
             self.problem((*steps, "aliases"), f"aliases are a list of names, not {_shown(given)}")
             return ()
         return tuple(alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in given)
@@ -259,22 +264,37 @@ class _Reading:
 
 
 def _endless(named: list[Node]) -> list[Node]:
-    """The records that no finite value can have: found as what is left when every type that can end is taken away."""
-    ends: set[int] = set()
-
-    def can_end(node: Node) -> bool:
-        if node.kind == "record":
-            return id(node) in ends
-        if node.kind == "union":
-            return not node.members or any(can_end(member) for member in node.members)
-        return True
-
+    """The records that no finite value can have: what is left when every record that can end is taken away."""
     records = [node for node in named if node.kind == "record"]
-    while True:
-        more = [node for node in records if id(node) not in ends and all(can_end(field.node) for field in node.fields)]
-        if not more:
-            return [node for node in records if id(node) not in ends]
-        ends.update(id(node) for node in more)
+    waiting_for: dict[int, int] = {}
+    waiters: dict[int, list[tuple[int, int]]] = {}
+    for node in records:
+        needs = [found for field in node.fields if (found := _needs(field.node))]
+        waiting_for[id(node)] = len(needs)
+        for number, alternatives in enumerate(needs):
+            for other in alternatives:
+                waiters.setdefault(id(other), []).append((id(node), number))
+    ready = [id(node) for node in records if not waiting_for[id(node)]]
+    met: set[tuple[int, int]] = set()
+    ended = set(ready)
+    while ready:
+        for need in waiters.get(ready.pop(), ()):
+            if need not in met:
+                met.add(need)
+                waiting_for[need[0]] -= 1
+                if not waiting_for[need[0]]:
+                    ended.add(need[0])
+                    ready.append(need[0])
+    return [node for node in records if id(node) not in ended]
+
+
+def _needs(node: Node) -> tuple[Node, ...]:
+    """The records of which one must end for this type to have a finite value; none: it has one anyhow."""
+    if node.kind == "record":
+        return (node,)
+    if node.kind == "union" and node.members and all(member.kind == "record" for member in node.members):
+        return node.members
+    return ()
 
 
 def _named_hint(name: str, names: Mapping[str, Node]) -> str:

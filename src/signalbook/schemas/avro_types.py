@@ -116,24 +116,25 @@ _FIXED_SIZES = {"duration": 12, "uuid": 16}
 
 
 def logical_type(kind: str, size: int, spec: Mapping[str, Any]) -> tuple[str, int, int]:
-    """The valid logical type of a definition with a decimal's precision and scale; an empty name where there is none."""
+    """The valid logical type of a definition, with a decimal's precision and scale; an empty name: it has none."""
     name = spec.get("logicalType")
     if not isinstance(name, str):
         return "", 0, 0
     if name == "decimal" and kind in ("bytes", "fixed"):
-        precision, scale = spec.get("precision"), spec.get("scale", 0)
-        if _whole(precision) and _whole(scale) and 0 <= scale <= precision and precision > 0:
-            # "floor(log10(2^(8 * n - 1) - 1))" digits fit in n bytes.
-            if kind == "bytes" or precision <= math.floor((8 * size - 1) * math.log10(2)):
-                return name, precision, scale
+        precision, scale = _whole(spec.get("precision")), _whole(spec.get("scale", 0))
+        # "floor(log10(2^(8 * n - 1) - 1))" digits fit in n bytes.
+        digits = math.inf if kind == "bytes" else math.floor((8 * size - 1) * math.log10(2))
+        if 0 < precision <= digits and 0 <= scale <= precision:
+            return name, precision, scale
         return "", 0, 0
     if name in _LOGICAL.get(kind, ()) or (kind == "fixed" and _FIXED_SIZES.get(name) == size):
         return name, 0, 0
     return "", 0, 0
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _whole(value: Any) -> int:
+    """A whole number, or -1 where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
 def canonical_form(node: Node) -> str:

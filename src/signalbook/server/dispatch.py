@@ -6,7 +6,6 @@ Rule 2: nothing here decides an error's status: errors are raised, `problems` an
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +31,7 @@ from signalbook.server.conditional import not_modified
 from signalbook.server.entities import document_body, document_response
 from signalbook.server.headers import refuse_headers
 from signalbook.server.http import JSON, Request, Response
+from signalbook.server.point_cache import PointCache
 from signalbook.server.preconditions import check_preconditions, tag, view_name
 from signalbook.server.problems import not_supported
 
@@ -48,7 +48,7 @@ class RegistryService:
         self._requests = requests
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
-        self._lock = threading.Lock()
+        self._points = PointCache()
 
     # ---- reading
 
@@ -56,23 +56,34 @@ class RegistryService:
         """Answer a point read on the spot."""
         if request.query or request.method != "GET" or not self._local:
             return None
-        requests = self._requests
-        db = requests.store.reader()
-        setup = requests.known
+        db = self._requests.store.reader()
+        address = (request.base, request.path)
+        kept = self._points.find(db, address)
+        if kept is None:
+            kept = self._point(db, request)
+            if kept is None:
+                return None
+            self._points.keep(address, *kept)
+        response, etag = kept
+        if not_modified(request.headers.get("if-none-match"), etag):
+            return Response(304, [("etag", etag)])
+        return response
+
+    def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
+        """Return the answer to a point read and its tag."""
+        setup = self._requests.known
         if setup is None:
             return None
         known = self._views.get(request.base)
         if known is None or known[0].model is not setup.model:
             known = self._remember(request.base, setup, db)
         view, name = known
-        view.room = requests.limits.size
+        view.room = self._requests.limits.size
         found = point_read(db, setup, view, request.path)
         if found is None:
             return None
         etag = tag(found[1], name)
-        if not_modified(request.headers.get("if-none-match"), etag):
-            return Response(304, [("etag", etag)])
-        return Response(200, [JSON, ("etag", etag)], found[0].encode())
+        return Response(200, [JSON, ("etag", etag)], found[0].encode()), etag
 
     def _remember(self, base: str, setup: Setup, db: Connection) -> tuple[View, str]:
         if len(self._views) > 256:

@@ -15,7 +15,7 @@ from typing import Any
 from signalbook.errors import Problem
 from signalbook.wire import amqp_values
 
-__all__ = ["BINARY", "BYTES", "FLAG", "HEADERS", "MOMENT", "PAIRS", "SECTION", "TEXT", "Kind", "pointer", "whole"]
+__all__ = ["BINARY", "BYTES", "FLAG", "HEADERS", "MOMENT", "PAIRS", "SECTION", "TEXT", "Kind", "choice", "pointer", "whole"]
 
 Read = Callable[[Any, str, list[Problem]], Any]
 
@@ -60,6 +60,17 @@ def whole(lowest: int, highest: int) -> Kind:
         return value
 
     return Kind("integer", read, _as_it_is)
+
+
+def choice(*names: str) -> Kind:
+    """One of a few words."""
+
+    def read(value: Any, path: str, problems: list[Problem]) -> Any:
+        if value not in names:
+            _wrong(problems, path, f"one of {', '.join(names)}")
+        return value
+
+    return Kind("choice", read, _as_it_is)
 
 
 def _read_moment(value: Any, path: str, problems: list[Problem]) -> Any:

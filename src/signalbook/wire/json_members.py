@@ -13,7 +13,16 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["JsonError", "JsonObject", "read_members", "read_plainly", "repeated"]
+__all__ = [
+    "JsonError",
+    "JsonObject",
+    "least_length",
+    "read_members",
+    "read_plainly",
+    "refuse_repeated",
+    "repeated",
+    "split_members",
+]
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _WHITE = b" \t\r\n"
@@ -30,22 +39,39 @@ class JsonObject(list[tuple[str, Any]]):
 
 def read_members(document: bytes) -> dict[str, msgspec.Raw]:
     """Each member's name and the text of its value; raises `JsonError`."""
+    members = split_members(document)
+    length = len("".join(members)) + len(b"".join(members.values()))  # type: ignore[arg-type]
+    if len(document) != least_length(len(members), length):
+        refuse_repeated(document, list(members.values()))
+    return members
+
+
+def split_members(document: bytes) -> dict[str, msgspec.Raw]:
+    """The same, but of a name that is repeated the last value; raises `JsonError`."""
     try:
-        members = _decode(document)
+        return _decode(document)
     except RecursionError:
         raise JsonError("nested too deeply") from None
     except UnicodeDecodeError as error:
-        raise JsonError(f"not UTF-8: {error.reason} in a name or string") from None
+        raise JsonError(f"not UTF-8: {error.reason} in a name") from None
     except msgspec.DecodeError as error:
         raise JsonError(_in_own_words(str(error))) from None
-    values = list(members.values())
-    # {"name":value,"name":value}: what the members need at least. A repeated member would not fit in that length.
-    least = len("".join(members)) + len(b"".join(values)) + 4 * len(members) + 1  # type: ignore[arg-type]
-    if len(document) != least and values and _has_room(document, values):
+
+
+def least_length(members: int, length: int) -> int:
+    """How long an object is, written without white space, whose names and values are `length` together.
+
+    A document just so long repeats no name: `{"name":value,"name":value}` has no room for another member.
+    """
+    return length + 4 * members + 1 if members else 2
+
+
+def refuse_repeated(document: bytes, values: list[msgspec.Raw]) -> None:
+    """Raise `JsonError` where a name occurs twice; `values` are those that were found, the longest best last."""
+    if _has_room(document, values):
         again = next(repeated(read_plainly(document)), None)
         if again is not None:
             raise JsonError(f'the name "{again}" occurs more than once')
-    return members
 
 
 def repeated(members: JsonObject) -> Iterator[str]:
@@ -73,7 +99,9 @@ def read_plainly(document: bytes) -> Any:
 
 
 def _has_room(document: bytes, values: list[msgspec.Raw]) -> bool:
-    """Whether the text between the values has more ends of names than there are values."""
+    """Whether the text between the values has other than as many ends of names as there are values."""
+    if not values:
+        return False
     body = document.strip(_WHITE)[:-1].rstrip(_WHITE)
     last = bytes(values[-1])
     # The payload mostly stands last and is long: look before it only.

@@ -1,0 +1,245 @@
+"""Context attributes: their names, their types, and what each may hold.
+
+Rule 1: a value is a `str`, `bool`, `int` or `bytes`; URIs and timestamps are the text they are. Nothing is converted,
+trimmed or invented; null means that the attribute is not there.
+Rule 2: `settle` is the one gate: every event has passed it, whether it was read or made.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
+from signalbook.cloudevents.rules import CloudEventError
+from signalbook.cloudevents.timestamp import format_timestamp, instant, is_common_timestamp, is_timestamp
+from signalbook.cloudevents.uri import is_absolute_uri, is_uri_reference, remembered_reference, remembered_uri
+from signalbook.errors import Problem
+
+__all__ = [
+    "ATTRIBUTE_TYPES",
+    "MAX_ATTRIBUTES",
+    "REQUIRED",
+    "AttributeValue",
+    "attribute_type",
+    "canonical",
+    "is_clean",
+    "is_name",
+    "meaning",
+    "plain",
+    "problems",
+    "settle",
+    "settle_quickly",
+]
+
+AttributeValue = str | bool | int | bytes
+
+REQUIRED = ("specversion", "id", "source", "type")
+MAX_ATTRIBUTES = 10_000
+# core, REQUIRED and OPTIONAL Attributes
+ATTRIBUTE_TYPES: Mapping[str, str] = {
+    "specversion": "String",
+    "id": "String",
+    "source": "URI-reference",
+    "type": "String",
+    "datacontenttype": "String",
+    "dataschema": "URI",
+    "subject": "String",
+    "time": "Timestamp",
+}
+_TYPE_NAMES: Mapping[type, str] = {str: "String", bool: "Boolean", int: "Integer", bytes: "Binary"}
+
+# core, Type System: control characters, noncharacters, surrogates.
+_NONCHARACTERS = "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(17))
+_forbidden = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]").search
+_is_name = re.compile("[a-z0-9]+").fullmatch
+_Words = tuple[str, str]
+
+
+def settle(given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """The attributes that are set; raises `CloudEventError` with all that is wrong."""
+    settled = settle_quickly(given.items(), clean=False) if len(given) <= MAX_ATTRIBUTES else None
+    if settled is None:
+        raise CloudEventError(*problems(given))
+    return settled
+
+
+def settle_quickly(given: Iterable[tuple[str, Any]], clean: bool) -> dict[str, AttributeValue] | None:
+    """The attributes that are set, or None where `problems` would have something to say.
+
+    `clean` says that no string can hold a forbidden character, which is cheaper to know of the whole text.
+    """
+    settled: dict[str, AttributeValue] = {}
+    for name, value in given:
+        kind = value.__class__
+        if kind is str:
+            if not clean and not is_clean(value):
+                return None
+            if name in _CHECKS:
+                quick = _QUICK.get(name)
+                # A text that is longer than usual is not worth a place in what `quick` remembers.
+                if not value or (quick and (len(value) > 200 or not quick(value)) and _CHECKS[name](value)):
+                    return None
+            elif not _is_name(name) or name == "data":
+                return None
+        elif name in _CHECKS or not _is_name(name) or name == "data":
+            if value is None and name in _CHECKS:
+                continue
+            return None
+        elif value is None:
+            continue
+        elif kind is int:
+            if not -2147483648 <= value <= 2147483647:
+                return None
+        elif kind is not bool and kind is not bytes:
+            return None
+        settled[name] = value
+    if "id" in settled and "source" in settled and "type" in settled and "specversion" in settled:
+        return settled
+    return None
+
+
+def is_clean(value: str) -> bool:
+    """Whether a string holds only characters that strings may have."""
+    return (value.isascii() and value.isprintable()) or not _forbidden(value)
+
+
+def problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Everything that is wrong with the attributes, each with its path and its rule."""
+    if len(given) > MAX_ATTRIBUTES:
+        yield Problem("", "R43", f"has {len(given):,} attributes; at most {MAX_ATTRIBUTES:,} are read")
+        return
+    for name in REQUIRED:
+        if given.get(name) is None:
+            yield Problem(f"/{name}", "R7", f"{name} is required")
+    for name, value in given.items():
+        for rule, words in _faults(name, value):
+            yield Problem(f"/{_escaped(name)}", rule, f"{name} {words}")
+
+
+def attribute_type(name: str, value: AttributeValue) -> str:
+    """The attribute's type in the specification's words; an extension's is that of its value."""
+    return ATTRIBUTE_TYPES.get(name) or _TYPE_NAMES[value.__class__]
+
+
+def canonical(value: AttributeValue) -> str:
+    """The canonical string of a value (core, Type System)."""
+    if value.__class__ is str:
+        return value  # type: ignore[return-value]
+    if value.__class__ is bool:
+        return "true" if value else "false"
+    return str(value) if value.__class__ is int else base64.b64encode(value).decode()  # type: ignore[arg-type]
+
+
+def meaning(name: str, value: AttributeValue) -> Any:
+    """What equates two values of an attribute: the moment of `time`, else the canonical string."""
+    return instant(value) if name == "time" else canonical(value)  # type: ignore[arg-type]
+
+
+def plain(value: Any) -> Any:
+    """A value as events hold it: a moment as its text, and no subclasses; others as they are."""
+    if isinstance(value, datetime):
+        try:
+            return format_timestamp(value)
+        except ValueError as error:
+            raise CloudEventError(Problem("/time", "R17", f"time {error}")) from None
+    for kind in (str, bytes, int):
+        if isinstance(value, kind) and value.__class__ is not bool and value.__class__ is not kind:
+            return kind.__str__(value) if kind is str else kind(value)
+    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+
+
+def is_name(name: str) -> bool:
+    """Whether the text can be an attribute's name; 20 characters are advised, more are read."""
+    return bool(_is_name(name))
+
+
+def _escaped(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode().replace("~", "~0").replace("/", "~1")
+
+
+def _faults(name: str, value: Any) -> Iterator[_Words]:
+    if name in ("data", "data_base64"):
+        yield "R11", "cannot be an attribute"
+    elif not is_name(name):
+        yield "R5", "is no attribute name; a name is made of a to z and 0 to 9"
+    if value is None:
+        return
+    required = name in REQUIRED
+    if isinstance(value, str):
+        bad = _forbidden(value)
+        if bad:
+            yield "R15", f"holds the character U+{ord(bad[0]):04X} at {bad.start()}, which no string may have"
+        wrong = _CHECKS[name](value) if name in _CHECKS else None
+        if wrong:
+            yield wrong
+    elif name in _CHECKS:
+        yield "R8" if required else "R12", f"must be a string, not {_kind_of(value)}"
+    elif value.__class__ in (int, float):
+        if value.__class__ is float or not -2147483648 <= value <= 2147483647:
+            yield "R13", "must be an integer from -2147483648 to 2147483647, written without fraction or exponent"
+    elif value.__class__ not in (bool, bytes):
+        yield "R12", f"must be a string, an integer or true or false, not {_kind_of(value)}"
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return {dict: "an object", list: "an array", bytes: "bytes"}.get(value.__class__, f"a {value.__class__.__name__}")
+
+
+def _not_empty(value: str) -> _Words | None:
+    return None if value else ("R8", "must not be empty")
+
+
+def _specversion(value: str) -> _Words | None:
+    if value == "1.0":
+        return None
+    return ("R9", f"must be 1.0, not {value[:40]!r}; other versions are not read") if value else ("R8", "must not be empty")
+
+
+def _source(value: str) -> _Words | None:
+    if value and is_uri_reference(value):
+        return None
+    return ("R19", "must be a URI-reference (RFC 3986)") if value else ("R8", "must not be empty")
+
+
+def _dataschema(value: str) -> _Words | None:
+    return None if is_absolute_uri(value) else ("R18", "must be an absolute URI (RFC 3986)")
+
+
+def _datacontenttype(value: str) -> _Words | None:
+    return None if read_media_type(value) else ("R20", "must be a media type such as application/json (RFC 2045)")
+
+
+def _subject(value: str) -> _Words | None:
+    return None if value else ("R20", "must not be empty")
+
+
+def _time(value: str) -> _Words | None:
+    return None if is_timestamp(value) else ("R17", "must be an RFC 3339 timestamp such as 2018-04-05T17:31:00Z")
+
+
+_CHECKS: Mapping[str, Callable[[str], _Words | None]] = {
+    "specversion": _specversion,
+    "id": _not_empty,
+    "source": _source,
+    "type": _not_empty,
+    "datacontenttype": _datacontenttype,
+    "dataschema": _dataschema,
+    "subject": _subject,
+    "time": _time,
+}
+# The same checks, answered at once for what comes again and again; what they refuse, the patient ones judge.
+_QUICK: Mapping[str, Callable[[str], object]] = {
+    "specversion": "1.0".__eq__,
+    "source": remembered_reference,
+    "datacontenttype": remembered_media_type,
+    "dataschema": remembered_uri,
+    "time": is_common_timestamp,
+}

@@ -1,0 +1,216 @@
+"""`CloudEvent`: one event, valid by every rule of CloudEvents 1.0.2, and nothing but what was said.
+
+Rule 1: an event that exists is valid; making or reading one that is not raises `CloudEventError` with all problems.
+Rule 2: equality is by meaning: attributes by their canonical strings (an Integer 5 and a header's "5" are two
+presentations of one value), `time` by the moment, JSON data by its value, a missing content type of JSON data as the
+application/json it implies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from signalbook.cloudevents.attributes import (
+    ATTRIBUTE_TYPES,
+    AttributeValue,
+    attribute_type,
+    meaning,
+    plain,
+    settle,
+)
+from signalbook.cloudevents.data import Data, Kind
+from signalbook.cloudevents.json_value import is_json_text, same_json
+from signalbook.cloudevents.media_type import JSON, MediaType, read_media_type
+from signalbook.cloudevents.rules import CloudEventError
+from signalbook.errors import Problem
+
+__all__ = ["ABSENT", "CloudEvent", "data_problem"]
+
+
+class _Absent:
+    """The value of data that is not there, where None is JSON null."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+
+
+# Not a dataclass: `decode` makes events from attributes that it has settled already, and must not pay for it twice.
+class CloudEvent:
+    """An event: context attributes and data (None: it has none). Immutable."""
+
+    __slots__ = ("_attributes", "data")
+    _attributes: dict[str, AttributeValue]
+    data: Data | None
+
+    def __init__(self, attributes: Mapping[str, Any], data: Data | None = None) -> None:
+        settled = settle(_plainly(attributes))
+        if data is not None:
+            problem = data_problem(data.kind, settled.get("datacontenttype"))
+            if problem is not None:
+                raise CloudEventError(problem)
+        _set_attributes(self, settled)
+        _set_data(self, data)
+
+    @classmethod
+    def create(cls, attributes: Mapping[str, Any], value: Any = ABSENT) -> CloudEvent:
+        """The event with this value as its data: bytes, what has a JSON form (None is null), or text."""
+        settled = settle(_plainly(attributes))
+        if value is ABSENT:
+            return made(settled, None)
+        named = settled.get("datacontenttype")
+        return made(settled, Data.of(value, None if named is None else read_media_type(named)))  # type: ignore[arg-type]
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """All context attributes that are set, in the order they came."""
+        return MappingProxyType(self._attributes)
+
+    @property
+    def extensions(self) -> Mapping[str, AttributeValue]:
+        """The attributes that the specification does not define."""
+        return {name: value for name, value in self._attributes.items() if name not in ATTRIBUTE_TYPES}
+
+    @property
+    def id(self) -> str:
+        """The attribute `id`."""
+        return self._attributes["id"]  # type: ignore[return-value]
+
+    @property
+    def source(self) -> str:
+        """The attribute `source`."""
+        return self._attributes["source"]  # type: ignore[return-value]
+
+    @property
+    def type(self) -> str:
+        """The attribute `type`."""
+        return self._attributes["type"]  # type: ignore[return-value]
+
+    @property
+    def media_type(self) -> MediaType | None:
+        """What `datacontenttype` says; None where it is not there."""
+        named = self._attributes.get("datacontenttype")
+        return None if named is None else read_media_type(named)  # type: ignore[arg-type]
+
+    @property
+    def content_type(self) -> str | None:
+        """`datacontenttype`, or the application/json that JSON data without one implies (json 3.1.2)."""
+        named: Any = self._attributes.get("datacontenttype")
+        return JSON if named is None and self.data is not None and self.data.kind is Kind.JSON else named
+
+    def __getitem__(self, name: str) -> AttributeValue:
+        return self._attributes[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The attribute's value, or the default where it is not set."""
+        return self._attributes.get(name, default)
+
+    def attribute_type(self, name: str) -> str:
+        """The type of an attribute that is set: `String`, `Integer`, `Timestamp`, …"""
+        return attribute_type(name, self._attributes[name])
+
+    def value(self) -> Any:
+        """The data's value; `ABSENT` where there is no data."""
+        return ABSENT if self.data is None else self.data.value()
+
+    def payload(self) -> bytes | None:
+        """The data as the bytes that its content type says: the body of a message in binary mode."""
+        if self.data is None:
+            return None
+        media = self.media_type
+        if self.data.kind is not Kind.TEXT or media is None or media.charset is None:
+            return self.data.content
+        try:
+            return self.data.content.decode().encode(media.charset)
+        except (LookupError, UnicodeError):
+            words = f"data cannot be written in the charset {media.charset}"
+            raise CloudEventError(Problem("/data", "R31", words)) from None
+
+    def with_attributes(self, **changes: Any) -> CloudEvent:
+        """The event with some attributes set anew, or taken away by None."""
+        return CloudEvent({**self._attributes, **changes}, self.data)
+
+    def with_data(self, data: Data | None) -> CloudEvent:
+        """The event with other data."""
+        return CloudEvent(self._attributes, data)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CloudEvent):
+            return NotImplemented
+        return self._meaning() == other._meaning() and _same_data(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.id, self.type))
+
+    def __repr__(self) -> str:
+        return f"CloudEvent({self._attributes!r}, {self.data!r})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a CloudEvent does not change; with_attributes or with_data give another {name}")
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return made, (self._attributes, self.data)
+
+    def _meaning(self) -> dict[str, Any]:
+        attributes = {name: meaning(name, value) for name, value in self._attributes.items()}
+        attributes["datacontenttype"] = self.content_type
+        return attributes
+
+
+_set_attributes = CloudEvent._attributes.__set__  # type: ignore[attr-defined]
+_set_data = CloudEvent.data.__set__  # type: ignore[union-attr]
+
+
+def made(settled: dict[str, AttributeValue], data: Data | None) -> CloudEvent:
+    """An event of attributes that `settle` gave and data that goes with them; nothing is checked again."""
+    event: CloudEvent = _new(CloudEvent)
+    _set_attributes(event, settled)
+    _set_data(event, data)
+    return event
+
+
+_new = object.__new__
+_AS_THEY_ARE = frozenset((str, bool, int, bytes, type(None)))
+
+
+def _plainly(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: value if value.__class__ in _AS_THEY_ARE else plain(value) for n, value in attributes.items()}
+
+
+def data_problem(kind: Kind, content_type: Any) -> Problem | None:
+    """Why data of this kind cannot have this content type (json 3.1): None where it can."""
+    if kind is Kind.BINARY:
+        return None
+    media = None if content_type is None else read_media_type(content_type)
+    if kind is Kind.JSON and media is not None and not media.is_json:
+        return Problem("/data", "R31", f"data is JSON, which {media.name} is not; give text or bytes")
+    if kind is Kind.TEXT and (media is None or media.is_json):
+        return Problem("/data", "R31", "data is text, but its content type says JSON; give a JSON value")
+    return None
+
+
+def _same_data(one: CloudEvent, other: CloudEvent) -> bool:
+    left, right = one.data, other.data
+    if left is None or right is None:
+        return left is right
+    if left.kind is right.kind and left.content == right.content:
+        return True
+    # The content types are equal here. Bytes under a JSON type are that JSON, where they are any.
+    media = read_media_type(one.content_type) if one.content_type is not None else None
+    if media is not None and media.is_json:
+        return left.content == right.content or _same_json(left.content, right.content)
+    try:
+        return one.payload() == other.payload()
+    except CloudEventError:
+        return False
+
+
+def _same_json(left: bytes, right: bytes) -> bool:
+    return is_json_text(left) and is_json_text(right) and same_json(left, right)

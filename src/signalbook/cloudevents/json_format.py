@@ -1,0 +1,297 @@
+"""The JSON event format and the JSON batch format, CloudEvents 1.0.2.
+
+Rule 1: a document is read once: the members' places are found, the attributes read together, the data left as text.
+Rule 2: the quick road only tells whether all is well. Where it is not, the patient road reads the document again and
+lists every problem; so a good event pays nothing for the words of an error.
+Rule 3: `encode` gives back the data's own text; what was read is written unchanged.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from signalbook.cloudevents import attributes
+from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, settle_quickly
+from signalbook.cloudevents.data import Data, Kind
+from signalbook.cloudevents.event import CloudEvent, made
+from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
+from signalbook.cloudevents.rules import CloudEventError
+from signalbook.cloudevents.timestamp import is_common_timestamp, is_timestamp
+from signalbook.cloudevents.uri import remembered_reference
+from signalbook.errors import Problem
+from signalbook.wire.json_members import (
+    JsonError,
+    JsonObject,
+    least_length,
+    read_plainly,
+    refuse_repeated,
+    repeated,
+    split_members,
+)
+
+__all__ = ["decode", "decode_batch", "encode", "encode_batch", "iter_batch"]
+
+Document = bytes | bytearray | memoryview | str
+
+_loads = orjson.loads
+_text = msgspec.json.Decoder(str).decode
+_raw = msgspec.json.Decoder(msgspec.Raw).decode
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_JSON = Kind.JSON
+_WHITE = b" \t\r\n"
+# What is remembered of attributes stays small.
+_LONGEST_AT_ONCE = 2000
+_unpaired = re.compile("[\ud800-\udfff]").search
+
+
+def decode(document: Document) -> CloudEvent:
+    """The event that a JSON text holds; raises `CloudEventError` with everything that is wrong with it."""
+    text: Any = document if document.__class__ is bytes else _bytes(document)
+    try:
+        return _at_once(text) or _by_members(text)
+    except (ValueError, RecursionError) as error:
+        raise CloudEventError(*_findings(text, error)) from None
+
+
+def encode(event: CloudEvent) -> bytes:
+    """The event as one JSON text in UTF-8; the data stands in it as it came."""
+    head = orjson.dumps(event._attributes, default=_base64)
+    data = event.data
+    if data is None:
+        return head
+    if data.kind is Kind.JSON and (data.checked or data.is_readable()):
+        return b'%b,"data":%b}' % (head[:-1], data.content)
+    if data.kind is Kind.TEXT:
+        return b'%b,"data":%b}' % (head[:-1], orjson.dumps(data.content.decode()))
+    # Bytes; also those that a message called JSON and that are none: so they stay what they are.
+    return b'%b,"data_base64":"%b"}' % (head[:-1], b64encode(data.content))
+
+
+def decode_batch(document: Document) -> list[CloudEvent]:
+    """All events of a JSON batch; one bad element refuses the whole, and the path begins with its index."""
+    events: list[CloudEvent] = []
+    wrong: list[Problem] = []
+    for index, item in enumerate(iter_batch(document)):
+        if isinstance(item, CloudEvent):
+            events.append(item)
+        else:
+            wrong += item.within(f"/{index}").problems
+    if wrong:
+        raise CloudEventError(*wrong)
+    return events
+
+
+def iter_batch(document: Document) -> Iterator[CloudEvent | CloudEventError]:
+    """The elements of a JSON batch one by one, each the event or what is wrong with it, in their order.
+
+    A text that is no JSON array raises `CloudEventError` before the first.
+    """
+    text = document if isinstance(document, bytes) else _bytes(document)
+    return _each(_split(text))
+
+
+def encode_batch(events: Iterable[CloudEvent]) -> bytes:
+    """The events as one JSON batch."""
+    return b"[%b]" % b",".join(map(encode, events))
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def _at_once(document: bytes) -> CloudEvent | None:
+    """The event, where the data stands last and the attributes are strings without escapes; else None.
+
+    What comes before the data, closed with a brace, is an object; what comes after it is one value. So the text is an
+    event, and the attributes can be read by the quickest reader there is and judged all together.
+    """
+    at = document.find(b'"data":')
+    if at < 0:
+        head, content = document, b""
+    else:
+        head = document[:at].rstrip(_WHITE)
+        if head[-1:] != b"," or document[-1:] != b"}":
+            return None
+        head = head[:-1] + b"}"
+        content = document[at + 7 : -1].strip(_WHITE)
+    given = _loads(head)
+    try:
+        names, text = "".join(given), "".join(given.values())
+    except (TypeError, AttributeError):
+        return None
+    count, get = len(given), given.get
+    # Written without white space or escapes it has just this length, and no room for a name that occurs twice.
+    if len(head) != len(names) + len(text) + 6 * count + 1 and head.count(b'":') != count:
+        return None
+    if not (names.isascii() and names.isalnum() and names.islower() and text.isascii() and text.isprintable()):
+        return None
+    source, time, named = get("source"), get("time"), get("datacontenttype")
+    if (
+        get("specversion") != "1.0"
+        or not (source and get("id") and get("type") and get("subject", True))
+        or len(text) > _LONGEST_AT_ONCE
+        or not remembered_reference(source)
+        or (time is not None and not (is_common_timestamp(time) or is_timestamp(time)))
+        or "dataschema" in given
+        or "" in given
+    ):
+        return None
+    media = None if named is None else remembered_media_type(named)
+    if at < 0:
+        return made(given, None) if named is None or media else None
+    if not (named is None or (media and media.is_json)):
+        return None
+    _raw(content)
+    if not content.isascii():
+        content.decode()
+    return made(given, Data(_JSON, content))
+
+
+def _by_members(document: bytes) -> CloudEvent:
+    """The event, whatever it looks like; raises at the first sign that something is wrong."""
+    members = split_members(document)
+    count, length = len(members), len("".join(members))
+    if count > MAX_ATTRIBUTES:
+        raise ValueError
+    data = members.pop("data", None)
+    coded = members.pop("data_base64", None)
+    values = b",".join(members.values())  # type: ignore[arg-type]
+    content = b"" if data is None else bytes(data)
+    length += len(values) - len(members) + 1 + len(content)
+    if coded is not None or len(document) != least_length(count, length):
+        refuse_repeated(document, [*members.values(), *(raw for raw in (coded, data) if raw is not None)])
+    # Control characters are not JSON and the other forbidden ones not ASCII, unless escaped; but for DEL.
+    clean = values.isascii() and b"\\" not in values and b"\x7f" not in values
+    settled = settle_quickly(zip(members, _loads(b"[%b]" % values)), clean)  # noqa: B905 (dear, and one made the other)
+    if settled is None:
+        raise ValueError
+    if coded is not None and bytes(coded) != b"null":
+        if data is not None:
+            raise ValueError
+        return made(settled, Data(Kind.BINARY, _unbase64(_text(coded))))
+    if data is None:
+        return made(settled, None)
+    if not content.isascii():
+        content.decode()
+    named: Any = settled.get("datacontenttype")
+    if named is None or read_media_type(named).is_json:  # type: ignore[union-attr]
+        return made(settled, Data(_JSON, content))
+    return made(settled, Data(Kind.TEXT, _text(content).encode()))
+
+
+def _unbase64(text: str) -> bytes:
+    """The bytes; raises ValueError unless the text is exactly what a writer would have written for them."""
+    written = text.encode("ascii")
+    content = binascii.a2b_base64(written)
+    if binascii.b2a_base64(content, newline=False) != written:
+        raise ValueError
+    return content
+
+
+def _split(document: bytes) -> list[msgspec.Raw]:
+    try:
+        return _elements(document)
+    except RecursionError:
+        raise CloudEventError(Problem("", "R1", "is nested too deeply")) from None
+    except msgspec.ValidationError:
+        words = "must be a JSON array of events; a single event is read as an event"
+        raise CloudEventError(Problem("", "R35", words)) from None
+    except msgspec.DecodeError:
+        words = next(_syntax(document), None)
+        raise CloudEventError(words or Problem("", "R1", "is not JSON")) from None
+
+
+def _each(elements: list[msgspec.Raw]) -> Iterator[CloudEvent | CloudEventError]:
+    for element in elements:
+        try:
+            yield decode(bytes(element))
+        except CloudEventError as error:
+            yield error
+
+
+def _bytes(document: Document) -> bytes:
+    if not isinstance(document, str):
+        return bytes(document)
+    try:
+        return document.encode()
+    except UnicodeEncodeError:
+        raise CloudEventError(Problem("", "R2", "holds an unpaired surrogate")) from None
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+# Finding out what is wrong -------------------------------------------------------------------------------------------
+
+
+def _findings(document: bytes, error: Exception) -> Iterator[Problem]:
+    """Every problem of a document that the quick road refused."""
+    try:
+        found = read_plainly(document)
+    except JsonError as wrong:
+        yield from _syntax(document)
+        return
+    if not isinstance(found, JsonObject):
+        hint = "; a batch is read as a batch" if isinstance(found, list) else ""
+        yield Problem("", "R37" if hint else "R1", f"must be one JSON object{hint}")
+        return
+    count = 0
+    for count, problem in enumerate(_member_problems(found), 1):
+        yield problem
+    if not count:
+        # Both readers agree on JSON, but for how deep it may go.
+        yield Problem("", "R1", str(error) or "cannot be read")
+
+
+def _syntax(document: bytes) -> Iterator[Problem]:
+    if document.startswith(b"\xef\xbb\xbf"):
+        yield Problem("", "R2", "begins with a byte order mark, which JSON does not have")
+        return
+    try:
+        read_plainly(document)
+    except JsonError as error:
+        yield Problem("", "R2" if str(error).startswith("not UTF-8") else "R1", f"is not an event: {error}")
+
+
+def _member_problems(members: JsonObject) -> Iterator[Problem]:
+    for name in repeated(members):
+        yield Problem(f"/{name}", "R3", f"{name} occurs more than once")
+    given = dict(members)
+    data, coded = given.pop("data", Ellipsis), given.pop("data_base64", None)
+    yield from attributes.problems(given)
+    if coded is not None:
+        yield from _coded_problems(data, coded)
+    elif data is not Ellipsis:
+        yield from _data_problems(data, given.get("datacontenttype"))
+
+
+def _coded_problems(data: Any, coded: Any) -> Iterator[Problem]:
+    if data is not Ellipsis:
+        yield Problem("/data_base64", "R24", "data and data_base64 exclude each other")
+    try:
+        _unbase64(coded)
+    except (AttributeError, ValueError):
+        words = "data_base64 must be Base64 text (RFC 4648 section 4), padded and without other characters"
+        yield Problem("/data_base64", "R25", words)
+
+
+def _data_problems(data: Any, named: Any) -> Iterator[Problem]:
+    media = read_media_type(named) if isinstance(named, str) else None
+    if media is not None and not media.is_json and not isinstance(data, str):
+        yield Problem("/data", "R28", f"data must be a string, since its content type {media.name} is not JSON")
+    below = [data]
+    while below:
+        node = below.pop()
+        if isinstance(node, str):
+            if _unpaired(node):
+                yield Problem("/data", "R2", "data holds an unpaired surrogate")
+                return
+        elif isinstance(node, (list, tuple)):
+            below += node

@@ -1,0 +1,374 @@
+"""Avro's binary encoding, read strictly, within bounds, and with the place of what is wrong.
+
+Rule 1: this is the judge; `avro_fast` only repeats its answers sooner for schemas where that is safe.
+Rule 2: bytes that no writer produces are refused: a boolean other than 0 and 1, an integer out of its range, a
+negative length or index.
+Rule 3: depth and the number of values are bounded, whatever counts the bytes claim.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from signalbook.schemas.avro_defaults import raw_default
+from signalbook.schemas.avro_logical import logical_value
+from signalbook.schemas.avro_resolve import Resolution, field_of
+from signalbook.schemas.avro_types import Node, of_values
+
+__all__ = ["DEEPEST_VALUE", "MOST_VALUES", "BadPayload", "Cursor", "Decoder", "decoder"]
+
+DEEPEST_VALUE = 100
+MOST_VALUES = 5_000_000
+
+Decoder = Callable[["Cursor"], Any]
+
+
+class BadPayload(Exception):
+    """A payload that is none of its schema, and the steps to the place."""
+
+    def __init__(self, message: str, *steps: str | int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.steps = list(steps)
+
+
+class Cursor:
+    """A place in the bytes, and what may still be spent."""
+
+    __slots__ = ("at", "data", "depth", "left")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+        self.depth = DEEPEST_VALUE
+        self.left = MOST_VALUES
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        end = self.at + size
+        if size < 0 or end > len(self.data):
+            raise BadPayload(f"{size} bytes are announced, {len(self.data) - self.at} are left")
+        found = self.data[self.at : end]
+        self.at = end
+        return found
+
+    def long(self) -> int:
+        """Return the next integer, of 64 bits."""
+        data, at, found, shift = self.data, self.at, 0, 0
+        try:
+            while True:
+                byte = data[at]
+                at += 1
+                found |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift > 63:
+                    raise BadPayload("an integer has more than ten bytes")
+        except IndexError:
+            raise BadPayload("the payload ends within an integer") from None
+        if found >> 64:
+            raise BadPayload("an integer has more than 64 bits")
+        self.at = at
+        return (found >> 1) ^ -(found & 1)
+
+    def spend(self, values: int) -> None:
+        """Count values, so that a few bytes cannot announce more than memory holds."""
+        self.left -= values
+        if self.left < 0:
+            raise BadPayload(f"the payload holds more than {MOST_VALUES} values")
+
+
+def decoder(writer: Node, reader: Node | None = None) -> Decoder:
+    """What reads a value that the writer's schema wrote, as the reader's schema sees it."""
+    if reader is None or reader is writer:
+        return _Compiler(None).compile(writer, writer)
+    return _Compiler(Resolution(writer, reader)).compile(writer, reader)
+
+
+class _Compiler:
+    """Makes the decoder of each pair of types once."""
+
+    def __init__(self, resolution: Resolution | None) -> None:
+        self._resolution = resolution
+        self._made: dict[tuple[int, int, bool], Decoder | None] = {}
+
+    def compile(self, writer: Node, reader: Node, logical: bool = True) -> Decoder:
+        key = (id(writer), id(reader), logical)
+        if key in self._made:
+            # A type within itself: its decoder is looked up when it is needed.
+            return self._made[key] or (lambda cursor: self._made[key](cursor))  # type: ignore[misc]
+        self._made[key] = None
+        made = self._make(writer, reader)
+        convert = logical_value(reader) if logical else None
+        self._made[key] = made if convert is None else _converted(made, convert)
+        return self._made[key] or made
+
+    def _make(self, writer: Node, reader: Node) -> Decoder:
+        if writer.kind == "union":
+            return self._union(writer, reader)
+        if reader.kind == "union":
+            member = self._resolution.member(writer, reader) if self._resolution else None
+            if member is None:
+                return _refuse(f"a value of type {writer.label} is none of the union's members")
+            return _labelled(self.compile(writer, member), member, reader)
+        if writer.kind != reader.kind or (self._resolution and not self._resolution.matches(writer, reader)):
+            return self._promoted(writer, reader)
+        match writer.kind:
+            case "record":
+                return self._record(writer, reader)
+            case "array":
+                return self._array(writer, reader)
+            case "map":
+                return self._map(writer, reader)
+            case "enum":
+                return _enum(writer, reader)
+            case "fixed":
+                return _fixed(writer.size) if writer.size == reader.size else _refuse("the sizes differ")
+        return _PRIMITIVES[writer.kind]
+
+    def _promoted(self, writer: Node, reader: Node) -> Decoder:
+        read = _PRIMITIVES.get(writer.kind)
+        change = _CHANGES.get((writer.kind, reader.kind))
+        if read is None or change is None:
+            return _refuse(f"a value of type {writer.label} is no {reader.label}")
+        return lambda cursor: change(read(cursor))
+
+    def _union(self, writer: Node, reader: Node) -> Decoder:
+        if writer is reader:
+            members = [_labelled(self.compile(member, member), member, reader) for member in writer.members]
+        else:
+            members = [self.compile(member, reader) for member in writer.members]
+
+        def read(cursor: Cursor) -> Any:
+            index = cursor.long()
+            if not 0 <= index < len(members):
+                raise BadPayload(f"the union has {len(members)} members, the payload says {index}")
+            return members[index](cursor)
+
+        return read
+
+    def _record(self, writer: Node, reader: Node) -> Decoder:
+        by_name = {field.name: field for field in writer.fields}
+        sources = {id(found): field for field in reader.fields if (found := field_of(by_name, field)) is not None}
+        steps: list[tuple[str, str, Decoder]] = []
+        for field in writer.fields:
+            target = sources.get(id(field))
+            if target is None:
+                steps.append((field.name, "", self.compile(field.node, field.node, logical=False)))
+            else:
+                steps.append((field.name, target.name, self.compile(field.node, target.node)))
+        present = {target.name for target in sources.values()}
+        absent = [field for field in reader.fields if field.name not in present]
+        order = [field.name for field in reader.fields]
+        as_written = not absent and [target for _, target, _ in steps] == order
+        defaults = [(field.name, _defaulted(raw_default(field), field.node)) for field in absent]
+
+        def read(cursor: Cursor) -> Any:
+            cursor.spend(len(steps) + 1)
+            cursor.depth -= 1
+            if cursor.depth < 0:
+                raise BadPayload(f"nested deeper than {DEEPEST_VALUE} records, arrays and maps")
+            found = {}
+            for name, target, decode in steps:
+                try:
+                    found[target] = decode(cursor)
+                except BadPayload as bad:
+                    bad.steps.insert(0, name)
+                    raise
+            cursor.depth += 1
+            if as_written:
+                return found
+            found.update(defaults)
+            return {name: found[name] for name in order}
+
+        return read
+
+    def _array(self, writer: Node, reader: Node) -> Decoder:
+        assert writer.inner is not None
+        assert reader.inner is not None
+        decode = self.compile(writer.inner, reader.inner)
+
+        def read(cursor: Cursor) -> Any:
+            found: list[Any] = []
+            _deeper(cursor)
+            while count := _block(cursor):
+                cursor.spend(count)
+                for _ in range(count):
+                    try:
+                        found.append(decode(cursor))
+                    except BadPayload as bad:
+                        bad.steps.insert(0, len(found))
+                        raise
+            cursor.depth += 1
+            return found
+
+        return read
+
+    def _map(self, writer: Node, reader: Node) -> Decoder:
+        assert writer.inner is not None
+        assert reader.inner is not None
+        decode = self.compile(writer.inner, reader.inner)
+
+        def read(cursor: Cursor) -> Any:
+            found: dict[str, Any] = {}
+            _deeper(cursor)
+            while count := _block(cursor):
+                cursor.spend(count)
+                for _ in range(count):
+                    key = _string(cursor)
+                    try:
+                        found[key] = decode(cursor)
+                    except BadPayload as bad:
+                        bad.steps.insert(0, key)
+                        raise
+            cursor.depth += 1
+            return found
+
+        return read
+
+
+def _deeper(cursor: Cursor) -> None:
+    cursor.depth -= 1
+    if cursor.depth < 0:
+        raise BadPayload(f"nested deeper than {DEEPEST_VALUE} records, arrays and maps")
+
+
+def _block(cursor: Cursor) -> int:
+    """The number of items in the next block; a negative one is followed by the block's size in bytes."""
+    count = cursor.long()
+    if count < 0:
+        count = -count
+        size = cursor.long()
+        if not 0 <= size <= len(cursor.data) - cursor.at:
+            raise BadPayload(f"a block of {size} bytes is announced, {len(cursor.data) - cursor.at} are left")
+    return count
+
+
+def _converted(read: Decoder, convert: Callable[[Any], Any]) -> Decoder:
+    def both(cursor: Cursor) -> Any:
+        value = read(cursor)
+        try:
+            return convert(value)
+        except (ValueError, OverflowError) as error:
+            raise BadPayload(str(error)) from None
+
+    return both
+
+
+def _labelled(read: Decoder, member: Node, union: Node) -> Decoder:
+    """A member of a union with several: its value goes under its label, as in Avro's JSON encoding."""
+    if member.kind == "null" or len(of_values(union)) < 2:
+        return read
+    label = member.label
+
+    def labelled(cursor: Cursor) -> Any:
+        try:
+            return {label: read(cursor)}
+        except BadPayload as bad:
+            bad.steps.insert(0, label)
+            raise
+
+    return labelled
+
+
+def _defaulted(raw: Any, node: Node) -> Any:
+    """A field's default as decoding it would give it."""
+    if node.kind == "union":
+        number, value = raw
+        member = node.members[number]
+        value = _defaulted(value, member)
+        return value if member.kind == "null" or len(of_values(node)) < 2 else {member.label: value}
+    if node.inner is not None:
+        inner = node.inner
+        if node.kind == "array":
+            return [_defaulted(item, inner) for item in raw]
+        return {key: _defaulted(item, inner) for key, item in raw.items()}
+    if node.kind == "record":
+        return {field.name: _defaulted(raw[field.name], field.node) for field in node.fields}
+    convert = logical_value(node)
+    try:
+        return raw if convert is None else convert(raw)
+    except (ValueError, OverflowError):
+        return raw
+
+
+def _refuse(message: str) -> Decoder:
+    def refuse(cursor: Cursor) -> Any:
+        raise BadPayload(message)
+
+    return refuse
+
+
+def _boolean(cursor: Cursor) -> bool:
+    byte = cursor.take(1)[0]
+    if byte > 1:
+        raise BadPayload(f"a boolean is 0 or 1, not {byte}")
+    return byte == 1
+
+
+def _int(cursor: Cursor) -> int:
+    value = cursor.long()
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        raise BadPayload(f"{value} is no int, which has 32 bits")
+    return value
+
+
+def _string(cursor: Cursor) -> str:
+    try:
+        return cursor.take(cursor.long()).decode()
+    except UnicodeDecodeError as error:
+        raise BadPayload(f"a string is not UTF-8: {error.reason}") from None
+
+
+def _fixed(size: int) -> Decoder:
+    return lambda cursor: cursor.take(size)
+
+
+def _enum(writer: Node, reader: Node) -> Decoder:
+    known = set(reader.symbols)
+    values = [symbol if symbol in known else reader.default for symbol in writer.symbols]
+
+    def read(cursor: Cursor) -> Any:
+        index = cursor.long()
+        if not 0 <= index < len(values):
+            raise BadPayload(f"{writer.name} has {len(values)} symbols, the payload says {index}")
+        if values[index] is None:
+            raise BadPayload(f"{writer.symbols[index]} is no symbol of {reader.name}")
+        return values[index]
+
+    return read
+
+
+_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
+_PRIMITIVES: dict[str, Decoder] = {
+    "null": lambda cursor: None,
+    "boolean": _boolean,
+    "int": _int,
+    "long": Cursor.long,
+    "float": lambda cursor: _FLOAT.unpack(cursor.take(4))[0],
+    "double": lambda cursor: _DOUBLE.unpack(cursor.take(8))[0],
+    "bytes": lambda cursor: cursor.take(cursor.long()),
+    "string": _string,
+}
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadPayload(f"bytes read as a string are not UTF-8: {error.reason}") from None
+
+
+_CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("int", "long"): int,
+    ("int", "float"): float,
+    ("int", "double"): float,
+    ("long", "float"): float,
+    ("long", "double"): float,
+    ("float", "double"): float,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): _text,
+}

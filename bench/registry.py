@@ -299,12 +299,13 @@ def load(folder: Path) -> list[Figure]:
         client = httpx.Client(base_url=address, timeout=300)
         source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
         client.put("/modelsource", json=source).raise_for_status()
+        raw = RawClient(address)
         began = time.perf_counter()
         for group in range(10):
             for resource in range(150):
                 for version in range(5):
                     path = f"/dirs/d{group}/files/f{resource}/versions/v{version}$details"
-                    client.put(path, json={"name": f"v{version}", "labels": {"n": str(resource)}}).raise_for_status()
+                    raw.put(path, orjson.dumps({"name": f"v{version}", "labels": {"n": str(resource)}}))
         loaded = time.perf_counter() - began
         query = "dirs.files.versions.name=v3,dirs.files.versions.labels.n=7,dirs.files.versions.epoch=1"
         began = time.perf_counter()

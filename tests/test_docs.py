@@ -37,6 +37,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(?:console|\w+ (?P<file>[\w.-]+))\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 CONSOLE = "```console\n"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PART = re.compile(r"\]\(([^)#\s:]+\.md)#([^)]+)\)")
 PORT = "8080"
 # `...` stands for any text, also across lines.
 COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -177,6 +178,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Every link to a file of the project finds it."""
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
     assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_to_headings(page: Path) -> None:
+    """Every link to a part of one of the pages names a heading that it has."""
+    for link, part in PART.findall(page.read_text(encoding="utf-8")):
+        titles = re.findall(r"^#+ (.*)$", (page.parent / link).read_text(encoding="utf-8"), re.MULTILINE)
+        assert part in [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles], f"{link}#{part}"
 
 
 def test_every_target_of_the_makefile_is_there() -> None:

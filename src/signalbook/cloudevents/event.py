@@ -8,7 +8,7 @@ application/json it implies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -39,13 +39,14 @@ class _Absent:
 ABSENT = _Absent()
 
 
-# Not a dataclass: `decode` makes events from attributes that it has settled already, and must not pay for it twice.
+# Not a dataclass: `decode` makes events from what it has judged already and must not pay for it twice; the data is kept
+# as the parts of a `Data`, since most events pass through without anyone looking at it.
 class CloudEvent:
-    """An event: context attributes and data (None: it has none). Immutable."""
+    """An event: context attributes and data. Immutable."""
 
-    __slots__ = ("_attributes", "data")
+    __slots__ = ("_attributes", "_data")
     _attributes: dict[str, AttributeValue]
-    data: Data | None
+    _data: tuple[Kind, bytes, bool] | None
 
     def __init__(self, attributes: Mapping[str, Any], data: Data | None = None) -> None:
         settled = settle(_plainly(attributes))
@@ -54,7 +55,7 @@ class CloudEvent:
             if problem is not None:
                 raise CloudEventError(problem)
         _set_attributes(self, settled)
-        _set_data(self, data)
+        _set_data(self, None if data is None else (data.kind, data.content, data.checked))
 
     @classmethod
     def create(cls, attributes: Mapping[str, Any], value: Any = ABSENT) -> CloudEvent:
@@ -63,12 +64,18 @@ class CloudEvent:
         if value is ABSENT:
             return made(settled, None)
         named = settled.get("datacontenttype")
-        return made(settled, Data.of(value, None if named is None else read_media_type(named)))  # type: ignore[arg-type]
+        data = Data.of(value, None if named is None else read_media_type(named))  # type: ignore[arg-type]
+        return made(settled, (data.kind, data.content, data.checked))
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
         """All context attributes that are set, in the order they came."""
         return MappingProxyType(self._attributes)
+
+    @property
+    def data(self) -> Data | None:
+        """The data; None where the event has none."""
+        return None if self._data is None else Data(*self._data)
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
@@ -100,7 +107,7 @@ class CloudEvent:
     def content_type(self) -> str | None:
         """`datacontenttype`, or the application/json that JSON data without one implies (json 3.1.2)."""
         named: Any = self._attributes.get("datacontenttype")
-        return JSON if named is None and self.data is not None and self.data.kind is Kind.JSON else named
+        return JSON if named is None and self._data is not None and self._data[0] is Kind.JSON else named
 
     def __getitem__(self, name: str) -> AttributeValue:
         return self._attributes[name]
@@ -114,18 +121,19 @@ class CloudEvent:
         return attribute_type(name, self._attributes[name])
 
     def value(self) -> Any:
-        """The data's value; `ABSENT` where there is no data."""
-        return ABSENT if self.data is None else self.data.value()
+        """The data's value, read anew each time; `ABSENT` where there is no data."""
+        return ABSENT if self._data is None else Data(*self._data).value()
 
     def payload(self) -> bytes | None:
         """The data as the bytes that its content type says: the body of a message in binary mode."""
-        if self.data is None:
+        if self._data is None:
             return None
-        media = self.media_type
-        if self.data.kind is not Kind.TEXT or media is None or media.charset is None:
-            return self.data.content
+        kind, content, _ = self._data
+        media = self.media_type if kind is Kind.TEXT else None
+        if media is None or media.charset is None:
+            return content
         try:
-            return self.data.content.decode().encode(media.charset)
+            return content.decode().encode(media.charset)
         except (LookupError, UnicodeError):
             words = f"data cannot be written in the charset {media.charset}"
             raise CloudEventError(Problem("/data", "R31", words)) from None
@@ -156,7 +164,7 @@ class CloudEvent:
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return made, (self._attributes, self.data)
+        return made, (self._attributes, self._data)
 
     def _meaning(self) -> dict[str, Any]:
         attributes = {name: meaning(name, value) for name, value in self._attributes.items()}
@@ -164,19 +172,19 @@ class CloudEvent:
         return attributes
 
 
-_set_attributes = CloudEvent._attributes.__set__  # type: ignore[attr-defined]
-_set_data = CloudEvent.data.__set__  # type: ignore[union-attr]
+_new = object.__new__
+_set_attributes: Callable[[CloudEvent, Any], None] = CloudEvent._attributes.__set__  # type: ignore[attr-defined]
+_set_data: Callable[[CloudEvent, Any], None] = CloudEvent._data.__set__  # type: ignore[union-attr]
 
 
-def made(settled: dict[str, AttributeValue], data: Data | None) -> CloudEvent:
-    """An event of attributes that `settle` gave and data that goes with them; nothing is checked again."""
+def made(settled: dict[str, AttributeValue], data: tuple[Kind, bytes, bool] | None) -> CloudEvent:
+    """An event of attributes that were settled and of data that goes with them; nothing is checked again."""
     event: CloudEvent = _new(CloudEvent)
     _set_attributes(event, settled)
     _set_data(event, data)
     return event
 
 
-_new = object.__new__
 _AS_THEY_ARE = frozenset((str, bool, int, bytes, type(None)))
 
 
@@ -197,20 +205,16 @@ def data_problem(kind: Kind, content_type: Any) -> Problem | None:
 
 
 def _same_data(one: CloudEvent, other: CloudEvent) -> bool:
-    left, right = one.data, other.data
-    if left is None or right is None:
-        return left is right
-    if left.kind is right.kind and left.content == right.content:
+    if one._data is None or other._data is None:
+        return one._data is other._data
+    (kind, left, _), (other_kind, right, _) = one._data, other._data
+    if kind is other_kind and left == right:
         return True
     # The content types are equal here. Bytes under a JSON type are that JSON, where they are any.
     media = read_media_type(one.content_type) if one.content_type is not None else None
     if media is not None and media.is_json:
-        return left.content == right.content or _same_json(left.content, right.content)
+        return left == right or (is_json_text(left) and is_json_text(right) and same_json(left, right))
     try:
         return one.payload() == other.payload()
     except CloudEventError:
         return False
-
-
-def _same_json(left: bytes, right: bytes) -> bool:
-    return is_json_text(left) and is_json_text(right) and same_json(left, right)

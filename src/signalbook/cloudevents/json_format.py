@@ -18,9 +18,10 @@ import msgspec
 import orjson
 
 from signalbook.cloudevents import attributes
-from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, settle_quickly
-from signalbook.cloudevents.data import Data, Kind
+from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, remembered_names, settle_quickly
+from signalbook.cloudevents.data import Kind
 from signalbook.cloudevents.event import CloudEvent, made
+from signalbook.cloudevents.json_value import is_json_text
 from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
 from signalbook.cloudevents.rules import CloudEventError
 from signalbook.cloudevents.timestamp import is_common_timestamp, is_timestamp
@@ -46,6 +47,7 @@ _raw = msgspec.json.Decoder(msgspec.Raw).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _JSON = Kind.JSON
 _WHITE = b" \t\r\n"
+_COMMA, _CLOSES = b",}"
 # What is remembered of attributes stays small.
 _LONGEST_AT_ONCE = 2000
 _unpaired = re.compile("[\ud800-\udfff]").search
@@ -55,7 +57,13 @@ def decode(document: Document) -> CloudEvent:
     """The event that a JSON text holds; raises `CloudEventError` with everything that is wrong with it."""
     text: Any = document if document.__class__ is bytes else _bytes(document)
     try:
-        return _at_once(text) or _by_members(text)
+        event = _at_once(text)
+        if event is not None:
+            return event
+    except (ValueError, RecursionError):
+        pass  # it does not look as that road has it
+    try:
+        return _by_members(text)
     except (ValueError, RecursionError) as error:
         raise CloudEventError(*_findings(text, error)) from None
 
@@ -63,15 +71,15 @@ def decode(document: Document) -> CloudEvent:
 def encode(event: CloudEvent) -> bytes:
     """The event as one JSON text in UTF-8; the data stands in it as it came."""
     head = orjson.dumps(event._attributes, default=_base64)
-    data = event.data
-    if data is None:
+    if event._data is None:
         return head
-    if data.kind is Kind.JSON and (data.checked or data.is_readable()):
-        return b'%b,"data":%b}' % (head[:-1], data.content)
-    if data.kind is Kind.TEXT:
-        return b'%b,"data":%b}' % (head[:-1], orjson.dumps(data.content.decode()))
+    kind, content, checked = event._data
+    if kind is _JSON and (checked or is_json_text(content)):
+        return b'%b,"data":%b}' % (head[:-1], content)
+    if kind is Kind.TEXT:
+        return b'%b,"data":%b}' % (head[:-1], orjson.dumps(content.decode()))
     # Bytes; also those that a message called JSON and that are none: so they stay what they are.
-    return b'%b,"data_base64":"%b"}' % (head[:-1], b64encode(data.content))
+    return b'%b,"data_base64":"%b"}' % (head[:-1], b64encode(content))
 
 
 def decode_batch(document: Document) -> list[CloudEvent]:
@@ -114,43 +122,48 @@ def _at_once(document: bytes) -> CloudEvent | None:
     at = document.find(b'"data":')
     if at < 0:
         head, content = document, b""
+    elif document[-1] != _CLOSES:
+        return None
     else:
-        head = document[:at].rstrip(_WHITE)
-        if head[-1:] != b"," or document[-1:] != b"}":
-            return None
-        head = head[:-1] + b"}"
         content = document[at + 7 : -1].strip(_WHITE)
+        if document[at - 1] == _COMMA:
+            head = document[: at - 1] + b"}"
+        else:
+            head = document[:at].rstrip(_WHITE)
+            if head[-1] != _COMMA:
+                return None
+            head = head[:-1] + b"}"
     given = _loads(head)
     try:
         names, text = "".join(given), "".join(given.values())
     except (TypeError, AttributeError):
         return None
     count, get = len(given), given.get
-    # Written without white space or escapes it has just this length, and no room for a name that occurs twice.
-    if len(head) != len(names) + len(text) + 6 * count + 1 and head.count(b'":') != count:
+    # Written without white space and escapes it has just this length, and no room for a name that occurs twice.
+    if len(head) != len(names) + len(text) + 6 * count + 1 and (head.count(b'":') != count or b"\\" in head):
         return None
-    if not (names.isascii() and names.isalnum() and names.islower() and text.isascii() and text.isprintable()):
+    # The other forbidden characters are not ASCII, or not JSON unless escaped.
+    if not text.isascii() or "\x7f" in text or len(head) > _LONGEST_AT_ONCE or not remembered_names(names):
         return None
     source, time, named = get("source"), get("time"), get("datacontenttype")
     if (
         get("specversion") != "1.0"
         or not (source and get("id") and get("type") and get("subject", True))
-        or len(text) > _LONGEST_AT_ONCE
         or not remembered_reference(source)
-        or (time is not None and not (is_common_timestamp(time) or is_timestamp(time)))
+        or (time is not None and not is_common_timestamp(time) and not is_timestamp(time))
         or "dataschema" in given
         or "" in given
     ):
         return None
     media = None if named is None else remembered_media_type(named)
     if at < 0:
-        return made(given, None) if named is None or media else None
-    if not (named is None or (media and media.is_json)):
+        return made(given, None) if named is None or media is not None else None
+    if named is not None and (media is None or not media.is_json):
         return None
     _raw(content)
     if not content.isascii():
         content.decode()
-    return made(given, Data(_JSON, content))
+    return made(given, (_JSON, content, True))
 
 
 def _by_members(document: bytes) -> CloudEvent:
@@ -174,15 +187,15 @@ def _by_members(document: bytes) -> CloudEvent:
     if coded is not None and bytes(coded) != b"null":
         if data is not None:
             raise ValueError
-        return made(settled, Data(Kind.BINARY, _unbase64(_text(coded))))
+        return made(settled, (Kind.BINARY, _unbase64(_text(coded)), True))
     if data is None:
         return made(settled, None)
     if not content.isascii():
         content.decode()
     named: Any = settled.get("datacontenttype")
     if named is None or read_media_type(named).is_json:  # type: ignore[union-attr]
-        return made(settled, Data(_JSON, content))
-    return made(settled, Data(Kind.TEXT, _text(content).encode()))
+        return made(settled, (_JSON, content, True))
+    return made(settled, (Kind.TEXT, _text(content).encode(), True))
 
 
 def _unbase64(text: str) -> bytes:

@@ -52,9 +52,7 @@ def _register() -> None:
     ):
         convert = logical_value(Node(kind, logical=name))
         assert convert is not None
-        LOGICAL_READERS[f"{kind}-{_OWN}{name}"] = lambda value, writer=None, reader=None, convert=convert: convert(
-            value
-        )
+        LOGICAL_READERS[f"{kind}-{_OWN}{name}"] = _reader(convert)
 
 
 def _reader(convert: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:

@@ -120,6 +120,5 @@ def _of_text(given: str, node: Node) -> Iterator[Any]:
         yield given
     elif kind in ("float", "double") and given in ("NaN", "Infinity", "-Infinity"):
         yield float(given)
-    elif kind == "bytes" or (kind == "fixed" and len(given) == node.size):
-        if all(ord(one) < 256 for one in given):
-            yield given.encode("latin-1")
+    elif kind in ("bytes", "fixed") and max(given, default="") < "\u0100" and len(given) == (node.size or len(given)):
+        yield given.encode("latin-1")

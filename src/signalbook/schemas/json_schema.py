@@ -21,7 +21,7 @@ from signalbook.errors import Problem
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.json_exact import BadJson, decode
 from signalbook.schemas.json_schema_bounds import MOST_WORK, PATTERNS, too_deep, too_many_patterns, work
-from signalbook.schemas.json_schema_places import Index, Place
+from signalbook.schemas.json_schema_places import Dialect, Index, Place
 from signalbook.schemas.references import ROOT, Library, read_json
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class Draft:
     metaschema: str
     validator: type[jsonschema_rs.Validator]
     number: int
+    dialect: Dialect
     asserts: frozenset[str] = frozenset()
-    ref_stands_alone: bool = False
 
     def names(self, uri: str) -> bool:
         """Tell whether a `$schema` is this draft's; http for https and an empty fragment make no difference."""
@@ -67,20 +67,22 @@ DRAFT_07 = Draft(
     "http://json-schema.org/draft-07/schema#",
     jsonschema_rs.Draft7Validator,
     jsonschema_rs.Draft7,
+    Dialect(ref_stands_alone=True, tuples="items"),
     frozenset({"format", "contentEncoding", "contentMediaType"}),
-    ref_stands_alone=True,
 )
 DRAFT_2019_09 = Draft(
     "JsonSchema/draft/2019-09",
     "https://json-schema.org/draft/2019-09/schema",
     jsonschema_rs.Draft201909Validator,
     jsonschema_rs.Draft201909,
+    Dialect(ref_stands_alone=False, tuples="items"),
 )
 DRAFT_2020_12 = Draft(
     "JsonSchema/draft/2020-12",
     "https://json-schema.org/draft/2020-12/schema",
     jsonschema_rs.Draft202012Validator,
     jsonschema_rs.Draft202012,
+    Dialect(ref_stands_alone=False, tuples="prefixItems"),
 )
 DRAFTS = (DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)
 
@@ -140,7 +142,7 @@ class JsonSchema:
         return found or (Problem("", "payload", "the payload does not match its schema"),)
 
     def at(self, fragment: str) -> JsonSchema:
-        """The schema at a JSON Pointer into the document (after `#` or not, percent-encoded or not), or at an anchor."""
+        """The schema at a JSON Pointer into the document, after `#` or not, percent-encoded or not, or at an anchor."""
         fragment = unquote(fragment.removeprefix("#"))
         root = self.index.root
         place = self.index.at(root, fragment) if fragment[:1] in ("", "/") else self.index.follow(root, "#" + fragment)
@@ -234,7 +236,7 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
     _refuse(
         _problem_of_schema(error) for error in islice(_METASCHEMAS[draft.format].iter_errors(document), MOST_PROBLEMS)
     )
-    index = Index(document, ROOT, library, draft.ref_stands_alone)
+    index = Index(document, ROOT, library, draft.dialect)
     spent = work(index, index.root)
     if spent > MOST_WORK:
         raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")

@@ -20,7 +20,6 @@ from signalbook.schemas.json_exact import decode, encode
 
 __all__ = ["BOOLEAN", "DATE", "DOUBLE", "INTEGER", "STRING", "TEXT", "TIMESTAMP", "Aside", "Cell", "decimal_cell"]
 
-_INT64 = range(-(2**63), 2**63)
 _DIGITS = 38
 
 
@@ -45,7 +44,7 @@ def _same(value: Any) -> Any:
 
 
 def _integer(value: Any) -> Any:
-    return int(value) if value in _INT64 else Aside()
+    return int(value) if -(2**63) <= value < 2**63 else Aside()
 
 
 def _double(value: Any) -> Any:
@@ -73,10 +72,7 @@ def _timestamp(text: str) -> Any:
 
 def _timestamp_text(moment: datetime) -> str:
     """The spelling that comes back: in UTC with `Z`, and no, three or six digits of a second as it needs."""
-    if moment.microsecond == 0:
-        digits = "seconds"
-    else:
-        digits = "microseconds" if moment.microsecond % 1000 else "milliseconds"
+    digits = "microseconds" if moment.microsecond % 1000 else "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=digits) + "Z"
 
 

@@ -22,26 +22,64 @@ ATOMS = frozenset({"null", "boolean", "integer", "fraction", "string", "array", 
 _MEANS = {"number": frozenset({"integer", "fraction"})}
 
 
+# Keywords that say nothing about values. A schema of these and `$ref` or `allOf` alone adds nothing itself.
+_SILENT = frozenset(
+    "$ref allOf $id $schema $defs definitions $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary "
+    "title description default examples deprecated readOnly writeOnly".split()
+)
+_CONDITIONAL = frozenset("anyOf oneOf if not dependentSchemas dependencies $dynamicRef $recursiveRef".split())
+
+
 def node_of(index: Index, *places: Place) -> Node:
     """All places that apply where these apply, references and `allOf` followed, each once."""
-    found: dict[int, Place] = {}
+    found: list[Place] = []
+    seen: set[int] = set()
     stack = list(reversed(places))
     while stack:
         place = stack.pop()
         schema = place.schema
-        if schema is True or id(schema) in found:
+        if schema is True or id(schema) in seen:
             continue
         if schema is False:
             return (place,)
+        seen.add(id(schema))
         target = index.follow(place, schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
-        if target is not None and index.ref_stands_alone:
-            stack.append(target)
-            continue
-        found[id(schema)] = place
-        stack.extend(place.below(part) for part in reversed(schema.get("allOf", ())))
         if target is not None:
             stack.append(target)
-    return tuple(found.values())
+            if index.dialect.ref_stands_alone:
+                continue
+        stack.extend(place.below(part) for part in reversed(schema.get("allOf", ())))
+        if not _SILENT.issuperset(schema) or (target is None and "$ref" in schema):
+            found.append(place)
+        if "unevaluatedProperties" in schema and (closed := _closed(index, place)) is not None:
+            found.append(closed)
+    return tuple(found)
+
+
+def _closed(index: Index, place: Place) -> Place | None:
+    """What `unevaluatedProperties` comes to where nothing beside it depends on the value; else None.
+
+    It is then `additionalProperties` for the names that the schema and its `allOf` and references declare.
+    """
+    key = id(place.schema)
+    if key not in index.closed:
+        index.closed[key] = (place.schema, None)
+        bare = Place(
+            {name: value for name, value in place.schema.items() if name != "unevaluatedProperties"}, place.base
+        )
+        parts = node_of(index, bare)
+        if not any(part.schema is False or _CONDITIONAL & part.schema.keys() for part in parts):
+            extra = place.schema["unevaluatedProperties"]
+            open_again = any(part.schema.keys() & {"additionalProperties", "unevaluatedProperties"} for part in parts)
+            closing = {
+                "properties": {name: True for part in parts for name in part.schema.get("properties", ())},
+                "patternProperties": {
+                    name: True for part in parts for name in part.schema.get("patternProperties", ())
+                },
+                "additionalProperties": True if open_again else extra,
+            }
+            index.closed[key] = (place.schema, Place(closing, place.base))
+    return index.closed[key][1]
 
 
 def unfollowed(index: Index, place: Place) -> bool:

@@ -12,11 +12,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
-__all__ = ["MAPS", "Index", "Place", "join"]
+__all__ = ["MAPS", "Dialect", "Index", "Place", "join"]
 
 # Keywords whose value maps names to schemas.
 MAPS = frozenset({"properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"})
 _DATA = frozenset({"enum", "const", "default", "examples"})
+
+
+class Dialect(NamedTuple):
+    """What a draft reads in another way: whether keywords beside `$ref` count, and which keyword holds a tuple."""
+
+    ref_stands_alone: bool
+    tuples: str
 
 
 class Place(NamedTuple):
@@ -56,11 +63,14 @@ def join(base: str, reference: str) -> str:
 class Index:
     """The identifiers and anchors of a document and of those it leads to."""
 
-    __slots__ = ("_library", "_named", "ref_stands_alone", "root")
+    __slots__ = ("_library", "_named", "closed", "dialect", "root")
 
-    def __init__(self, document: Any, base: str, library: Callable[[str], Any], ref_stands_alone: bool = False) -> None:
+    def __init__(self, document: Any, base: str, library: Callable[[str], Any], dialect: Dialect) -> None:
         self._library = library
-        self.ref_stands_alone = ref_stands_alone  # draft-07: the other keywords beside `$ref` are not looked at
+        self.dialect = dialect
+        # What `unevaluatedProperties` comes to (`json_schema_facts`), by the identity of the schema it stands in; the
+        # schema is kept with it, so that no other one gets its identity.
+        self.closed: dict[int, tuple[Any, Place | None]] = {}
         self._named: dict[str, Place] = {}
         self.root = Place(document, base).below(document)
         self._add(Place(document, base))

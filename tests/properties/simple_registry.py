@@ -150,7 +150,8 @@ class SimpleRegistry:
         for name, id_ in ids.items():
             if body.get(name, id_) not in (id_, None):
                 self._fail("mismatched_id")
-        if not entity["new"] and body.get("epoch") is not None and body["epoch"] != entity["epoch"]:
+        shown = entity.pop("shown", entity["epoch"])
+        if not entity["new"] and body.get("epoch") not in (None, shown):
             self._fail("mismatched_epoch")
         previous = None if entity["new"] else entity.get("stored", entity["modifiedat"])
         self._touch(entity)
@@ -296,6 +297,8 @@ class SimpleRegistry:
     def _settle(self, file: Entity, meta: Entity | None) -> None:
         """Steps 3 to 5 and 10: ancestors, meta, default version, limits."""
         file.pop("made", None)
+        if meta is None:
+            file.pop("shown", None)
         self._find_ancestors(file)
         choice = (file["default"], file["sticky"])
         if meta is not None:
@@ -424,6 +427,7 @@ class SimpleRegistry:
         if file["xref"] is None:
             return False
         target = self.target(file)
+        file["shown"] = target["epoch"] if target else file["epoch"]
         file["epoch"] = max(file["epoch"], target["epoch"] if target else 0)
         file["xref"] = None
         self._touch(file)

@@ -240,6 +240,8 @@ class Both(RuleBasedStateMachine):
         if not isinstance(body, dict):
             return body
         entity = self.found(path.removesuffix("/meta")) if path != "/" else self.simple.root
+        if entity and entity.get("xref"):
+            entity = self.simple.target(entity) or entity
         if entity and "default" in entity and not path.endswith("/meta"):
             entity = entity["versions"].get(entity["default"])
         done = {}

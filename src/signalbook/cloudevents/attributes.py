@@ -11,7 +11,6 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
@@ -32,7 +31,6 @@ __all__ = [
     "meaning",
     "plain",
     "problems",
-    "remembered_names",
     "settle",
     "settle_quickly",
 ]
@@ -157,12 +155,6 @@ def plain(value: Any) -> Any:
 def is_name(name: str) -> bool:
     """Whether the text can be an attribute's name; 20 characters are advised, more are read."""
     return bool(_is_name(name))
-
-
-@lru_cache(1024)
-def remembered_names(names: str) -> bool:
-    """Whether names, written one after the other, can be such; an empty one among them is not seen."""
-    return is_name(names)
 
 
 def _escaped(name: str) -> str:

@@ -79,8 +79,8 @@ def _apply_meta(work: Work, state: ResourceState, meta: Mapping[str, Any], ask: 
     kind = state.type
     if work.checks_id(state.xid):
         incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
-    if state.row is not None:
-        incoming.check_epoch(meta, state.row.epoch, xid, work.ignore)
+    if state.row is not None:  # what was a cross reference until now showed its target's epoch
+        incoming.check_epoch(meta, state.floor or state.row.epoch, xid, work.ignore)
     state.createdat = incoming.created(meta, state.createdat, work.now, xid)
     state.modifiedat = incoming.modified(meta, state.row and state.modifiedat, work.now, xid)
     rid = kind.singular + "id"

@@ -1,0 +1,201 @@
+"""A .proto text becomes descriptors: grpcio-tools' compiler on a private folder, and a pool of our own.
+
+Rule 1: the compiler sees that folder and the well-known types, nothing else: an import is one of
+`google/protobuf/*.proto`, or comes from `References` under the name the import gives.
+Rule 2: descriptors live in a pool of their own, so that two schemas may define the same name.
+Rule 3: problems carry line and column, and for imported texts the name of the import.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import tempfile
+import threading
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import grpc_tools
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from signalbook.errors import Problem
+from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
+
+# The compiler's front door installs import hooks and adds to sys.path unless it is told not to.
+os.environ.setdefault("GRPC_PYTHON_DISABLE_DYNAMIC_STUBS", "1")
+from grpc_tools import _protoc_compiler  # noqa: E402
+
+__all__ = ["WELL_KNOWN", "compile_text"]
+
+WELL_KNOWN = frozenset(
+    f"google/protobuf/{name}.proto"
+    for name in (
+        "any",
+        "api",
+        "descriptor",
+        "duration",
+        "empty",
+        "field_mask",
+        "source_context",
+        "struct",
+        "timestamp",
+        "type",
+        "wrappers",
+    )
+)
+_INCLUDE = str(Path(grpc_tools.__file__).parent / "_proto")
+_ROOT = "schema.proto"
+_IMPORTS = 200
+_PROBLEMS = 100
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+_PROTO2 = 'syntax = "proto2";'
+_DESCRIPTOR = "AddSerializedFile("
+
+# The compiler warns through `warnings`, which one thread at a time may silence.
+_turn = threading.Lock()
+
+
+def _new_turn() -> None:
+    global _turn  # noqa: PLW0603  a forked child gets a lock that nobody holds
+    _turn = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_turn)
+
+
+def compile_text(text: Text, references: References | None, language: str) -> FileDescriptor:
+    """The descriptor of a text in `proto2` or `proto3`; `SchemaError` with what the compiler says."""
+    source = _source(text, "")
+    root = scan(source)
+    _check_language(source, root, language)
+    files = {_ROOT: source if root.language else _PROTO2 + source}
+    _gather(source, root, references, files)
+    found = _compiled(files, shift=0 if root.language else len(_PROTO2))
+    pool = descriptor_pool.DescriptorPool()
+    known: set[str] = set()
+    for proto in found:
+        parsed = FileDescriptorProto.FromString(proto)
+        for name in parsed.dependency:
+            _add_well_known(pool, name, known)
+        try:
+            pool.AddSerializedFile(proto)
+        except TypeError as error:
+            raise unusable(f"the compiled schema cannot be used: {error}") from None
+    return pool.FindFileByName(_ROOT)
+
+
+def _source(text: Text, where: str) -> str:
+    if not isinstance(text, bytes | str):
+        raise unusable("a Protobuf schema is text", where)
+    if len(text) > LARGEST:
+        raise unusable(f"the schema is larger than {LARGEST} bytes", where)
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise unusable(f"not UTF-8: {error.reason} at byte {error.start}", where) from None
+    if "\0" in text:
+        raise unusable("a zero character in the text", place(text, text.index("\0")))
+    return text.removeprefix("\ufeff")
+
+
+def _check_language(source: str, root: Scan, language: str) -> None:
+    at = place(source, root.language_at)
+    if root.language.startswith("edition"):
+        raise unusable(f"{root.language} is not supported; proto2 and proto3 are", at)
+    said = root.language or "proto2"
+    if said != language and said in ("proto2", "proto3"):
+        hint = "" if root.language else ", which a text without a syntax statement is in"
+        raise unusable(f"this format is {language}, the text is {said}{hint}", at)
+
+
+def _gather(source: str, root: Scan, references: References | None, files: dict[str, str]) -> None:
+    """Add every text that is imported, directly or not."""
+    problems: list[Problem] = []
+    waiting = [(source, "", root)]
+    blocks = root.blocks
+    while waiting:
+        text, name, seen = waiting.pop()
+        for one in seen.imports:
+            if one.name in WELL_KNOWN or one.name in files:
+                continue
+            where = f"{name}:{place(text, one.at)}" if name else place(text, one.at)
+            if one.name.startswith("google/protobuf/") or not _SAFE.fullmatch(one.name) or one.name == _ROOT:
+                problems.append(Problem(where, "schema", f'"{one.name}" cannot be imported'))
+                continue
+            given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
+            if given is None:
+                words = f'"{one.name}" is neither a well-known type nor in this catalog'
+                problems.append(Problem(where, "schema", words))
+                continue
+            files[one.name] = imported = _source(given, one.name)
+            inner = scan(imported)
+            blocks += inner.blocks
+            if inner.language.startswith("edition"):
+                problems.append(Problem(one.name, "schema", f"{inner.language} is not supported"))
+            if not inner.language:
+                files[one.name] = _PROTO2 + imported
+            waiting.append((imported, one.name, inner))
+    if blocks > MOST_BLOCKS:
+        problems.append(Problem("", "schema", f"too large to be compiled: more than {MOST_BLOCKS} blocks with imports"))
+    if problems:
+        raise SchemaError(problems[:_PROBLEMS])
+
+
+def _compiled(files: dict[str, str], shift: int) -> list[bytes]:
+    """The serialised descriptors of the texts, each after those it imports."""
+    with tempfile.TemporaryDirectory(prefix="signalbook-proto-") as folder:
+        try:
+            for name, text in files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        except OSError:
+            raise unusable(f"the names of the imports exclude each other: {', '.join(sorted(files))}") from None
+        with _turn, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                made = _protoc_compiler.get_protos(_ROOT.encode(), [folder.encode(), _INCLUDE.encode()])
+            except _protoc_compiler.ProtocErrors as errors:
+                raise SchemaError(_problems(errors.args[0], shift)) from None
+    return [found for _, code in made if (found := _serialised(code)) is not None]
+
+
+def _problems(errors: list[Any], shift: int) -> list[Problem]:
+    found = []
+    for error in errors[:_PROBLEMS]:
+        name, message = (os.fsdecode(part) if isinstance(part, bytes) else str(part) for part in (error.filename, error.message))
+        line, column = error.line, error.column
+        if name == _ROOT and line == 0:
+            column = max(0, column - shift)
+        where = f"{line + 1}:{column + 1}" if line >= 0 else ""
+        if name != _ROOT:
+            where = f"{name}:{where}".rstrip(":")
+        found.append(Problem(where, "schema", message))
+    return found
+
+
+def _serialised(code: bytes) -> bytes | None:
+    """The descriptor that the compiler wrote into its Python code; None for a well-known type."""
+    for line in code.decode().splitlines():
+        if line.startswith("DESCRIPTOR = ") and _DESCRIPTOR in line:
+            found = ast.literal_eval(line[line.index(_DESCRIPTOR) + len(_DESCRIPTOR) : line.rindex(")")])
+            assert isinstance(found, bytes)
+            return None if FileDescriptorProto.FromString(found).name in WELL_KNOWN else found
+    return None
+
+
+def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, known: set[str]) -> None:
+    if name not in WELL_KNOWN or name in known:
+        return
+    known.add(name)
+    module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+    for other in module.DESCRIPTOR.dependencies:
+        _add_well_known(pool, other.name, known)
+    pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)

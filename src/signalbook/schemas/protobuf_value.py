@@ -1,0 +1,163 @@
+"""Decoded Protobuf messages as plain values, made when they are asked for.
+
+Rule 1: fields go by their names in the .proto text. A field without presence is always there, with its default; one
+with presence only where it is set.
+Rule 2: enums are their names (a number where an open enum has none), bytes are bytes, maps are dictionaries; wrappers
+are their value or None; `Struct`, `Value` and `ListValue` are JSON values; `Timestamp` and `Duration` are the texts of
+the JSON mapping; `Any` is `{"@type": …, "value": Base64}`. Set extensions go by their names in square brackets.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+__all__ = ["JSON_TYPES", "WRAPPERS", "MessageValue", "is_map", "plain", "scalar", "text_of"]
+
+WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
+)
+JSON_TYPES = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    """Tell whether a field is a map."""
+    kind = field.message_type
+    return kind is not None and field.is_repeated and kind.GetOptions().map_entry
+
+
+class MessageValue(Mapping[str, Any]):
+    """A message that reads as a dictionary of its fields; it is turned into one on first use."""
+
+    __slots__ = ("_plain", "message")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self._plain: dict[str, Any] | None = None
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The dictionary itself."""
+        if self._plain is None:
+            found = plain(self.message)
+            self._plain = found if isinstance(found, dict) else {"value": found}
+        return self._plain
+
+    def __getitem__(self, key: str) -> Any:
+        return self.plain[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dict, (self.plain,))
+
+
+def plain(message: Message) -> Any:
+    """A message as a dictionary, or as the value that its well-known type stands for."""
+    descriptor = message.DESCRIPTOR
+    special = _SPECIAL.get(descriptor.full_name)
+    if special is not None:
+        return special(message)
+    found: dict[str, Any] = {}
+    for field in descriptor.fields:
+        name = field.name
+        if field.is_repeated:
+            found[name] = _repeated(field, getattr(message, name))
+        elif not field.has_presence or message.HasField(name):
+            found[name] = scalar(field, getattr(message, name))
+    if descriptor.is_extendable:
+        for field, value in message.ListFields():
+            if field.is_extension:
+                found[f"[{field.full_name}]"] = (
+                    [scalar(field, one) for one in value] if field.is_repeated else scalar(field, value)
+                )
+    return found
+
+
+def _repeated(field: FieldDescriptor, values: Any) -> Any:
+    if is_map(field):
+        inner = field.message_type.fields_by_name["value"]
+        return {key: scalar(inner, values[key]) for key in values}
+    return [scalar(field, one) for one in values]
+
+
+def scalar(field: FieldDescriptor, value: Any) -> Any:
+    """One value of a field."""
+    if field.message_type is not None:
+        return plain(value)
+    if field.enum_type is not None:
+        named = field.enum_type.values_by_number.get(value)
+        return value if named is None else named.name
+    return value
+
+
+def text_of(message: Message) -> str:
+    """A message as JSON text: bytes in Base64, numbers that JSON lacks as text."""
+    return json.dumps(_jsonable(plain(message)), ensure_ascii=False, separators=(",", ":"))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_key(key): _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(inner) for inner in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _any(message: Any) -> dict[str, str]:
+    return {"@type": message.type_url, "value": base64.b64encode(message.value).decode()}
+
+
+
+def _struct_value(message: Any) -> Any:
+    """`Struct`, `Value` and `ListValue` as JSON; a `Value` with nothing in it is null."""
+    name = message.DESCRIPTOR.name
+    if name == "Struct":
+        return {key: _struct_value(message.fields[key]) for key in message.fields}
+    if name == "ListValue":
+        return [_struct_value(one) for one in message.values]
+    kind = message.WhichOneof("kind")
+    if kind in (None, "null_value"):
+        return None
+    found = getattr(message, kind)
+    return _struct_value(found) if kind in ("struct_value", "list_value") else found
+
+
+def _text(message: Any) -> Any:
+    return message.ToJsonString()
+
+
+def _wrapped(message: Any) -> Any:
+    return message.value
+
+
+_SPECIAL: dict[str, Callable[[Any], Any]] = {
+    "google.protobuf.Any": _any,
+    "google.protobuf.Timestamp": _text,
+    "google.protobuf.Duration": _text,
+    **dict.fromkeys(JSON_TYPES, _struct_value),
+    **dict.fromkeys(WRAPPERS, _wrapped),
+}
+

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from signalbook.errors import RegistryError, StoreError
 from signalbook.server import cross_origin
-from signalbook.server.conditional import not_modified
+from signalbook.server.conditional import unchanged
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.run import serve
 from signalbook.settings import Settings
@@ -28,7 +28,7 @@ class FakeService:
         if request.path == "/quick":
             return Response(200, [JSON], json.dumps({"base": request.base, "method": request.method}).encode())
         if request.path == "/document":
-            if not_modified(request.headers.get("if-none-match"), '"7"'):
+            if unchanged(request.headers.get("if-none-match"), '"7"') is not None:
                 return Response(304, [("etag", '"7"')])
             return Response(200, [JSON, ("etag", '"7"')], DOCUMENT)
         if request.path == "/quick-failure":

@@ -1,4 +1,4 @@
-from signalbook.server.conditional import coded, matches, not_modified
+from signalbook.server.conditional import coded, matches, unchanged
 from tests.cases import Case, cases
 
 
@@ -9,10 +9,14 @@ def test_comparison(case: Case) -> None:
     assert case.expect == [matches(header, etag), matches(header, etag, weak=True)]
 
 
-def test_not_modified() -> None:
-    """Without `If-None-Match` a read is always answered in full."""
-    assert not not_modified(None, '"7"')
-    assert not_modified('W/"7"', '"7"')
+def test_unchanged() -> None:
+    """A client that has what it asks for gets a 304 with the tag it knows it by, compressed or not."""
+    assert unchanged(None, '"7"') is None
+    assert unchanged('"8"', '"7"') is None
+    for known, shown in (('W/"7"', '"7"'), ("*", '"7"'), ('"7-gzip"', '"7-gzip"'), ('"6", "7-zstd"', '"7-zstd"')):
+        response = unchanged(known, '"7"')
+        assert response is not None
+        assert (304, [("etag", shown)]) == (response.status, response.headers)
 
 
 def test_a_coding_is_part_of_the_tag() -> None:

@@ -67,7 +67,23 @@ DRAFT_07 = Draft(
     "http://json-schema.org/draft-07/schema#",
     jsonschema_rs.Draft7Validator,
     jsonschema_rs.Draft7,
-    Dialect(ref_stands_alone=True, tuples="items"),
+    Dialect(
+        ref_stands_alone=True,
+        tuples="items",
+        ignores=frozenset(
+            {
+                "dependentRequired",
+                "dependentSchemas",
+                "unevaluatedProperties",
+                "unevaluatedItems",
+                "prefixItems",
+                "minContains",
+                "maxContains",
+                "$dynamicRef",
+                "$recursiveRef",
+            }
+        ),
+    ),
     frozenset({"format", "contentEncoding", "contentMediaType"}),
 )
 DRAFT_2019_09 = Draft(
@@ -75,14 +91,14 @@ DRAFT_2019_09 = Draft(
     "https://json-schema.org/draft/2019-09/schema",
     jsonschema_rs.Draft201909Validator,
     jsonschema_rs.Draft201909,
-    Dialect(ref_stands_alone=False, tuples="items"),
+    Dialect(ref_stands_alone=False, tuples="items", ignores=frozenset({"prefixItems", "$dynamicRef"})),
 )
 DRAFT_2020_12 = Draft(
     "JsonSchema/draft/2020-12",
     "https://json-schema.org/draft/2020-12/schema",
     jsonschema_rs.Draft202012Validator,
     jsonschema_rs.Draft202012,
-    Dialect(ref_stands_alone=False, tuples="prefixItems"),
+    Dialect(ref_stands_alone=False, tuples="prefixItems", ignores=frozenset({"additionalItems", "$recursiveRef"})),
 )
 DRAFTS = (DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)
 
@@ -112,12 +128,18 @@ class JsonSchema:
     library: Library
     validator: jsonschema_rs.Validator
     work: int
+    link: str = ""
     _columns: list[Columns] = field(default_factory=list, repr=False)
 
     @property
     def format(self) -> str:
         """The canonical name of its draft."""
         return self.draft.format
+
+    @property
+    def standard(self) -> bool:
+        """Whether all of it has the draft's own metaschema, so that each keyword means what the draft says."""
+        return all(self.draft.names(uri) for uri in self.index.metaschemas)
 
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
@@ -151,7 +173,7 @@ class JsonSchema:
         if place.schema is self.place.schema:
             return self
         validator = _linked(self.draft, self.index.root, fragment, self.library)
-        return JsonSchema(self.draft, self.index, place, self.library, validator, self.work)
+        return JsonSchema(self.draft, self.index, place, self.library, validator, self.work, fragment)
 
     def columns(self) -> pyarrow.StructType:
         """The Arrow struct that holds every payload which the check accepts."""
@@ -169,7 +191,7 @@ class JsonSchema:
         if not self._columns:
             from signalbook.schemas.json_schema_columns import columns_of
 
-            self._columns.append(columns_of(self.index, self.place))
+            self._columns.append(columns_of(self.index, self.place if self.standard else Place(True, "")))
         return self._columns[0]
 
 

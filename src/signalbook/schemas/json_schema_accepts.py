@@ -17,18 +17,62 @@ from signalbook.schemas.json_schema_facts import Node, branches, node_of, types,
 from signalbook.schemas.json_schema_members import bound, member, required
 from signalbook.schemas.json_schema_places import Index, Place
 
-__all__ = ["Side", "possible_types"]
+__all__ = ["Budget", "Side", "TooMuch", "possible_types"]
 
 _PLAIN = frozenset(
-    "type enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern required "
-    "minProperties maxProperties minItems maxItems uniqueItems dependentRequired".split()
+    [
+        "type",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "required",
+        "minProperties",
+        "maxProperties",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "dependentRequired",
+    ]
 )
 _OF_OBJECTS = frozenset(
-    "properties patternProperties additionalProperties propertyNames dependentSchemas dependencies "
-    "unevaluatedProperties".split()
+    [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "propertyNames",
+        "dependentSchemas",
+        "dependencies",
+        "unevaluatedProperties",
+    ]
 )
-_OF_ARRAYS = frozenset("items prefixItems additionalItems contains unevaluatedItems".split())
+_OF_ARRAYS = frozenset(["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"])
 _DEEPEST = 8
+
+
+class TooMuch(Exception):  # noqa: N818, RUF100 - it is no error: the answer is "unknown"
+    """The comparison takes more steps than it may."""
+
+
+class Budget:
+    """The steps that one comparison may take."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self) -> None:
+        """Take one step; `TooMuch` where none is left."""
+        self.left -= 1
+        if self.left < 0:
+            raise TooMuch
 
 
 def possible_types(index: Index, node: Node) -> frozenset[str]:
@@ -42,16 +86,25 @@ def possible_types(index: Index, node: Node) -> frozenset[str]:
 class Side:
     """One of the two schemas of a comparison: its index, its draft, and its small validators."""
 
-    __slots__ = ("_plain", "draft", "index")
+    __slots__ = ("_deep", "_plain", "budget", "draft", "index")
 
-    def __init__(self, index: Index, draft: Draft) -> None:
+    def __init__(self, index: Index, draft: Draft, budget: Budget) -> None:
         self.index = index
         self.draft = draft
+        self.budget = budget
+        self._deep = 0
         self._plain: dict[int, tuple[Place, jsonschema_rs.Validator]] = {}
 
     def accepts(self, node: Node, value: Any) -> bool | None:
-        """Tell whether a node accepts a value."""
-        return _all(self._place_accepts(place, value) for place in node)
+        """Tell whether a node accepts a value; a union that comes back to itself is not followed for ever."""
+        self.budget.spend()
+        if self._deep >= _DEEPEST:
+            return None
+        self._deep += 1
+        try:
+            return _all([self._place_accepts(place, value) for place in node])
+        finally:
+            self._deep -= 1
 
     def _place_accepts(self, place: Place, value: Any) -> bool | None:
         schema = place.schema

@@ -24,10 +24,30 @@ _MEANS = {"number": frozenset({"integer", "fraction"})}
 
 # Keywords that say nothing about values. A schema of these and `$ref` or `allOf` alone adds nothing itself.
 _SILENT = frozenset(
-    "$ref allOf $id $schema $defs definitions $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary "
-    "title description default examples deprecated readOnly writeOnly".split()
+    [
+        "$ref",
+        "allOf",
+        "$id",
+        "$schema",
+        "$defs",
+        "definitions",
+        "$anchor",
+        "$dynamicAnchor",
+        "$recursiveAnchor",
+        "$comment",
+        "$vocabulary",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+    ]
 )
-_CONDITIONAL = frozenset("anyOf oneOf if not dependentSchemas dependencies $dynamicRef $recursiveRef".split())
+_CONDITIONAL = frozenset(
+    ["anyOf", "oneOf", "if", "not", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"]
+)
 
 
 def node_of(index: Index, *places: Place) -> Node:
@@ -36,7 +56,7 @@ def node_of(index: Index, *places: Place) -> Node:
     seen: set[int] = set()
     stack = list(reversed(places))
     while stack:
-        place = stack.pop()
+        place = index.known(stack.pop())
         schema = place.schema
         if schema is True or id(schema) in seen:
             continue

@@ -20,10 +20,14 @@ _DATA = frozenset({"enum", "const", "default", "examples"})
 
 
 class Dialect(NamedTuple):
-    """What a draft reads in another way: whether keywords beside `$ref` count, and which keyword holds a tuple."""
+    """What a draft reads in another way.
+
+    Whether keywords beside `$ref` count, which keyword holds a tuple, and which keywords of other drafts it ignores.
+    """
 
     ref_stands_alone: bool
     tuples: str
+    ignores: frozenset[str]
 
 
 class Place(NamedTuple):
@@ -63,11 +67,13 @@ def join(base: str, reference: str) -> str:
 class Index:
     """The identifiers and anchors of a document and of those it leads to."""
 
-    __slots__ = ("_library", "_named", "closed", "dialect", "root")
+    __slots__ = ("_known", "_library", "_named", "closed", "dialect", "metaschemas", "root")
 
     def __init__(self, document: Any, base: str, library: Callable[[str], Any], dialect: Dialect) -> None:
         self._library = library
         self.dialect = dialect
+        self.metaschemas: set[str] = set()
+        self._known: dict[int, tuple[Any, Place]] = {}
         # What `unevaluatedProperties` comes to (`json_schema_facts`), by the identity of the schema it stands in; the
         # schema is kept with it, so that no other one gets its identity.
         self.closed: dict[int, tuple[Any, Place | None]] = {}
@@ -85,12 +91,24 @@ class Index:
                 if not is_map:
                     for name in _names(node, here.base):
                         self._named.setdefault(name, here)
+                    if isinstance(metaschema := node.get("$schema"), str):
+                        self.metaschemas.add(metaschema)
                 for key, child in node.items():
                     if isinstance(child, dict | list) and (is_map or key not in _DATA):
                         below = not is_map and key in MAPS
                         stack.append((Place(child, here.base) if below else here.below(child), below))
             elif isinstance(node, list):
                 stack.extend((here.below(child), False) for child in node if isinstance(child, dict | list))
+
+    def known(self, place: Place) -> Place:
+        """A place without the keywords that its draft ignores."""
+        if isinstance(place.schema, bool) or self.dialect.ignores.isdisjoint(place.schema):
+            return place
+        key = id(place.schema)
+        if key not in self._known:
+            known = {name: value for name, value in place.schema.items() if name not in self.dialect.ignores}
+            self._known[key] = (place.schema, Place(known, place.base))
+        return self._known[key][1]
 
     def follow(self, place: Place, reference: str) -> Place | None:
         """The place that a reference leads to from another; None where there is none in the catalog."""

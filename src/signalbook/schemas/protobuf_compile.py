@@ -170,7 +170,9 @@ def _compiled(files: dict[str, str], shift: int) -> list[bytes]:
 def _problems(errors: list[Any], shift: int) -> list[Problem]:
     found = []
     for error in errors[:_PROBLEMS]:
-        name, message = (os.fsdecode(part) if isinstance(part, bytes) else str(part) for part in (error.filename, error.message))
+        name, message = (
+            os.fsdecode(part) if isinstance(part, bytes) else str(part) for part in (error.filename, error.message)
+        )
         line, column = error.line, error.column
         if name == _ROOT and line == 0:
             column = max(0, column - shift)

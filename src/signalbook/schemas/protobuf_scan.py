@@ -69,7 +69,9 @@ def scan(text: str) -> Scan:
         elif token == "," and statement and statement[0] in ("reserved", "extensions"):
             reserved += 1
         if depth > DEEPEST or blocks > MOST_BLOCKS or reserved > MOST_RESERVED:
-            raise _beyond(text, at, f"more than {MOST_BLOCKS} blocks, {DEEPEST} levels or {MOST_RESERVED} reserved numbers")
+            raise _beyond(
+                text, at, f"more than {MOST_BLOCKS} blocks, {DEEPEST} levels or {MOST_RESERVED} reserved numbers"
+            )
         if token in ("{", "}", ";"):
             if token == ";" and statement:
                 reserved += statement[0] in ("reserved", "extensions")

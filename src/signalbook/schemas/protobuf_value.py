@@ -18,7 +18,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-__all__ = ["JSON_TYPES", "WRAPPERS", "MessageValue", "is_map", "plain", "scalar", "text_of"]
+__all__ = ["JSON_TYPES", "WRAPPERS", "MessageValue", "is_map", "jsonable", "plain", "scalar", "text_of"]
 
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -107,14 +107,15 @@ def scalar(field: FieldDescriptor, value: Any) -> Any:
 
 def text_of(message: Message) -> str:
     """A message as JSON text: bytes in Base64, numbers that JSON lacks as text."""
-    return json.dumps(_jsonable(plain(message)), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(jsonable(plain(message)), ensure_ascii=False, separators=(",", ":"))
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """A plain value as JSON has it."""
     if isinstance(value, dict):
-        return {_key(key): _jsonable(inner) for key, inner in value.items()}
+        return {_key(key): jsonable(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_jsonable(inner) for inner in value]
+        return [jsonable(inner) for inner in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):
@@ -128,7 +129,6 @@ def _key(key: Any) -> str:
 
 def _any(message: Any) -> dict[str, str]:
     return {"@type": message.type_url, "value": base64.b64encode(message.value).decode()}
-
 
 
 def _struct_value(message: Any) -> Any:
@@ -160,4 +160,3 @@ _SPECIAL: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(JSON_TYPES, _struct_value),
     **dict.fromkeys(WRAPPERS, _wrapped),
 }
-

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["CODINGS", "coded", "matches", "not_modified"]
+from signalbook.server.http import Response
+
+__all__ = ["CODINGS", "coded", "matches", "unchanged"]
 
 CODINGS = ("zstd", "gzip")
 """The content codings this server can apply, the one it likes best first."""
@@ -40,6 +42,9 @@ def matches(header: str, etag: str, *, weak: bool = False) -> bool:
     return False
 
 
-def not_modified(if_none_match: str | None, etag: str) -> bool:
-    """Whether a read may be answered with 304."""
-    return if_none_match is not None and matches(if_none_match, etag, weak=True)
+def unchanged(if_none_match: str | None, etag: str) -> Response | None:
+    """The 304 for a client that has what it asks for, with the tag under which it has it; else None."""
+    if if_none_match is None or not matches(if_none_match, etag, weak=True):
+        return None
+    known = next((tag for tag in (etag, *(coded(etag, coding) for coding in CODINGS)) if tag in if_none_match), etag)
+    return Response(304, [("etag", known)])

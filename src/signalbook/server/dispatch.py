@@ -28,7 +28,7 @@ from signalbook.registry.state import Work
 from signalbook.registry.store import Connection
 from signalbook.registry.targets import DETAILS, Target, find_target
 from signalbook.server import cross_origin
-from signalbook.server.conditional import not_modified
+from signalbook.server.conditional import unchanged
 from signalbook.server.entities import document_body, document_response
 from signalbook.server.headers import refuse_headers
 from signalbook.server.http import JSON, Request, Response
@@ -40,6 +40,7 @@ __all__ = ["RegistryService"]
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
+_ROOT = Target("registry", "/", "/")
 
 
 class RegistryService:
@@ -66,9 +67,7 @@ class RegistryService:
                 return None
             self._points.keep(address, *kept)
         response, etag = kept
-        if not_modified(request.headers.get("if-none-match"), etag):
-            return Response(304, [("etag", etag)])
-        return response
+        return unchanged(request.headers.get("if-none-match"), etag) or response
 
     def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
         """Return the answer to a point read and its tag."""
@@ -92,7 +91,7 @@ class RegistryService:
         if len(self._views) > 256:
             self._views.clear()
         spec = self._requests.spec
-        view = make_view(db, setup, Flags.EMPTY, spec, base, Target("registry", "/", "/"), self._requests.limits)
+        view = make_view(db, setup, Flags.EMPTY, spec, base, _ROOT, self._requests.limits)
         known = self._views[base] = (view, view_name(base, spec.name, setup.generation))  # a model shapes answers too
         return known
 
@@ -134,32 +133,35 @@ class RegistryService:
         return parse_flags(request.query, capabilities.parameters, path=request.path, ignores=capabilities.ignores)
 
     def _read(self, request: Request) -> Response:
+        return self._requests.store.read(lambda db: self._read_in(db, request))
+
+    def _read_in(self, db: Connection, request: Request) -> Response:
+        """Answer a GET from one snapshot."""
         requests = self._requests
-
-        def job(db: Connection) -> Response:
-            setup = requests.setup(db)
-            target = find_target(setup.model, request.path)
-            flags = self._flags(request, setup)
-            spec = requests.version(flags, setup, target.path)
-            sequence = sequence_of(db)
-            etag = tag(f"s{sequence}", view_name(request.base, spec.name, request.path, request.query))
-            known = request.headers.get("if-none-match")
-            if not target.document and known != "*" and not_modified(known, etag):
-                return Response(304, [("etag", etag)])
-            page = requests.page(db, setup, target, flags, spec, request.base)
-            if target.document and not flags.doc:
-                view = make_view(db, setup, Flags.EMPTY, spec, request.base, target, requests.limits)
-                response = document_response(db, view, Answer(target, spec, page), request.base)
-                etag = tag(f"s{sequence}", view_name(request.base, spec.name, request.path, "document"))
-                if not_modified(known, etag):
-                    return Response(304, [("etag", etag)])
-                return Response(response.status, [*response.headers, ("etag", etag)], response.body)
-            if not_modified(known, etag):  # `*`: whatever there is
-                return Response(304, [("etag", etag)])
-            headers = [JSON, ("etag", etag), *_links(request, page)]
-            return Response(200, headers, page.text.encode())
-
-        return requests.store.read(job)
+        setup = requests.setup(db)
+        target = find_target(setup.model, request.path)
+        flags = self._flags(request, setup)
+        spec = requests.version(flags, setup, target.path)
+        known = request.headers.get("if-none-match")
+        if not request.query:
+            view = make_view(db, setup, flags, spec, request.base, _ROOT, requests.limits)
+            point = point_read(db, setup, view, request.path)
+            if point is not None:
+                etag = tag(point[1], view_name(request.base, spec.name, setup.generation))
+                return unchanged(known, etag) or Response(200, [JSON, ("etag", etag)], point[0].encode())
+        document = target.document and not flags.doc
+        shown = (request.path, "document" if document else request.query)
+        etag = tag(f"s{sequence_of(db)}", view_name(request.base, spec.name, *shown))
+        if known != "*" and (same := unchanged(known, etag)) is not None:
+            return same
+        page = requests.page(db, setup, target, flags, spec, request.base)
+        if known is not None and (same := unchanged(known, etag)) is not None:  # `*`: whatever there is
+            return same
+        if not document:
+            return Response(200, [JSON, ("etag", etag), *_links(request, page)], page.text.encode())
+        view = make_view(db, setup, Flags.EMPTY, spec, request.base, target, requests.limits)
+        response = document_response(db, view, Answer(target, spec, page), request.base)
+        return Response(response.status, [*response.headers, ("etag", etag)], response.body)
 
     # ---- writing
 

@@ -1,0 +1,178 @@
+"""Is a newer JSON Schema compatible with an older one: containment of the values they accept, each way.
+
+Rule 1: backward holds where every payload of the older schema is one of the newer (new readers, old data); forward
+where every payload of the newer is one of the older. Annotations, titles and descriptions never matter.
+Rule 2: our own walk (`json_schema_containment`) proves a direction or names what breaks it. The engine's canonical form
+is asked for a second opinion where a direction is not proved and the schemas are small; it may prove the direction,
+or turn doubt into certainty.
+Rule 3: a comparison takes a bounded number of steps; what is not decided by then is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+
+from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction, Schema
+from signalbook.schemas.json_schema import JsonSchema
+from signalbook.schemas.json_schema_accepts import Budget, Side, TooMuch
+from signalbook.schemas.json_schema_bounds import PATTERNS
+from signalbook.schemas.json_schema_containment import Containment, Finding, encode_sorted
+from signalbook.schemas.json_schema_facts import node_of
+from signalbook.schemas.json_schema_keywords import CHECKS
+
+__all__ = ["KINDS", "compare"]
+
+MOST_STEPS = 500_000
+_MOST_NODES = 2_000
+_MOST_ALTERNATIVES = 1_024
+
+# An aspect: in words, and the kind of a change that makes the schema accept less, and of one that makes it accept more.
+KINDS: dict[str, tuple[str, str, str]] = {
+    "anything": ("value", "schema_closed", "schema_opened"),
+    "type": ("type", "type_narrowed", "type_widened"),
+    "enum": ("values", "enum_narrowed", "enum_widened"),
+    "minimum": ("minimum", "minimum_raised", "minimum_lowered"),
+    "maximum": ("maximum", "maximum_lowered", "maximum_raised"),
+    "multiple_of": ("multipleOf", "multiple_of_narrowed", "multiple_of_widened"),
+    "min_length": ("minLength", "min_length_raised", "min_length_lowered"),
+    "max_length": ("maxLength", "max_length_lowered", "max_length_raised"),
+    "min_items": ("minItems", "min_items_raised", "min_items_lowered"),
+    "max_items": ("maxItems", "max_items_lowered", "max_items_raised"),
+    "min_properties": ("minProperties", "min_properties_raised", "min_properties_lowered"),
+    "max_properties": ("maxProperties", "max_properties_lowered", "max_properties_raised"),
+    "pattern": ("pattern", "pattern_narrowed", "pattern_widened"),
+    "format": ("format", "format_narrowed", "format_widened"),
+    "content": ("content", "content_narrowed", "content_widened"),
+    "required": ("member", "required_added", "required_removed"),
+    "closed": ("property", "property_removed_from_closed_model", "property_added_to_closed_model"),
+    "open": ("property", "property_added_to_open_model", "property_removed_from_open_model"),
+    "additional": ("additional properties", "additional_properties_removed", "additional_properties_added"),
+    "property_names": ("property names", "property_names_narrowed", "property_names_widened"),
+    "dependency": ("dependency", "dependency_added", "dependency_removed"),
+    "unique_items": ("items", "unique_items_added", "unique_items_removed"),
+    "contains": ("contains", "contains_narrowed", "contains_widened"),
+    "union": ("alternatives", "union_narrowed", "union_widened"),
+    "not": ("not", "not_widened", "not_narrowed"),
+    "unevaluated": ("unevaluated", "unevaluated_narrowed", "unevaluated_widened"),
+    "reference": ("reference", "reference_unknown", "reference_unknown"),
+    "metaschema": ("metaschema", "metaschema_unknown", "metaschema_unknown"),
+    "size": ("comparison", "too_large", "too_large"),
+    "whole": ("schema", "schema_narrowed", "schema_widened"),
+}
+
+
+def compare(older: Schema, newer: Schema) -> Iterator[Difference]:
+    """Yield what makes the newer schema accept less or more than the older one."""
+    assert isinstance(older, JsonSchema)
+    assert isinstance(newer, JsonSchema)
+    if _same(older, newer):
+        return
+    backward = _findings(older, newer)
+    forward = _findings(newer, older)
+    also = {(found.path, found.aspect): found for found in forward}
+    for found in backward:
+        other = also.pop((found.path, found.aspect), None)
+        if other is None:
+            yield _difference(found, "backward")
+        else:
+            words = KINDS[found.aspect][0]
+            kind = found.aspect + "_changed" if found.aspect not in _UNDECIDED else KINDS[found.aspect][1]
+            # Each direction is told by the side that accepts more: together they are the older and the newer side.
+            message = f"{words}: {found.wide} → {other.wide if found.certain and other.certain else found.narrow}"
+            yield Difference(found.path, kind, message, BREAKS_BOTH, found.certain and other.certain)
+    for found in forward:
+        if (found.path, found.aspect) in also:
+            yield _difference(found, "forward")
+
+
+_UNDECIDED = frozenset({"reference", "metaschema", "size"})
+
+
+def _difference(found: Finding, direction: Direction) -> Difference:
+    words, narrowed, widened = KINDS[found.aspect]
+    old, new = (found.wide, found.narrow) if direction == "backward" else (found.narrow, found.wide)
+    kind = narrowed if direction == "backward" else widened
+    return Difference(found.path, kind, f"{words}: {old} → {new}", frozenset({direction}), found.certain)
+
+
+def _same(one: JsonSchema, two: JsonSchema) -> bool:
+    """Tell whether two schemas are one text that refers to nothing else."""
+    if one.draft is not two.draft or one.library.documents() or two.library.documents():
+        return False
+    if encode_sorted(one.index.root.schema) != encode_sorted(two.index.root.schema):
+        return False
+    return one.link == two.link
+
+
+def _findings(wide: JsonSchema, narrow: JsonSchema) -> list[Finding]:
+    """What is accepted by the wide schema and not by the narrow one, after the second opinion."""
+    if not wide.standard or not narrow.standard:
+        return [Finding("", "metaschema", "a metaschema", "a metaschema of its own", False)]
+    budget = Budget(MOST_STEPS)
+    one, two = Side(wide.index, wide.draft, budget), Side(narrow.index, narrow.draft, budget)
+    try:
+        found = list(
+            Containment(one, two, CHECKS).findings(node_of(wide.index, wide.place), node_of(narrow.index, narrow.place))
+        )
+    except (TooMuch, RecursionError):
+        return [Finding("", "size", "schemas", "too large to compare", False)]
+    if not found:
+        return found
+    opinion = _opinion(wide, narrow)
+    if opinion is True:
+        return []
+    if opinion is False and not any(one.certain for one in found):
+        if len(found) == 1:
+            return [found[0]._replace(certain=True)]
+        return [Finding("", "whole", "accepts more", "accepts less"), *found]
+    return found
+
+
+def _opinion(wide: JsonSchema, narrow: JsonSchema) -> bool | None:
+    """Whether the engine's canonical forms show containment, or the opposite; None where they show neither."""
+    if wide.link or narrow.link or wide.draft is not narrow.draft:
+        return None
+    if not (_small(wide) and _small(narrow)):
+        return None
+    try:
+        one, two = _canonical(wide), _canonical(narrow)
+        answer = two.covers(one)
+    except (ValueError, LookupError, jsonschema_rs.ReferencingError, jsonschema_rs.canonical.CanonicalizationError):
+        return None
+    except Exception as error:  # the canonical form is young: an operand that it does not know is no verdict
+        if type(error).__module__.startswith("jsonschema_rs"):
+            return None
+        raise
+    return {"YES": True, "NO": False}.get(answer.name)
+
+
+def _canonical(schema: JsonSchema) -> Any:
+    return jsonschema_rs.canonicalize(
+        schema.index.root.schema, draft=schema.draft.number, retriever=schema.library, pattern_options=PATTERNS
+    )
+
+
+def _small(schema: JsonSchema) -> bool:
+    """Tell whether the canonical form cannot grow beyond bounds: alternatives multiply in it."""
+    if schema.work > _MOST_NODES or schema.library.documents():
+        return False
+    nodes, alternatives = 0, 1
+    stack: list[Any] = [schema.index.root.schema]
+    while stack:
+        node = stack.pop()
+        nodes += 1
+        if isinstance(node, dict):
+            for name, value in node.items():
+                if name in ("anyOf", "oneOf", "enum", "type") and isinstance(value, list):
+                    alternatives *= max(1, len(value)) if name in ("anyOf", "oneOf") else 1
+                elif name in ("not", "if", "dependentSchemas", "dependencies", "dependentRequired", "contains"):
+                    alternatives *= 2 + (len(value) if isinstance(value, dict) and name.startswith("depend") else 0)
+            stack.extend(value for value in node.values() if isinstance(value, dict | list))
+        else:
+            stack.extend(value for value in node if isinstance(value, dict | list))
+        if nodes > _MOST_NODES or alternatives > _MOST_ALTERNATIVES:
+            return False
+    return True

@@ -1,0 +1,247 @@
+"""What is wrong with a Protobuf message beyond what the parser refuses, and where the parser gave up.
+
+Rule 1: a field whose number the message does not know is accepted, as the language means it: a newer writer may have
+it. A known number with another wire type, or with a value that a closed enum lacks, is a problem; the parser puts
+both aside in silence.
+Rule 2: text is UTF-8, also in proto2; a `Timestamp` lies in the years 1 to 9999 and a `Duration` within 10,000 years,
+as their definitions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from signalbook.errors import Problem
+from signalbook.schemas.format import pointer
+from signalbook.schemas.protobuf_value import is_map
+
+__all__ = ["Inspector", "inspector", "locate", "missing_required", "problems"]
+
+Steps = tuple[str | int, ...]
+# Tells whether a message is clean; the problems are found by a second, slower look.
+Inspector = Callable[[Any], bool]
+
+_SECONDS = {
+    "google.protobuf.Timestamp": (-62_135_596_800, 253_402_300_799),
+    "google.protobuf.Duration": (-315_576_000_000, 315_576_000_000),
+}
+_PROBLEMS = 100
+_DEEPEST = 100
+
+
+def inspector(descriptor: Descriptor, made: dict[str, Inspector] | None = None) -> Inspector:
+    """What tells whether a message of a type is clean."""
+    made = {} if made is None else made
+    name = descriptor.full_name
+    if name in made:
+        return made[name]
+    # A type within itself is found here by name, when it is needed.
+    made[name] = lambda message: made[name](message)
+    if name in _SECONDS:
+        made[name] = lambda message: not len(UnknownFieldSet(message)) and _in_range(message)
+        return made[name]
+    single, repeated, maps, strings = [], [], [], []
+    for field in descriptor.fields:
+        if _loose_string(field):
+            strings.append((field.name, field.is_repeated))
+        if field.message_type is None:
+            continue
+        if is_map(field):
+            inner = field.message_type.fields_by_name["value"]
+            if inner.message_type is not None or _loose_string(inner) or _loose_string(_key_of(field)):
+                maps.append((field.name, inspector(inner.message_type, made) if inner.message_type else None))
+        else:
+            (repeated if field.is_repeated else single).append((field.name, inspector(field.message_type, made)))
+
+    def clean(message: Any) -> bool:
+        if len(UnknownFieldSet(message)) and any(_wrong_unknown(message)):
+            return False
+        for field, inspect in single:
+            if message.HasField(field) and not inspect(getattr(message, field)):
+                return False
+        for field, inspect in repeated:
+            for one in getattr(message, field):
+                if not inspect(one):
+                    return False
+        return not (strings or maps) or _clean_rest(message, strings, maps)
+
+    made[name] = clean
+    return clean
+
+
+def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[str, Inspector | None]]) -> bool:
+    for name, is_repeated in strings:
+        value = getattr(message, name)
+        if isinstance(value, bytes) or (is_repeated and any(isinstance(one, bytes) for one in value)):
+            return False
+    for name, inspect in maps:
+        values = getattr(message, name)
+        for key in values:
+            if isinstance(key, bytes) or isinstance(values[key], bytes) or (inspect and not inspect(values[key])):
+                return False
+    return True
+
+
+def _key_of(field: FieldDescriptor) -> FieldDescriptor:
+    return field.message_type.fields_by_name["key"]
+
+
+def _loose_string(field: FieldDescriptor) -> bool:
+    """Tell whether the parser lets text pass that is not UTF-8, as it does in proto2."""
+    return field.type == FieldDescriptor.TYPE_STRING and _is_proto2(field)
+
+
+def _is_proto2(field: FieldDescriptor) -> bool:
+    # proto3 files say so in their last field: syntax = 12.
+    return not field.file.serialized_pb.endswith(b"b\x06proto3")
+
+
+def _in_range(message: Any) -> bool:
+    low, high = _SECONDS[message.DESCRIPTOR.full_name]
+    seconds, nanos = message.seconds, message.nanos
+    if not low <= seconds <= high:
+        return False
+    if message.DESCRIPTOR.name == "Timestamp":
+        return bool(0 <= nanos < 1_000_000_000)
+    return bool(abs(nanos) < 1_000_000_000 and seconds * nanos >= 0)
+
+
+def _wrong_unknown(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield the fields that were put aside although their number is known, with the reason."""
+    known = message.DESCRIPTOR.fields_by_number
+    for one in UnknownFieldSet(message):
+        field = known.get(one.field_number)
+        if field is not None:
+            if field.enum_type is not None and field.enum_type.is_closed and one.wire_type in (0, 2):
+                yield field.name, f"{field.enum_type.full_name} has no value {one.data!r:.30}"
+            else:
+                yield (
+                    field.name,
+                    f"field {field.number} has another wire type ({one.wire_type}) than {field.name} needs",
+                )
+
+
+def problems(message: Message, steps: Steps = ()) -> Iterator[Problem]:
+    """Yield what is wrong with a message that is not clean, with its places."""
+    for name, words in _wrong_unknown(message):
+        yield Problem(pointer((*steps, name)), "payload", words)
+    if message.DESCRIPTOR.full_name in _SECONDS and not _in_range(message):
+        yield Problem(pointer(steps), "payload", f"out of the range of {message.DESCRIPTOR.full_name}")
+    for field, value in message.ListFields():
+        place = (*steps, field.name)
+        if is_map(field):
+            for key in value:
+                yield from _value_problems(field, key, (*place, _shown(key)))
+                yield from _value_problems(
+                    field.message_type.fields_by_name["value"], value[key], (*place, _shown(key))
+                )
+        elif field.is_repeated:
+            for number, one in enumerate(value):
+                yield from _value_problems(field, one, (*place, number))
+        else:
+            yield from _value_problems(field, value, place)
+
+
+def _value_problems(field: FieldDescriptor, value: Any, steps: Steps) -> Iterator[Problem]:
+    if isinstance(value, Message):
+        yield from problems(value, steps)
+    elif isinstance(value, bytes) and field.type != FieldDescriptor.TYPE_BYTES:
+        yield Problem(pointer(steps), "payload", f"the text of {field.name} is not UTF-8")
+
+
+def _shown(key: Any) -> str:
+    return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+
+
+def missing_required(message: Message) -> Iterator[Problem]:
+    """Yield the required fields that are missing, each at the message that lacks it."""
+    for path in message.FindInitializationErrors()[:_PROBLEMS]:
+        steps: list[str | int] = []
+        for part in path.split("."):
+            name, _, index = part.partition("[")
+            steps.append(name)
+            if index:
+                steps.append(index.rstrip("]"))
+        yield Problem(pointer(steps[:-1]), "payload", f"the required field {steps[-1]} is missing")
+
+
+def locate(descriptor: Descriptor, payload: bytes) -> Problem:
+    """Where and why the bytes of a message cannot be parsed, as far as a plain look at the wire tells."""
+    steps, words = _walk(descriptor, payload, 0, len(payload), _DEEPEST) or (
+        [],
+        "the bytes are no message of this type",
+    )
+    return Problem(pointer(steps), "payload", words)
+
+
+Failed = tuple[list[str | int], str]
+
+
+def _walk(kind: Descriptor, payload: bytes, at: int, end: int, depth: int) -> Failed | None:
+    """The first field that fails, by the steps to it, and the reason; None where all is well."""
+    if depth < 0:
+        return [], f"nested deeper than {_DEEPEST} messages"
+    counts: dict[int, int] = {}
+    while at < end:
+        tag, at = _varint(payload, at, end)
+        number, wire = tag >> 3, tag & 7
+        if at < 0 or number == 0 or wire > 5:
+            return [], "no field begins here: the bytes are not Protobuf, or are cut off"
+        field = kind.fields_by_number.get(number)
+        steps = _steps(field, counts)
+        if wire == 0:
+            _, at = _varint(payload, at, end)
+        elif wire in (1, 5):
+            at += 8 if wire == 1 else 4
+        elif wire == 2:
+            size, at = _varint(payload, at, end)
+            if at < 0 or size > end - at:
+                return steps, f"field {number} announces more bytes than there are"
+            failed = _inside(field, payload, at, at + size, depth)
+            if failed is not None:
+                return steps + failed[0], failed[1]
+            at += size
+        else:
+            return steps, f"field {number} is a group, which cannot be followed"
+        if at < 0 or at > end:
+            return steps, f"field {number} is cut off"
+    return None
+
+
+def _steps(field: FieldDescriptor | None, counts: dict[int, int]) -> list[str | int]:
+    if field is None:
+        return []
+    if not field.is_repeated or is_map(field):
+        return [field.name]
+    counts[field.number] = counts.get(field.number, -1) + 1
+    return [field.name, counts[field.number]]
+
+
+def _inside(field: FieldDescriptor | None, payload: bytes, at: int, end: int, depth: int) -> Failed | None:
+    if field is not None and field.type == FieldDescriptor.TYPE_STRING:
+        try:
+            payload[at:end].decode()
+        except UnicodeDecodeError:
+            return [], f"the text of {field.name} is not UTF-8"
+    if field is not None and field.type == FieldDescriptor.TYPE_MESSAGE:
+        return _walk(field.message_type, payload, at, end, depth - 1)
+    return None
+
+
+def _varint(payload: bytes, at: int, end: int) -> tuple[int, int]:
+    """The next integer and where it ends; a negative end where there is none."""
+    found = 0
+    for shift in range(0, 70, 7):
+        if at >= end:
+            break
+        byte = payload[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found, at
+    return 0, -1

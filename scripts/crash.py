@@ -155,7 +155,9 @@ class Writer:
                 self.acknowledged += 1
                 for seen in ("/", f"/dirs/{self.name}"):
                     if self.chance.random() < 0.1:
-                        self.told(seen, send(connection, "GET", seen)[1])
+                        status, answer = send(connection, "GET", seen)
+                        if status == 200:
+                            self.told(seen, answer)
         except (OSError, http.client.HTTPException, ValueError):
             pass  # killed; a half answer is no answer
         finally:

@@ -319,6 +319,8 @@ class SimpleRegistry:
         if choice != (file["default"], file["sticky"]):
             self._touch(file)
         self._prune(file)
+        if not file["sticky"]:
+            file["default"] = self._newest(file)
         self._check_lineage(file)
 
     def _choose(self, file: Entity, meta: Entity) -> None:

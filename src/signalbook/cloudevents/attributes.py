@@ -75,31 +75,31 @@ def settle_quickly(given: Iterable[tuple[str, Any]], clean: bool) -> dict[str, A
     settled: dict[str, AttributeValue] = {}
     for name, value in given:
         kind = value.__class__
-        if kind is str:
-            if not clean and not is_clean(value):
+        if kind is str and not clean and not is_clean(value):
+            return None
+        if name in _CHECKS:
+            if kind is not str:
+                if value is None:
+                    continue
                 return None
-            if name in _CHECKS:
-                quick = _QUICK.get(name)
-                # A text that is longer than usual is not worth a place in what `quick` remembers.
-                if not value or (quick and (len(value) > 200 or not quick(value)) and _CHECKS[name](value)):
-                    return None
-            elif not _is_name(name) or name == "data":
+            quick = _QUICK.get(name)
+            # A text that is longer than usual is not worth a place in what `quick` remembers.
+            if not value or (quick and (len(value) > 200 or not quick(value)) and _CHECKS[name](value)):
                 return None
-        elif name in _CHECKS or not _is_name(name) or name == "data":
-            if value is None and name in _CHECKS:
-                continue
+        elif name == "data" or not _is_name(name) or not _is_extension(kind, value):
             return None
         elif value is None:
             continue
-        elif kind is int:
-            if not -2147483648 <= value <= 2147483647:
-                return None
-        elif kind is not bool and kind is not bytes:
-            return None
         settled[name] = value
     if "id" in settled and "source" in settled and "type" in settled and "specversion" in settled:
         return settled
     return None
+
+
+def _is_extension(kind: type, value: Any) -> bool:
+    if kind is int:
+        return bool(-2147483648 <= value <= 2147483647)
+    return kind is str or kind is bool or kind is bytes or value is None
 
 
 def is_clean(value: str) -> bool:
@@ -125,18 +125,18 @@ def attribute_type(name: str, value: AttributeValue) -> str:
     return ATTRIBUTE_TYPES.get(name) or _TYPE_NAMES[value.__class__]
 
 
-def canonical(value: AttributeValue) -> str:
+def canonical(value: Any) -> str:
     """The canonical string of a value (core, Type System)."""
     if value.__class__ is str:
-        return value  # type: ignore[return-value]
+        return value
     if value.__class__ is bool:
         return "true" if value else "false"
-    return str(value) if value.__class__ is int else base64.b64encode(value).decode()  # type: ignore[arg-type]
+    return str(value) if value.__class__ is int else base64.b64encode(value).decode()
 
 
-def meaning(name: str, value: AttributeValue) -> Any:
+def meaning(name: str, value: Any) -> Any:
     """What equates two values of an attribute: the moment of `time`, else the canonical string."""
-    return instant(value) if name == "time" else canonical(value)  # type: ignore[arg-type]
+    return instant(value) if name == "time" else canonical(value)
 
 
 def plain(value: Any) -> Any:
@@ -146,10 +146,11 @@ def plain(value: Any) -> Any:
             return format_timestamp(value)
         except ValueError as error:
             raise CloudEventError(Problem("/time", "R17", f"time {error}")) from None
-    for kind in (str, bytes, int):
-        if isinstance(value, kind) and value.__class__ is not bool and value.__class__ is not kind:
-            return kind.__str__(value) if kind is str else kind(value)
-    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else value
 
 
 def is_name(name: str) -> bool:
@@ -200,7 +201,11 @@ def _not_empty(value: str) -> _Words | None:
 def _specversion(value: str) -> _Words | None:
     if value == "1.0":
         return None
-    return ("R9", f"must be 1.0, not {value[:40]!r}; other versions are not read") if value else ("R8", "must not be empty")
+    return (
+        ("R9", f"must be 1.0, not {value[:40]!r}; other versions are not read")
+        if value
+        else ("R8", "must not be empty")
+    )
 
 
 def _source(value: str) -> _Words | None:

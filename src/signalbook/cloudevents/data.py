@@ -59,7 +59,7 @@ class Data:
             raise CloudEventError(Problem("/data", "R34", "data holds an unpaired surrogate")) from None
 
     @classmethod
-    def binary(cls, content: bytes) -> Data:
+    def binary(cls, content: bytes | bytearray | memoryview) -> Data:
         """Bytes of any content type."""
         return cls(Kind.BINARY, bytes(content))
 

@@ -117,7 +117,7 @@ class CloudEvent:
         return self._attributes.get(name, default)
 
     def attribute_type(self, name: str) -> str:
-        """The type of an attribute that is set: `String`, `Integer`, `Timestamp`, …"""
+        """The type of an attribute that is set, in the words of the specification: `String`, `Timestamp`."""
         return attribute_type(name, self._attributes[name])
 
     def value(self) -> Any:
@@ -173,8 +173,9 @@ class CloudEvent:
 
 
 _new = object.__new__
-_set_attributes: Callable[[CloudEvent, Any], None] = CloudEvent._attributes.__set__  # type: ignore[attr-defined]
-_set_data: Callable[[CloudEvent, Any], None] = CloudEvent._data.__set__  # type: ignore[union-attr]
+# How the slots are set, once, past the `__setattr__` that refuses it.
+_set_attributes: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_attributes"].__set__
+_set_data: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_data"].__set__
 
 
 def made(settled: dict[str, AttributeValue], data: tuple[Kind, bytes, bool] | None) -> CloudEvent:

@@ -1,8 +1,9 @@
 """The JSON event format and the JSON batch format, CloudEvents 1.0.2.
 
-Rule 1: a document is read once: the members' places are found, the attributes read together, the data left as text.
-Rule 2: the quick road only tells whether all is well. Where it is not, the patient road reads the document again and
-lists every problem; so a good event pays nothing for the words of an error.
+Rule 1: a document is read on the quickest road that it fits. `_at_once` takes what most writers write, `_by_members`
+everything else; both leave the data as the text it is, and neither has words for what is wrong.
+Rule 2: where both refuse, `_findings` reads the document again, patiently, and lists every problem; so a good event
+pays nothing for the words of an error.
 Rule 3: `encode` gives back the data's own text; what was read is written unchanged.
 """
 
@@ -46,12 +47,13 @@ _loads = orjson.loads
 _text = msgspec.json.Decoder(str).decode
 _raw = msgspec.json.Decoder(msgspec.Raw).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_unpaired = re.compile("[\ud800-\udfff]").search
 _JSON = Kind.JSON
 _WHITE = b" \t\r\n"
 _COMMA, _CLOSES = b",}"
 # What is remembered of attributes stays small.
 _LONGEST_AT_ONCE = 2000
-_unpaired = re.compile("[\ud800-\udfff]").search
+_MARK = b"\xef\xbb\xbf"
 
 
 def decode(document: Document) -> CloudEvent:
@@ -62,11 +64,11 @@ def decode(document: Document) -> CloudEvent:
         if event is not None:
             return event
     except (ValueError, RecursionError):
-        pass  # it does not look as that road has it
+        pass  # it looks otherwise than that road expects
     try:
         return _by_members(text)
-    except (ValueError, RecursionError) as error:
-        raise CloudEventError(*_findings(text, error)) from None
+    except (ValueError, RecursionError):
+        raise CloudEventError(*_findings(text)) from None
 
 
 def encode(event: CloudEvent) -> bytes:
@@ -103,7 +105,13 @@ def iter_batch(document: Document) -> Iterator[CloudEvent | CloudEventError]:
     A text that is no JSON array raises `CloudEventError` before the first.
     """
     text = document if isinstance(document, bytes) else _bytes(document)
-    return _each(_split(text))
+    try:
+        return _each(_elements(text))
+    except msgspec.ValidationError:
+        words = "must be a JSON array of events; a single event is read as an event"
+        raise CloudEventError(Problem("", "R35", words)) from None
+    except (msgspec.DecodeError, RecursionError):
+        raise CloudEventError(_syntax(text)) from None
 
 
 def encode_batch(events: Iterable[CloudEvent]) -> bytes:
@@ -127,13 +135,10 @@ def _at_once(document: bytes) -> CloudEvent | None:
         return None
     else:
         content = document[at + 7 : -1].strip(_WHITE)
-        if document[at - 1] == _COMMA:
-            head = document[: at - 1] + b"}"
-        else:
-            head = document[:at].rstrip(_WHITE)
-            if head[-1] != _COMMA:
-                return None
-            head = head[:-1] + b"}"
+        head = document[:at] if document[at - 1] == _COMMA else document[:at].rstrip(_WHITE)
+        if head[-1:] != b",":
+            return None
+        head = head[:-1] + b"}"
     if len(head) > _LONGEST_AT_ONCE:
         return None
     given = _loads(head)
@@ -144,22 +149,21 @@ def _at_once(document: bytes) -> CloudEvent | None:
     # Written without white space and escapes it has just this length, and no room for a name that occurs twice.
     if len(head) != least + len(text) and (not least or head.count(b'":') != len(given) or b"\\" in head):
         return None
-    # The other forbidden characters are not ASCII, or not JSON unless escaped.
-    if not text.isascii() or "\x7f" in text:
-        return None
     source, time, named = get("source"), get("time"), get("datacontenttype")
+    media = None if named is None else remembered_media_type(named)
     if (
-        get("specversion") != "1.0"
+        # The other characters that no string may have are not ASCII, or not JSON unless escaped.
+        not text.isascii()
+        or "\x7f" in text
+        or get("specversion") != "1.0"
         or not (source and get("id") and get("type") and get("subject", True))
         or not remembered_reference(source)
         or (time is not None and not is_common_timestamp(time) and not is_timestamp(time))
+        or (named is not None and (media is None or not media.is_json))
     ):
         return None
-    media = None if named is None else remembered_media_type(named)
     if at < 0:
-        return made(given, None) if named is None or media is not None else None
-    if named is not None and (media is None or not media.is_json):
-        return None
+        return made(given, None)
     _raw(content)
     if not content.isascii():
         content.decode()
@@ -172,41 +176,44 @@ def _least_length(names: tuple[str, ...]) -> int:
 
     Events of one kind have the same names, so this is mostly remembered.
     """
-    if "dataschema" in names or not all(map(is_name, names)):
+    if "dataschema" in names or "data" in names or not all(map(is_name, names)):
         return 0
     return sum(map(len, names)) + 6 * len(names) + 1
 
 
 def _by_members(document: bytes) -> CloudEvent:
-    """The event, whatever it looks like; raises at the first sign that something is wrong."""
+    """The event, whatever it looks like; raises ValueError at the first sign that something is wrong."""
     members = split_members(document)
     count, length = len(members), len("".join(members))
     if count > MAX_ATTRIBUTES:
         raise ValueError
     data = members.pop("data", None)
     coded = members.pop("data_base64", None)
-    values = b",".join(members.values())  # type: ignore[arg-type]
+    values = b",".join(members.values())
     content = b"" if data is None else bytes(data)
     length += len(values) - len(members) + 1 + len(content)
     if coded is not None or len(document) != least_length(count, length):
         refuse_repeated(document, [*members.values(), *(raw for raw in (coded, data) if raw is not None)])
     # Control characters are not JSON and the other forbidden ones not ASCII, unless escaped; but for DEL.
     clean = values.isascii() and b"\\" not in values and b"\x7f" not in values
-    settled = settle_quickly(zip(members, _loads(b"[%b]" % values)), clean)  # noqa: B905 (dear, and one made the other)
+    settled = settle_quickly(zip(members, _loads(b"[%b]" % values), strict=True), clean)
     if settled is None:
         raise ValueError
+    return made(settled, _data_of(settled.get("datacontenttype"), content, coded))
+
+
+def _data_of(named: Any, content: bytes, coded: msgspec.Raw | None) -> tuple[Kind, bytes, bool] | None:
     if coded is not None and bytes(coded) != b"null":
-        if data is not None:
+        if content:
             raise ValueError
-        return made(settled, (Kind.BINARY, _unbase64(_text(coded)), True))
-    if data is None:
-        return made(settled, None)
-    if not content.isascii():
-        content.decode()
-    named: Any = settled.get("datacontenttype")
-    if named is None or read_media_type(named).is_json:  # type: ignore[union-attr]
-        return made(settled, (_JSON, content, True))
-    return made(settled, (Kind.TEXT, _text(content).encode(), True))
+        return Kind.BINARY, _unbase64(_text(coded)), True
+    if not content:
+        return None
+    content.decode()
+    media = None if named is None else read_media_type(named)
+    if media is None or media.is_json:
+        return _JSON, content, True
+    return Kind.TEXT, _text(content).encode(), True
 
 
 def _unbase64(text: str) -> bytes:
@@ -216,19 +223,6 @@ def _unbase64(text: str) -> bytes:
     if binascii.b2a_base64(content, newline=False) != written:
         raise ValueError
     return content
-
-
-def _split(document: bytes) -> list[msgspec.Raw]:
-    try:
-        return _elements(document)
-    except RecursionError:
-        raise CloudEventError(Problem("", "R1", "is nested too deeply")) from None
-    except msgspec.ValidationError:
-        words = "must be a JSON array of events; a single event is read as an event"
-        raise CloudEventError(Problem("", "R35", words)) from None
-    except msgspec.DecodeError:
-        words = next(_syntax(document), None)
-        raise CloudEventError(words or Problem("", "R1", "is not JSON")) from None
 
 
 def _each(elements: list[msgspec.Raw]) -> Iterator[CloudEvent | CloudEventError]:
@@ -255,33 +249,29 @@ def _base64(value: bytes) -> str:
 # Finding out what is wrong -------------------------------------------------------------------------------------------
 
 
-def _findings(document: bytes, error: Exception) -> Iterator[Problem]:
-    """Every problem of a document that the quick road refused."""
+def _findings(document: bytes) -> list[Problem]:
+    """Every problem of a document that was refused."""
     try:
         found = read_plainly(document)
-    except JsonError as wrong:
-        yield from _syntax(document)
-        return
-    if not isinstance(found, JsonObject):
-        hint = "; a batch is read as a batch" if isinstance(found, list) else ""
-        yield Problem("", "R37" if hint else "R1", f"must be one JSON object{hint}")
-        return
-    count = 0
-    for count, problem in enumerate(_member_problems(found), 1):
-        yield problem
-    if not count:
-        # Both readers agree on JSON, but for how deep it may go.
-        yield Problem("", "R1", str(error) or "cannot be read")
+    except JsonError:
+        return [_syntax(document)]
+    if isinstance(found, JsonObject):
+        # Both readers agree on what JSON is, but for how deep it may go.
+        return list(_member_problems(found)) or [Problem("", "R1", "is nested too deeply")]
+    if isinstance(found, list):
+        return [Problem("", "R37", "must be one JSON object; a batch is read as a batch")]
+    return [Problem("", "R1", "must be one JSON object")]
 
 
-def _syntax(document: bytes) -> Iterator[Problem]:
-    if document.startswith(b"\xef\xbb\xbf"):
-        yield Problem("", "R2", "begins with a byte order mark, which JSON does not have")
-        return
+def _syntax(document: bytes) -> Problem:
+    """Why the document is no JSON."""
+    if document.startswith(_MARK):
+        return Problem("", "R2", "begins with a byte order mark, which JSON does not have")
     try:
         read_plainly(document)
     except JsonError as error:
-        yield Problem("", "R2" if str(error).startswith("not UTF-8") else "R1", f"is not an event: {error}")
+        return Problem("", "R2" if str(error).startswith("not UTF-8") else "R1", f"is not an event: {error}")
+    return Problem("", "R1", "is nested too deeply, or holds an unpaired surrogate")
 
 
 def _member_problems(members: JsonObject) -> Iterator[Problem]:

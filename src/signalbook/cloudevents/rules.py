@@ -65,7 +65,9 @@ class CloudEventError(SignalbookError):
 
     def within(self, path: str) -> CloudEventError:
         """The same error, of an event that stands at `path`."""
-        return CloudEventError(*(Problem(path + problem.path, problem.code, problem.message) for problem in self.problems))
+        return CloudEventError(
+            *(Problem(path + problem.path, problem.code, problem.message) for problem in self.problems)
+        )
 
     def __str__(self) -> str:
         shown = [f"{problem.path or '(event)'}: {problem.message} [{problem.code}]" for problem in self.problems[:20]]

@@ -8,7 +8,7 @@ the end of a June or December in UTC, since 1972 (section 5.7).
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 __all__ = ["format_timestamp", "instant", "is_common_timestamp", "is_timestamp"]
 
@@ -16,7 +16,9 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _REST = rf"(?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})"
 _MONTH = "(?:0[1-9]|1[0-2])"
 # The days and seconds that every month and minute has; then all there can be.
-is_common_timestamp = re.compile(rf"[0-9]{{4}}-{_MONTH}-(?:0[1-9]|1[0-9]|2[0-8])[Tt]{_CLOCK}:[0-5][0-9]{_REST}").fullmatch
+is_common_timestamp = re.compile(
+    rf"[0-9]{{4}}-{_MONTH}-(?:0[1-9]|1[0-9]|2[0-8])[Tt]{_CLOCK}:[0-5][0-9]{_REST}"
+).fullmatch
 _rare = re.compile(rf"[0-9]{{4}}-{_MONTH}-(?:0[1-9]|[12][0-9]|3[01])[Tt]{_CLOCK}:(?:[0-5][0-9]|60){_REST}").fullmatch
 _parts = re.compile(r"(.{4})-(..)-(..).(..):(..):(..)\.?([0-9]*)(?:[Zz]|([+-])(..):(..))").fullmatch
 _MINUTES_A_DAY = 24 * 60
@@ -25,7 +27,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def is_timestamp(text: str) -> bool:
     """Whether the text is an RFC 3339 timestamp."""
-    return bool(is_common_timestamp(text)) or bool(_rare(text)) and _can_be(text)
+    return bool(is_common_timestamp(text)) or (bool(_rare(text)) and _can_be(text))
 
 
 def instant(text: str) -> tuple[int, int, str]:
@@ -46,7 +48,7 @@ def format_timestamp(moment: datetime) -> str:
     if offset is None:
         raise ValueError("has no time zone; which moment it means is not known")
     if offset.total_seconds() % 60:
-        moment = moment.astimezone(timezone.utc)
+        moment = moment.astimezone(UTC)
     text = moment.isoformat()
     return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
 

@@ -183,6 +183,8 @@ def _prune(work: Work, state: ResourceState, mode: str) -> None:
         oldest = next(v for v in lineage.oldest_first(state.versions.values(), mode) if v.versionid != state.default)
         drop_version(work, state, oldest.versionid)
     _settle_ancestors(work, state, mode)
+    if not state.sticky:  # what went may have been part of a circle, which hides the newest
+        state.default = lineage.newest(state.versions.values(), mode)
 
 
 def drop_version(work: Work, state: ResourceState, versionid: str) -> None:

@@ -230,7 +230,7 @@ def _make_range_check(node: Node, made: dict[int, Check | None]) -> Check | None
     if node.inner is not None:
         inner = _range_check(node.inner, made)
         if inner is _check_int and node.kind == "array":
-            return lambda value: _check_ints(value) if value else None
+            return _check_ints
         if inner is None:
             return None
         if node.kind == "array":
@@ -285,7 +285,7 @@ def _check_int(value: Any) -> None:
 
 
 def _check_ints(values: list[int]) -> None:
-    if min(values) < _LIMITS[0] or max(values) > _LIMITS[1]:
+    if values and not (max(values) <= 0x7FFFFFFF and min(values) >= -0x80000000):
         raise BadPayload("an int has more than 32 bits")
 
 

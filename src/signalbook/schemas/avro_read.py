@@ -46,8 +46,8 @@ def read_graph(text: Text, references: References | None = None) -> tuple[Node, 
 
 
 def _json(text: Text) -> Any:
-    if isinstance(text, Mapping | bool):
-        return text
+    if not isinstance(text, bytes | str):
+        return text  # an inline value: an object, or a list where the top is a union
     if len(text) > LARGEST:
         raise unusable(f"the schema is larger than {LARGEST} bytes")
     try:

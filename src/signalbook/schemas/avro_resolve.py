@@ -132,7 +132,7 @@ def _needs(writer: Node, reader: Node) -> list[list[Pair]] | None:
     return None if writer.size != reader.size else []
 
 
-def _fields(writer: Node, reader: Node) -> list[list[Pair]] | None:
+def _fields(writer: Node, reader: Node) -> list[list[Pair]]:
     by_name = {field.name: field for field in writer.fields}
     needs: list[list[Pair]] = []
     for field in reader.fields:
@@ -140,5 +140,6 @@ def _fields(writer: Node, reader: Node) -> list[list[Pair]] | None:
         if found is not None:
             needs.append([(found.node, field.node)])
         elif field.default is NOTHING:
-            return None
+            # One of nothing: never met. The other fields are looked at all the same, to be told about.
+            needs.append([])
     return needs

@@ -112,7 +112,7 @@ class Side:
             return False
         verdicts: list[bool | None] = [None] if unfollowed(self.index, place) else []
         below = _OF_OBJECTS if isinstance(value, dict) else _OF_ARRAYS if isinstance(value, list) else frozenset()
-        if value and below & schema.keys():
+        if (value or "contains" in schema) and below & schema.keys():
             verdicts.append(None)
         for keyword, combine in (("anyOf", _any), ("oneOf", _one)):
             if keyword in schema:

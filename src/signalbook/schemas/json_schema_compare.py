@@ -72,20 +72,14 @@ def compare(older: Schema, newer: Schema) -> Iterator[Difference]:
         return
     backward = _findings(older, newer)
     forward = _findings(newer, older)
-    also = {(found.path, found.aspect): found for found in forward}
-    for found in backward:
-        other = also.pop((found.path, found.aspect), None)
-        if other is None:
-            yield _difference(found, "backward")
-        else:
-            words = KINDS[found.aspect][0]
-            kind = found.aspect + "_changed" if found.aspect not in _UNDECIDED else KINDS[found.aspect][1]
-            # Each direction is told by the side that accepts more: together they are the older and the newer side.
-            message = f"{words}: {found.wide} → {other.wide if found.certain and other.certain else found.narrow}"
-            yield Difference(found.path, kind, message, BREAKS_BOTH, found.certain and other.certain)
+    also: dict[tuple[str, str], list[Finding]] = {}
     for found in forward:
-        if (found.path, found.aspect) in also:
-            yield _difference(found, "forward")
+        also.setdefault((found.path, found.aspect), []).append(found)
+    for found in backward:
+        others = also.get((found.path, found.aspect))
+        yield _both_ways(found, others.pop(0)) if others else _difference(found, "backward")
+    for several in also.values():
+        yield from (_difference(found, "forward") for found in several)
 
 
 _UNDECIDED = frozenset({"reference", "metaschema", "size"})
@@ -96,6 +90,15 @@ def _difference(found: Finding, direction: Direction) -> Difference:
     old, new = (found.wide, found.narrow) if direction == "backward" else (found.narrow, found.wide)
     kind = narrowed if direction == "backward" else widened
     return Difference(found.path, kind, f"{words}: {old} → {new}", frozenset({direction}), found.certain)
+
+
+def _both_ways(found: Finding, other: Finding) -> Difference:
+    """One difference for an aspect that accepts less here and more there; each side is told where it accepts more."""
+    words, kind, _ = KINDS[found.aspect]
+    certain = found.certain and other.certain
+    message = f"{words}: {found.wide} → {other.wide if certain else found.narrow}"
+    kind = kind if found.aspect in _UNDECIDED else found.aspect + "_changed"
+    return Difference(found.path, kind, message, BREAKS_BOTH, certain)
 
 
 def _same(one: JsonSchema, two: JsonSchema) -> bool:
@@ -140,13 +143,14 @@ def _opinion(wide: JsonSchema, narrow: JsonSchema) -> bool | None:
     try:
         one, two = _canonical(wide), _canonical(narrow)
         answer = two.covers(one)
-    except (ValueError, LookupError, jsonschema_rs.ReferencingError, jsonschema_rs.canonical.CanonicalizationError):
+    except (
+        ValueError,
+        LookupError,
+        jsonschema_rs.ReferencingError,
+    ):  # an operand that the canonical form does not know
         return None
-    except Exception as error:  # the canonical form is young: an operand that it does not know is no verdict
-        if type(error).__module__.startswith("jsonschema_rs"):
-            return None
-        raise
-    return {"YES": True, "NO": False}.get(answer.name)
+    yes, no = jsonschema_rs.canonical.Containment.YES, jsonschema_rs.canonical.Containment.NO
+    return True if answer == yes else False if answer == no else None
 
 
 def _canonical(schema: JsonSchema) -> Any:
@@ -166,12 +170,12 @@ def _small(schema: JsonSchema) -> bool:
         nodes += 1
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in ("anyOf", "oneOf", "enum", "type") and isinstance(value, list):
-                    alternatives *= max(1, len(value)) if name in ("anyOf", "oneOf") else 1
+                if name in ("anyOf", "oneOf") and isinstance(value, list):
+                    alternatives *= len(value)
                 elif name in ("not", "if", "dependentSchemas", "dependencies", "dependentRequired", "contains"):
                     alternatives *= 2 + (len(value) if isinstance(value, dict) and name.startswith("depend") else 0)
             stack.extend(value for value in node.values() if isinstance(value, dict | list))
-        else:
+        elif isinstance(node, list):
             stack.extend(value for value in node if isinstance(value, dict | list))
         if nodes > _MOST_NODES or alternatives > _MOST_ALTERNATIVES:
             return False

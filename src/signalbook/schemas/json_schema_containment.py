@@ -114,12 +114,16 @@ class Containment:
                     yield from check(self, wide, atoms, place)
 
     def _each_value(self, wide: Node, narrow: Node, listed: list[Any]) -> Iterator[Finding]:
+        lost: dict[bool, list[str]] = {True: [], False: []}
         for value in listed:
             accepted = self.narrow.accepts(narrow, value)
             before = None if accepted else self.wide.accepts(wide, value)
             if not accepted and before is not False:
-                certain = accepted is False and before is True
-                yield Finding("", "enum", f"{short(value)} is accepted", f"{short(value)} is not accepted", certain)
+                lost[accepted is False and before is True].append(short(value))
+        for certain, shown in lost.items():
+            if shown:
+                text = ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "")
+                yield Finding("", "enum", f"{text} accepted", f"{text} not accepted", certain)
 
     def _split(self, node: Node) -> list[Node] | None:
         """The branches of a node's first union, each with all that holds beside it; None where there is no union."""

@@ -129,9 +129,7 @@ def _asserted(keyword: str, aspect: str) -> Check:
     return check
 
 
-def _any_of(
-    keyword: str, comparison: Containment, wide: Node, atoms: frozenset[str], place: Place
-) -> Iterator[Finding]:
+def _union(keyword: str, comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
     branches = [comparison.narrow_node(place, branch) for branch in place.schema[keyword]]
     if comparison.equal_part(wide, place, (keyword,)):
         return

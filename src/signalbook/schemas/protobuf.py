@@ -2,8 +2,8 @@
 
 Rule 1: a payload is a message of the text: its only one at the top, or the one that no other refers to; a deep link
 names another. Where nothing decides, payloads cannot be judged, and the answer says so.
-Rule 2: a payload is binary, with or without Confluent's frame (no message begins with a zero byte); under a JSON content
-type it is the JSON mapping, by which a field that the message does not have is a problem.
+Rule 2: a payload is binary, with or without Confluent's frame (no message begins with a zero byte); under a JSON
+content type it is the JSON mapping, by which a field that the message does not have is a problem.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import Checked, References, Text, unusable
 from signalbook.schemas.framing import Framed, frame_id, message_indexes
 from signalbook.schemas.protobuf_compile import compile_text
-from signalbook.schemas.protobuf_inspect import inspector, locate, missing_required, problems
+from signalbook.schemas.protobuf_inspect import inspector, locate, missing_required, problems, took_all
 from signalbook.schemas.protobuf_value import MessageValue, is_map
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["ProtobufSchema", "read_proto2", "read_proto3"]
 
 _PROBLEMS = 100
+# A named tuple's own constructor takes twice as long, and one is made for each payload.
+_checked = tuple.__new__
 _DEEPEST = 100
 
 
@@ -46,7 +49,18 @@ def read_proto3(text: Text, references: References | None = None) -> ProtobufSch
 class ProtobufSchema:
     """One .proto text, or one message of it; it never changes once made."""
 
-    __slots__ = ("_clean", "_columns", "_parse", "_required", "file", "format", "linked", "message")
+    __slots__ = (
+        "_columns",
+        "_flat",
+        "_indexes",
+        "_parse",
+        "_required",
+        "_right",
+        "file",
+        "format",
+        "linked",
+        "message",
+    )
 
     def __init__(self, format: str, file: FileDescriptor, message: Descriptor | None = None) -> None:
         self.format = format
@@ -56,8 +70,10 @@ class ProtobufSchema:
         self._columns: tuple[pyarrow.DataType, Callable[[Any], Any]] | None = None
         if self.message is not None:
             self._parse: Callable[[bytes], Message] = GetMessageClass(self.message).FromString
-            self._clean = inspector(self.message)
+            self._indexes = _indexes(self.message)
             self._required = any(field.is_required for one in _reachable(self.message) for field in one.fields)
+            self._flat = all(field.message_type is None for field in self.message.fields)
+            self._right = _right(self.message, self._required)
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -70,33 +86,43 @@ class ProtobufSchema:
             return self._undecided()
         if contenttype and _is_json(contenttype):
             return self._check_json(payload)
+        if payload[:1] == b"\0":
+            return self._framed(payload)
         try:
             message = self._parse(payload)
         except DecodeError:
-            return self._judge(payload)
-        if self._clean(message) and (not self._required or message.IsInitialized()):
-            return Checked((), MessageValue(message))
-        return Checked(tuple(islice(self._problems(message), _PROBLEMS)), None)
+            return Checked((locate(self.message, payload),), None)
+        took_it = not len(UnknownFieldSet(message)) if self._flat else took_all(message, len(payload))
+        if took_it and (self._right is None or self._right(message)):
+            return _checked(Checked, ((), MessageValue(message)))
+        return self._look_closer(self._parse(payload))
+
+    def _look_closer(self, message: Message) -> Checked:
+        """The answer about a message that may be wrong."""
+        found = tuple(islice(self._problems(message), _PROBLEMS))
+        return Checked(found, None if found else MessageValue(message))
 
     def _problems(self, message: Message) -> Iterator[Problem]:
         yield from problems(message)
-        yield from missing_required(message)
+        if self._required:
+            yield from missing_required(message)
 
-    def _judge(self, payload: bytes) -> Checked:
-        """What to say of a payload that cannot be parsed as it is."""
+    def _framed(self, payload: bytes) -> Checked:
+        """What to say of a payload that begins with a zero byte."""
         schemaid = frame_id(payload)
         assert self.message is not None
         if schemaid is None:
             return Checked((locate(self.message, payload),), None)
-        indexes = message_indexes(payload)
-        if isinstance(indexes, Problem):
-            return Checked((indexes,), None)
-        named = _by_index(self.file, indexes[0])
-        if named is None or named.full_name != self.message.full_name:
-            told = "no message of this text" if named is None else named.full_name
-            words = f"the frame names {told}, where {self.message.full_name} is expected"
+        found = message_indexes(payload)
+        if isinstance(found, Problem):
+            return Checked((found,), None)
+        indexes, begins = found
+        if indexes != self._indexes:
+            words = (
+                f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {list(self._indexes)}"
+            )
             return Checked((Problem("", "payload", words),), None)
-        rest = payload[indexes[1] :]
+        rest = payload[begins:]
         if rest[:1] == b"\0":
             return Checked((locate(self.message, rest),), None)
         return Framed.of(self.check(rest), schemaid)
@@ -108,12 +134,11 @@ class ProtobufSchema:
             json_format.Parse(payload, message, descriptor_pool=self.file.pool, max_recursion_depth=_DEEPEST)
         except (json_format.ParseError, ValueError, RecursionError) as error:
             return Checked((Problem("", "payload", str(error) or type(error).__name__),), None)
-        if self._clean(message) and (not self._required or message.IsInitialized()):
-            return Checked((), MessageValue(message))
-        return Checked(tuple(islice(self._problems(message), _PROBLEMS)), None)
+        return self._look_closer(message)
 
     def _undecided(self) -> Checked:
-        words = f"nothing says which message a payload is: one of {', '.join(self.messages) or 'none'}; name it with :Message"
+        known = ", ".join(self.messages) or "there is none"
+        words = f"nothing says which message a payload is; name it with :Message ({known})"
         return Checked((Problem("", "schema_unavailable", words),), None)
 
     def at(self, fragment: str) -> ProtobufSchema:
@@ -145,6 +170,16 @@ class ProtobufSchema:
         return self._columns
 
 
+def _right(message: Descriptor, required: bool) -> Callable[[Any], bool] | None:
+    """What tells whether required fields, texts and times are right; None where there is nothing to look at."""
+    inspect = inspector(message)
+    if not required:
+        return inspect
+    if inspect is None:
+        return lambda one: bool(one.IsInitialized())
+    return lambda one: bool(one.IsInitialized()) and inspect(one)
+
+
 def _is_json(contenttype: str) -> bool:
     bare = contenttype.partition(";")[0].strip().lower()
     return bare.endswith("+json") or bare in ("application/json", "text/json")
@@ -152,14 +187,7 @@ def _is_json(contenttype: str) -> bool:
 
 def _own(file: FileDescriptor) -> list[Descriptor]:
     """The messages at the top of a text, in its order."""
-    names = [one.name for one in _proto(file).message_type]
-    return [file.message_types_by_name[name] for name in names]
-
-
-def _proto(file: FileDescriptor) -> Any:
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    return FileDescriptorProto.FromString(file.serialized_pb)
+    return list(file.message_types_by_name.values())
 
 
 def _all_messages(file: FileDescriptor) -> Iterator[Descriptor]:
@@ -215,12 +243,9 @@ def _top_of(message: Descriptor) -> Descriptor:
     return message
 
 
-def _by_index(file: FileDescriptor, indexes: tuple[int, ...]) -> Descriptor | None:
-    """The message that the indexes of Confluent's framing lead to: at the top, then within."""
-    found: Descriptor | None = None
-    for index in indexes:
-        among = _own(file) if found is None else list(found.nested_types)
-        if index >= len(among):
-            return None
-        found = among[index]
-    return found
+def _indexes(message: Descriptor) -> tuple[int, ...]:
+    """What Confluent's framing calls a message: its place at the top of its text, then within."""
+    outer = message.containing_type
+    among = _own(message.file) if outer is None else list(outer.nested_types)
+    place = [one.full_name for one in among].index(message.full_name)
+    return (place,) if outer is None else (*_indexes(outer), place)

@@ -72,7 +72,7 @@ def _relative(name: str, package: str) -> str:
 
 
 def _messages(schema: ProtobufSchema) -> dict[str, Descriptor]:
-    """The messages that a payload can hold: of a deep link, what it reaches; else all of the text and what they reach."""
+    """The messages that a payload can hold: what a deep link reaches, or all of the text with what they reach."""
     package = schema.file.package
     if schema.linked and schema.message is not None:
         start = [schema.message]
@@ -258,7 +258,7 @@ def _moved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator
             yield Difference(pointer((*steps, field.name)), "oneof_changed", words, breaks)
 
 
-def _numbers(message: Descriptor) -> set[int] | _Ranges:
+def _numbers(message: Descriptor) -> _Ranges:
     """The numbers that a message reserves."""
     return _Ranges([(one.start, one.end) for one in _proto(message).reserved_range])
 

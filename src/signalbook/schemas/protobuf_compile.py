@@ -29,7 +29,7 @@ from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
 
 # The compiler's front door installs import hooks and adds to sys.path unless it is told not to.
 os.environ.setdefault("GRPC_PYTHON_DISABLE_DYNAMIC_STUBS", "1")
-from grpc_tools import _protoc_compiler  # noqa: E402
+from grpc_tools import _protoc_compiler
 
 __all__ = ["WELL_KNOWN", "compile_text"]
 
@@ -62,7 +62,7 @@ _turn = threading.Lock()
 
 
 def _new_turn() -> None:
-    global _turn  # noqa: PLW0603  a forked child gets a lock that nobody holds
+    global _turn  # a forked child gets a lock that nobody holds
     _turn = threading.Lock()
 
 

@@ -20,10 +20,10 @@ from signalbook.errors import Problem
 from signalbook.schemas.format import pointer
 from signalbook.schemas.protobuf_value import is_map
 
-__all__ = ["Inspector", "inspector", "locate", "missing_required", "problems"]
+__all__ = ["Inspector", "inspector", "locate", "missing_required", "problems", "took_all"]
 
 Steps = tuple[str | int, ...]
-# Tells whether a message is clean; the problems are found by a second, slower look.
+# Tells whether what the parser does not look at is right; where it is not, `problems` says what.
 Inspector = Callable[[Any], bool]
 
 _SECONDS = {
@@ -34,33 +34,65 @@ _PROBLEMS = 100
 _DEEPEST = 100
 
 
-def inspector(descriptor: Descriptor, made: dict[str, Inspector] | None = None) -> Inspector:
-    """What tells whether a message of a type is clean."""
-    made = {} if made is None else made
+def took_all(message: Message, length: int) -> bool:
+    """Tell whether the parser put nothing aside, throwing away what it did; `length` is that of the bytes.
+
+    What is left is written again: of the same length, nothing is missing. That is quick, and says no too often (numbers
+    written longer than needed, default values written out); who asks then looks closer.
+    """
+    message.DiscardUnknownFields()
+    return len(message.SerializePartialToString()) == length
+
+
+def inspector(descriptor: Descriptor) -> Inspector | None:
+    """What tells whether texts and times within a message are right; None where the type has none to look at."""
+    wanted = _wanted(descriptor)
+    return _inspector(descriptor, wanted, {}) if descriptor.full_name in wanted else None
+
+
+def _wanted(descriptor: Descriptor) -> set[str]:
+    """The names of the messages to look into: those that hold such a field, and those on the way to them."""
+    users: dict[str, list[str]] = {}
+    found: list[str] = []
+    seen: set[str] = set()
+    waiting = [descriptor]
+    while waiting:
+        one = waiting.pop()
+        if one.full_name in seen:
+            continue
+        seen.add(one.full_name)
+        if one.full_name in _SECONDS or any(_loose_string(field) for field in one.fields):
+            found.append(one.full_name)
+        for field in one.fields:
+            if field.message_type is not None:
+                users.setdefault(field.message_type.full_name, []).append(one.full_name)
+                waiting.append(field.message_type)
+    wanted: set[str] = set()
+    while found:
+        name = found.pop()
+        if name not in wanted:
+            wanted.add(name)
+            found.extend(users.get(name, ()))
+    return wanted
+
+
+def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspector]) -> Inspector:
     name = descriptor.full_name
     if name in made:
         return made[name]
     # A type within itself is found here by name, when it is needed.
     made[name] = lambda message: made[name](message)
     if name in _SECONDS:
-        made[name] = lambda message: not len(UnknownFieldSet(message)) and _in_range(message)
-        return made[name]
-    single, repeated, maps, strings = [], [], [], []
-    for field in descriptor.fields:
-        if _loose_string(field):
-            strings.append((field.name, field.is_repeated))
-        if field.message_type is None:
-            continue
-        if is_map(field):
-            inner = field.message_type.fields_by_name["value"]
-            if inner.message_type is not None or _loose_string(inner) or _loose_string(_key_of(field)):
-                maps.append((field.name, inspector(inner.message_type, made) if inner.message_type else None))
-        else:
-            (repeated if field.is_repeated else single).append((field.name, inspector(field.message_type, made)))
+        made[name] = _in_range
+        return _in_range
+    strings = [(field.name, field.is_repeated) for field in descriptor.fields if _loose_string(field)]
+    inner = [field for field in descriptor.fields if field.message_type and field.message_type.full_name in wanted]
+    maps = [(field.name, _of_values(field, wanted, made)) for field in inner if is_map(field)]
+    messages = [(field, _inspector(field.message_type, wanted, made)) for field in inner if not is_map(field)]
+    single = [(field.name, inspect) for field, inspect in messages if not field.is_repeated]
+    repeated = [(field.name, inspect) for field, inspect in messages if field.is_repeated]
 
     def clean(message: Any) -> bool:
-        if len(UnknownFieldSet(message)) and any(_wrong_unknown(message)):
-            return False
         for field, inspect in single:
             if message.HasField(field) and not inspect(getattr(message, field)):
                 return False
@@ -74,6 +106,11 @@ def inspector(descriptor: Descriptor, made: dict[str, Inspector] | None = None) 
     return clean
 
 
+def _of_values(field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector]) -> Inspector | None:
+    inner = field.message_type.fields_by_name["value"].message_type
+    return _inspector(inner, wanted, made) if inner is not None and inner.full_name in wanted else None
+
+
 def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[str, Inspector | None]]) -> bool:
     for name, is_repeated in strings:
         value = getattr(message, name)
@@ -85,10 +122,6 @@ def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[
             if isinstance(key, bytes) or isinstance(values[key], bytes) or (inspect and not inspect(values[key])):
                 return False
     return True
-
-
-def _key_of(field: FieldDescriptor) -> FieldDescriptor:
-    return field.message_type.fields_by_name["key"]
 
 
 def _loose_string(field: FieldDescriptor) -> bool:

@@ -73,19 +73,30 @@ def scan(text: str) -> Scan:
                 text, at, f"more than {MOST_BLOCKS} blocks, {DEEPEST} levels or {MOST_RESERVED} reserved numbers"
             )
         if token in ("{", "}", ";"):
-            if token == ";" and statement:
-                reserved += statement[0] in ("reserved", "extensions")
-                if depth == 0 and statement[0] in ("syntax", "edition") and len(statement) >= 3 and not language:
-                    language = statement[2][1:-1] if statement[0] == "syntax" else f"edition {statement[2][1:-1]}"
+            reserved += bool(statement) and statement[0] in ("reserved", "extensions")
+            if token == ";" and depth == 0:
+                if not language and (language := _language(statement)):
                     language_at = begins
-                elif depth == 0 and statement[0] == "import" and statement[-1][:1] in ("'", '"'):
-                    imports.append(Import(statement[-1][1:-1], begins))
+                imports.extend(Import(name, begins) for name in _imported(statement))
             statement = []
         elif len(statement) < 4:
             if not statement:
                 begins = at
             statement.append(token)
     return Scan(language, language_at, tuple(imports), blocks)
+
+
+def _language(statement: list[str]) -> str:
+    if len(statement) < 3 or statement[0] not in ("syntax", "edition"):
+        return ""
+    said = statement[2][1:-1]
+    return said if statement[0] == "syntax" else f"edition {said}"
+
+
+def _imported(statement: list[str]) -> list[str]:
+    if statement[:1] != ["import"] or statement[-1][:1] not in ("'", '"'):
+        return []
+    return [statement[-1][1:-1]]
 
 
 def _beyond(text: str, at: int, what: str) -> SchemaError:

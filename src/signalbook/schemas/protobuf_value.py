@@ -40,15 +40,16 @@ class MessageValue(Mapping[str, Any]):
 
     def __init__(self, message: Message) -> None:
         self.message = message
-        self._plain: dict[str, Any] | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
         """The dictionary itself."""
-        if self._plain is None:
+        try:
+            return self._plain
+        except AttributeError:
             found = plain(self.message)
-            self._plain = found if isinstance(found, dict) else {"value": found}
-        return self._plain
+            self._plain: dict[str, Any] = found if isinstance(found, dict) else {"value": found}
+            return self._plain
 
     def __getitem__(self, key: str) -> Any:
         return self.plain[key]

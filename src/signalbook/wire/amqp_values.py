@@ -68,8 +68,7 @@ def write_value(value: Any) -> Any:
 
 
 def _binary(kind: str, inner: Any) -> bytes:
-    if not isinstance(inner, str):
-        raise ValueError
+    inner = _natural(str)(kind, inner)
     return base64.b64decode(inner, validate=True)
 
 

@@ -15,7 +15,20 @@ from typing import Any
 from signalbook.errors import Problem
 from signalbook.wire import amqp_values
 
-__all__ = ["BINARY", "BYTES", "FLAG", "HEADERS", "MOMENT", "PAIRS", "SECTION", "TEXT", "Kind", "choice", "pointer", "whole"]
+__all__ = [
+    "BINARY",
+    "BYTES",
+    "FLAG",
+    "HEADERS",
+    "MOMENT",
+    "PAIRS",
+    "SECTION",
+    "TEXT",
+    "Kind",
+    "choice",
+    "pointer",
+    "whole",
+]
 
 Read = Callable[[Any, str, list[Problem]], Any]
 
@@ -159,9 +172,7 @@ FLAG = Kind("boolean", _plain(bool, "true or false"), _as_it_is)
 MOMENT = Kind("moment", _read_moment, _as_it_is)
 BYTES = Kind("bytes", _read_text_bytes, _write_bytes)
 BINARY = Kind("base64", _read_binary, _write_bytes)
-PAIRS = Kind(
-    "pairs", _read_pairs(_plain(str, "a text")), lambda pairs: ("", [[name, value] for name, value in pairs])
-)
+PAIRS = Kind("pairs", _read_pairs(_plain(str, "a text")), lambda pairs: ("", [[name, value] for name, value in pairs]))
 HEADERS = Kind(
     "headers", _read_pairs(_read_header), lambda pairs: ("", [[name, _write_header(value)] for name, value in pairs])
 )

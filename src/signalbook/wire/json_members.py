@@ -1,7 +1,7 @@
-"""The members of one JSON object, their values left as they stand in the text.
+r"""The members of one JSON object, their values left as they stand in the text.
 
 Rule 1: a value is not read here, only its end is found; so numbers, spelling and white space in it stay exact.
-Rule 2: a name that occurs twice is refused, in whichever spelling (`"id"` and `"\\u0069d"` are one name).
+Rule 2: a name that occurs twice is refused, in whichever spelling (`"id"` and `"\u0069d"` are one name).
 Rule 3: a document written without white space pays a sum of lengths for rule 2; only a suspicious one is read twice.
 """
 
@@ -40,7 +40,7 @@ class JsonObject(list[tuple[str, Any]]):
 def read_members(document: bytes) -> dict[str, msgspec.Raw]:
     """Each member's name and the text of its value; raises `JsonError`."""
     members = split_members(document)
-    length = len("".join(members)) + len(b"".join(members.values()))  # type: ignore[arg-type]
+    length = len("".join(members)) + len(b"".join(members.values()))
     if len(document) != least_length(len(members), length):
         refuse_repeated(document, list(members.values()))
     return members
@@ -106,9 +106,9 @@ def _has_room(document: bytes, values: list[msgspec.Raw]) -> bool:
     last = bytes(values[-1])
     # The payload mostly stands last and is long: look before it only.
     if body.endswith(last):
-        head, rest = body[: len(body) - len(last)], b",".join(values[:-1])  # type: ignore[arg-type]
+        head, rest = body[: len(body) - len(last)], b",".join(values[:-1])
     else:
-        head, rest = body, b",".join(values)  # type: ignore[arg-type]
+        head, rest = body, b",".join(values)
     if head.count(_NAME_ENDS) - rest.count(_NAME_ENDS) == len(values):
         return False
     head, rest = head.translate(None, _WHITE), rest.translate(None, _WHITE)

@@ -75,7 +75,8 @@ FIELDS: Mapping[str, Mapping[str, _Spelling]] = {
         method=kinds.TEXT, path=kinds.TEXT, query=kinds.PAIRS, headers=kinds.PAIRS, status=kinds.whole(100, 599)
     ),
     # `body` names the section that is not `data`: `value` or `sequence`; the payload is then its JSON form on paper.
-    "AMQP/1.0": {name: _Spelling(name, kinds.SECTION) for name in _SECTIONS} | _rows(body=kinds.choice("data", "value", "sequence")),
+    "AMQP/1.0": {name: _Spelling(name, kinds.SECTION) for name in _SECTIONS}
+    | _rows(body=kinds.choice("data", "value", "sequence")),
     "MQTT/5.0": _MQTT5 | {"payload_format": _MQTT5["payload_format_indicator"]},
     "MQTT/3.1.1": _MQTT3,
     "KAFKA": _rows(
@@ -177,7 +178,9 @@ def _members(document: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
         return dict(document)
     try:
         raw = read_members(document.encode() if isinstance(document, str) else bytes(document))
-        return {name: bytes(text) if name == "payload_json" else msgspec.json.decode(text) for name, text in raw.items()}
+        return {
+            name: bytes(text) if name == "payload_json" else msgspec.json.decode(text) for name, text in raw.items()
+        }
     except RecursionError:
         raise WireError(Problem("", "malformed", "nested too deeply")) from None
     except (JsonError, UnicodeError, msgspec.DecodeError) as error:
@@ -185,8 +188,9 @@ def _members(document: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | None:
-    given = [name for name in _PAYLOADS if members.get(name) is not None or name == "payload_json" and name in members]
-    values = {name: members.pop(name, None) for name in _PAYLOADS}
+    values = {name: members.pop(name) for name in _PAYLOADS if name in members}
+    # Null is the payload that payload_json gives; elsewhere it says that there is none.
+    given = [name for name, value in values.items() if value is not None or name == "payload_json"]
     if len(given) > 1:
         problems.append(Problem(f"/{given[1]}", "value", f"must not be there together with {given[0]}"))
     if not given:

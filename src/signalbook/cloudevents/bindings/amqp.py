@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from signalbook.cloudevents.attributes import AttributeValue
@@ -15,15 +15,13 @@ from signalbook.wire import Message, Typed
 
 __all__ = ["AMQP", "from_amqp", "to_amqp"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = frozenset(("ubyte", "ushort", "uint", "ulong", "byte", "short", "int"))
 _TEXTS = frozenset(("symbol", "uuid", "char"))
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
-    laid: dict[str, Any] = {} if content_type is None else {"properties": {"content-type": content_type}}
-    carried = dict(pairs)
-    return laid | ({"application-properties": carried} if carried else {})
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
+    return {"properties": {"content-type": content_type}, "application-properties": dict(pairs or ())}
 
 
 def _read(value: Any) -> AttributeValue | None:

@@ -17,12 +17,12 @@ from signalbook.cloudevents.attributes import AttributeValue, is_name, problems,
 from signalbook.cloudevents.data import Kind
 from signalbook.cloudevents.event import CloudEvent, made
 from signalbook.cloudevents.json_format import decode, encode
-from signalbook.cloudevents.media_type import EVENT, EVENT_BATCH, read_media_type
+from signalbook.cloudevents.media_type import EVENT, read_media_type
 from signalbook.cloudevents.rules import CloudEventError
 from signalbook.errors import Problem
 from signalbook.wire import Message
 
-__all__ = ["Binding", "Mode", "claims_event", "mode_of", "read", "write"]
+__all__ = ["Binding", "Mode", "claims_event", "expect_media_type", "merged", "mode_of", "read", "write"]
 
 _EVENT_PREFIX = "application/cloudevents"
 _BATCH_PREFIX = "application/cloudevents-batch"
@@ -40,15 +40,17 @@ class Mode(enum.StrEnum):
 class Binding:
     """One protocol's row.
 
-    `carried` gives the metadata of a message that can be attributes, `content_types` what stands where the content
-    type is; `read_value` and `write_value` convert one value and raise ValueError; `fields` lays out a message.
+    `modes` begins with the one that holds where no content type says another. `carried` gives the metadata of a message
+    that can be attributes, `content_types` what stands where the content type is; `read_value` and `write_value`
+    convert one value and raise ValueError; `fields` lays out a message of a content type and pairs (None of them in
+    structured mode).
     """
 
     protocol: str
     modes: tuple[Mode, ...]
     carried: Callable[[Message], Iterable[tuple[str, Any]]]
     content_types: Callable[[Message], list[Any]]
-    fields: Callable[[str | None, Iterable[tuple[str, Any]]], Mapping[str, Any]]
+    fields: Callable[[str | None, Iterable[tuple[str, Any]] | None], Mapping[str, Any]]
     read_value: Callable[[Any], AttributeValue | None]
     write_value: Callable[[AttributeValue], Any]
     prefixes: tuple[str, ...] = ("",)
@@ -63,36 +65,35 @@ class Binding:
 
 def mode_of(binding: Binding, message: Message) -> Mode:
     """The mode that the message is in, were it an event."""
-    if binding.modes == (Mode.STRUCTURED,):
-        return Mode.STRUCTURED
-    named = next((text for text in binding.content_types(message) if isinstance(text, str)), "").lower()
-    if named.startswith(_BATCH_PREFIX):
-        return Mode.BATCH
-    if named.startswith(_EVENT_PREFIX):
-        return Mode.STRUCTURED
-    return Mode.BINARY
+    stated = _stated_mode(binding, message)
+    if stated is not None:
+        return stated
+    implied = binding.modes[0]
+    if implied is Mode.STRUCTURED and Mode.BINARY in binding.modes and _has_mark(binding, message):
+        return Mode.BINARY
+    return implied
 
 
 def claims_event(binding: Binding, message: Message) -> bool:
-    """Whether the message says that it is an event: by its content type, its metadata, or as JSON with `specversion`."""
-    if mode_of(binding, message) is Mode.BINARY:
-        return any(name in binding.marks for name, _ in _attributes(binding, message))
-    if binding.modes != (Mode.STRUCTURED,):
+    """Whether the message says that it is an event: by content type, metadata, or as JSON with `specversion`."""
+    if _stated_mode(binding, message) is not None or _has_mark(binding, message):
         return True
     payload = (message.payload or b"").lstrip(b" \t\r\n")
-    return payload.startswith(b"{") and b'"specversion"' in payload
+    return binding.modes[0] is Mode.STRUCTURED and payload.startswith(b"{") and b'"specversion"' in payload
 
 
 def read(binding: Binding, message: Message) -> CloudEvent:
     """The event that the message carries; raises `CloudEventError`."""
+    if message.get("body", "data") != "data":
+        raise CloudEventError(Problem("/data", "R41", "an event's body is a data section"))
     mode = mode_of(binding, message)
     if mode is Mode.BINARY:
         return _read_binary(binding, message)
     if mode is Mode.BATCH:
         words = "is a batch, and is to be read as one" if Mode.BATCH in binding.modes else "the binding has no batches"
         raise CloudEventError(Problem("", "R37", words))
-    for named in binding.content_types(message) if binding.modes != (Mode.STRUCTURED,) else ():
-        expect_media_type(named, EVENT)
+    if _stated_mode(binding, message) is not None:
+        expect_media_type(binding, message, EVENT)
     return decode(message.payload or b"")
 
 
@@ -102,10 +103,9 @@ def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, A
         offered = " or ".join(known for known in binding.modes if known is not Mode.BATCH)
         raise CloudEventError(Problem("", "R38", f"{binding.protocol} carries one event in {offered} mode, not {mode}"))
     if mode == Mode.STRUCTURED:
-        named = EVENT if binding.modes != (Mode.STRUCTURED,) else None
-        return Message(binding.protocol, _merged(fields, binding.fields(named, ())), encode(event))
+        return Message(binding.protocol, merged(fields, binding.fields(EVENT, None)), encode(event))
     named = event.content_type
-    wrong = list(_cannot_carry(binding, event, named))
+    wrong = [*_cannot_carry(binding, event, named), *_would_add(binding, fields)]
     pairs = []
     for name, value in event.attributes.items():
         if name != "datacontenttype":
@@ -115,29 +115,56 @@ def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, A
                 wrong.append(Problem(f"/{name}", "R39", f"{name} {error}"))
     if wrong:
         raise CloudEventError(*wrong)
-    return Message(binding.protocol, _merged(fields, binding.fields(named, pairs)), event.payload())
+    return Message(binding.protocol, merged(fields, binding.fields(named, pairs)), event.payload())
 
 
-def expect_media_type(named: Any, expected: str) -> None:
+def expect_media_type(binding: Binding, message: Message, expected: str) -> None:
     """Refuse a content type of another event format than JSON."""
-    media = read_media_type(named.strip(" ")) if isinstance(named, str) else None
+    stated = binding.content_types(message)
+    media = read_media_type(stated[0].strip(" "))
     if media is None or media.name != expected:
-        words = f"the event format {str(named)[:80]!r} is not read; {expected} is"
+        words = f"the event format {stated[0][:80]!r} is not read; {expected} is"
         raise CloudEventError(Problem("/datacontenttype", "R4", words))
+    if len(stated) > 1:
+        raise CloudEventError(Problem("/datacontenttype", "R3", "the content type occurs more than once"))
 
 
-def _merged(fields: Mapping[str, Any], laid: Mapping[str, Any]) -> dict[str, Any]:
-    """The caller's fields with the event's; the pairs and sections of both are put together."""
-    merged = {name: value for name, value in fields.items() if value is not None}
+def merged(fields: Mapping[str, Any], laid: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's fields with those of the event, pairs and sections put together; None takes a field away."""
+    together = dict(fields)
     for name, value in laid.items():
-        given = merged.get(name)
-        if given is None:
-            merged[name] = value
-        elif isinstance(value, tuple):
-            merged[name] = (*((found, item) for found, item in given if found.lower() != "content-type"), *value)
-        else:
-            merged[name] = {**given, **value} if isinstance(value, Mapping) else value
-    return merged
+        given = together.get(name)
+        if given is not None and isinstance(value, tuple):
+            value = (*((found, item) for found, item in given if found.lower() != "content-type"), *value)
+        elif given is not None and isinstance(value, Mapping):
+            value = {**given, **value}
+        together[name] = _set(value) if isinstance(value, Mapping) else value
+    return {name: value for name, value in together.items() if value is not None and value != () and value != {}}
+
+
+def _set(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if value is not None}
+
+
+def _stated_mode(binding: Binding, message: Message) -> Mode | None:
+    """The mode that the content type says: "prefixed with the CloudEvents media type" (http 3)."""
+    named = next(iter(binding.content_types(message)), None)
+    text = named.lower() if isinstance(named, str) else ""
+    if text.startswith(_BATCH_PREFIX):
+        return Mode.BATCH
+    return Mode.STRUCTURED if text.startswith(_EVENT_PREFIX) else None
+
+
+def _has_mark(binding: Binding, message: Message) -> bool:
+    return any(name in binding.marks for name, _ in _attributes(binding, message))
+
+
+def _would_add(binding: Binding, fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """What of the caller's own fields would be read as an attribute of the event."""
+    for name, _ in _attributes(binding, Message(binding.protocol, fields)):
+        yield Problem(
+            f"/{name}", "R39", f"{name} among the message's own fields would become an attribute of the event"
+        )
 
 
 def _attributes(binding: Binding, message: Message) -> Iterator[tuple[str, Any]]:
@@ -163,22 +190,24 @@ def _read_binary(binding: Binding, message: Message) -> CloudEvent:
             given[name] = binding.read_value(raw)
         except ValueError as error:
             wrong.append(Problem(f"/{name}", "R40", f"{name} {error}"))
-            given[name] = "?" if name not in ("source", "time") else None
     _take_content_type(binding, message, given, wrong)
     settled = None if wrong else settle_quickly(given.items(), clean=False)
     if settled is None:
         placed = {problem.path for problem in wrong}
         raise CloudEventError(*wrong, *(found for found in problems(given) if found.path not in placed))
-    if message.payload is None or (not message.payload and not binding.tells_empty):
+    payload = message.payload
+    if payload is None or not (payload or binding.tells_empty):
         return made(settled, None)
     named: Any = settled.get("datacontenttype")
     media = None if named is None else read_media_type(named)
     if media is not None and media.is_json:
-        return made(settled, (Kind.JSON, message.payload, False))
-    return made(settled, (Kind.BINARY, message.payload, True))
+        return made(settled, (Kind.JSON, payload, False))
+    return made(settled, (Kind.BINARY, payload, True))
 
 
 def _mixed(binding: Binding, message: Message) -> Iterator[Problem]:
+    if len(binding.prefixes) == 1:
+        return
     used = {prefix for found, _ in binding.carried(message) for prefix in binding.prefixes if found.startswith(prefix)}
     if len(used) > 1:
         yield Problem("", "R39", f"mixes the prefixes {' and '.join(sorted(used))}")

@@ -13,7 +13,7 @@ from signalbook.cloudevents.attributes import AttributeValue, canonical
 __all__ = ["read_header", "write_header"]
 
 # Space, double quote, percent, and everything outside U+0021 to U+007E.
-_encoded = re.compile(r'[^!#$&-~]')
+_encoded = re.compile(r"[^!#$&-~]")
 _quoted = re.compile(r'"((?:[^"\\]|\\.)*)"').fullmatch
 _malformed = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 _printable = re.compile(r"[ -~]*").fullmatch

@@ -18,9 +18,9 @@ from signalbook.wire import Message
 __all__ = ["HTTP", "batch_from_http", "batch_to_http", "from_http", "to_http"]
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
     stated = () if content_type is None else (("content-type", content_type),)
-    return {"headers": (*stated, *pairs)}
+    return {"headers": (*stated, *(pairs or ()))}
 
 
 HTTP = Binding(
@@ -50,11 +50,10 @@ def batch_from_http(message: Message) -> list[CloudEvent]:
     """The events of a batch; one bad event refuses all."""
     if mode_of(HTTP, message) is not Mode.BATCH:
         raise CloudEventError(Problem("", "R37", "is not a batch, and is to be read as one event"))
-    for named in HTTP.content_types(message):
-        expect_media_type(named, EVENT_BATCH)
+    expect_media_type(HTTP, message, EVENT_BATCH)
     return decode_batch(message.payload or b"")
 
 
 def batch_to_http(events: Iterable[CloudEvent], **fields: Any) -> Message:
     """The events in one message; send it only to who has asked for batches (http 3)."""
-    return Message("HTTP", binding.merged(fields, _fields(EVENT_BATCH, ())), encode_batch(events))
+    return Message("HTTP", binding.merged(fields, _fields(EVENT_BATCH, None)), encode_batch(events))

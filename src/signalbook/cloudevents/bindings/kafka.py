@@ -14,9 +14,9 @@ from signalbook.wire import Message
 __all__ = ["KAFKA", "from_kafka", "partition_key", "to_kafka"]
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
     stated = () if content_type is None else (("content-type", content_type.encode()),)
-    return {"headers": (*stated, *pairs)}
+    return {"headers": (*stated, *(pairs or ()))}
 
 
 def _read(value: bytes | None) -> str | None:
@@ -28,7 +28,7 @@ def _read(value: bytes | None) -> str | None:
 
 def _content_types(message: Message) -> list[Any]:
     # What is no text is no media type either, and is refused as such.
-    return [value and value.decode(errors="replace") for value in message.values("headers", "content-type")]
+    return [value.decode(errors="replace") for value in message.values("headers", "content-type") if value is not None]
 
 
 def _write(value: AttributeValue) -> bytes:

@@ -16,10 +16,8 @@ __all__ = ["MQTT3", "MQTT5", "from_mqtt", "to_mqtt"]
 _LONGEST = 65_535  # bytes of a string, MQTT 5.0 section 1.5.4
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
-    laid: dict[str, Any] = {} if content_type is None else {"content_type": content_type}
-    carried = tuple(pairs)
-    return laid | ({"user_properties": carried} if carried else {})
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
+    return {"content_type": content_type, "user_properties": tuple(pairs or ())}
 
 
 def _write(value: AttributeValue) -> str:
@@ -40,7 +38,7 @@ MQTT5 = Binding(
     carried=lambda message: message.get("user_properties", ()),
     content_types=_content_types,
     fields=_fields,
-    read_value=lambda text: text,  # type: ignore[no-any-return]
+    read_value=lambda text: text,
     write_value=_write,
     # The specification's own example repeats it among the user properties.
     repeats_content_type=True,
@@ -53,7 +51,7 @@ MQTT3 = Binding(
     carried=lambda message: (),
     content_types=lambda message: [],
     fields=lambda content_type, pairs: {},
-    read_value=lambda text: text,  # type: ignore[no-any-return]
+    read_value=lambda text: text,
     write_value=_write,
 )
 _VERSIONS = {row.protocol: row for row in (MQTT5, MQTT3)}
@@ -65,6 +63,6 @@ def from_mqtt(message: Message) -> CloudEvent:
 
 
 def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
-    """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos`, `user_properties`, …"""
+    """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos` and the like."""
     row = _VERSIONS[find_protocol(f"mqtt/{version}") or "MQTT/5.0"]
     return binding.write(row, event, mode or row.modes[0], fields)

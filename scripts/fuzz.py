@@ -1,0 +1,262 @@
+"""Send requests that are wrong in every way we can think of, and hold the answers to what was promised.
+
+    python scripts/fuzz.py --requests 20000 [--seed 1] [--store postgresql://…]
+
+Rule 1: a seed gives the same requests again; the first request that breaks a promise ends the run and is printed.
+Rule 2: the promises are: no 5xx, no answer after more than five seconds, none larger than a bound, every error in the
+specification's form, and a registry that is consistent at the end, its index included.
+Rule 3: requests go in episodes, each to a new registry, because a wild model or capability ends most conversations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import re
+import socket
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from scripts.crash import Server
+from scripts.hostile import Sent, requests
+from signalbook import app
+from signalbook.registry.rows import SELECT_RANGE, Row, range_of
+from signalbook.registry.terms import numbers, terms
+from signalbook.server import problems
+from signalbook.server.http import Request, Response, joined
+from signalbook.settings import Settings
+from signalbook.spec.error_types import ERROR_TYPES
+
+SECONDS = 5.0
+LARGEST = 8 << 20
+EPISODE = 250
+BASE = "http://registry.test"
+_ARGUMENT = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+class Broken(Exception):
+    """A promise that did not hold, with the request that shows it."""
+
+
+@dataclass
+class Talk:
+    """One registry in this process."""
+
+    service: Any
+
+    @classmethod
+    def begin(cls, store: str, model: str) -> Talk:
+        """Open a registry."""
+        return cls(app.service(Settings(store=store, model=model, specversion="1.0-rc4" if model == "empty" else "1.0-rc2")))
+
+    def send(self, sent: Sent) -> Response:
+        """Send a request as the server's edge would, and look at the answer."""
+        headers = joined(sent.headers)
+        request = Request("GET" if sent.method == "HEAD" else sent.method, sent.path, sent.query, headers, sent.body, BASE)
+        started = time.perf_counter()
+        try:
+            response = self.service.quick(request) or self.service.answer(request)
+        except Exception as error:
+            response = problems.respond(error, sent.path)
+        spent = time.perf_counter() - started
+        for wrong in complaints(response, spent):
+            raise Broken(f"{wrong}\n{sent}")
+        return response
+
+    def close(self) -> None:
+        """Look at everything that is left, and give the registry back."""
+        try:
+            for wrong in _inconsistencies(self):
+                raise Broken(wrong)
+        finally:
+            self.service.close()
+
+
+def complaints(response: Response, spent: float) -> Iterator[str]:
+    """What is wrong with an answer."""
+    if response.status >= 500:
+        yield f"status {response.status}: {response.body[:500]!r}"
+    if spent > SECONDS:
+        yield f"answered after {spent:.1f} s"
+    if len(response.body) > LARGEST:
+        yield f"{len(response.body)} bytes"
+    if response.status >= 400:
+        yield from _misshapen(response)
+    elif dict(response.headers).get("content-type", "").startswith("application/json; charset") and response.body:
+        try:
+            orjson.loads(response.body)
+        except ValueError as error:
+            yield f"no JSON: {error}: {response.body[:300]!r}"
+    for name, value in response.headers:
+        if "\n" in value or "\r" in value or "\0" in value or not value.isascii():
+            yield f"a header that is none: {name}: {value!r}"
+
+
+def _misshapen(response: Response) -> Iterator[str]:
+    """What is wrong with the form of an error: ERR-1 to ERR-5."""
+    if ("content-type", "application/json; charset=utf-8") not in response.headers:
+        yield f"an error that is no JSON: {response.headers}"
+    try:
+        body = orjson.loads(response.body)
+    except ValueError as error:
+        yield f"an error that is no JSON: {error}: {response.body[:300]!r}"
+        return
+    name = str(body.get("type", "")).rpartition("#")[2]
+    known = ERROR_TYPES.get(name)
+    if known is None or known.status != response.status:
+        yield f"an error without a known type: {response.status} {response.body[:300]!r}"
+        return
+    if not body.get("title") or set(body) - {"type", "title", "detail", "subject", "args", "instance", "source"}:
+        yield f"an error with too little or too much: {sorted(body)}"
+    arguments = body.get("args", {})
+    if set(known.args) - set(arguments):
+        yield f"{name} without {set(known.args) - set(arguments)}"
+    if not all(_ARGUMENT.fullmatch(key) and isinstance(value, str) for key, value in arguments.items()):
+        yield f"arguments that are none: {arguments}"
+
+
+# ---- the end of an episode
+
+
+def _inconsistencies(talk: Talk) -> Iterator[str]:
+    """What does not fit together in what is stored."""
+    requests_ = talk.service._requests
+    db = requests_.store.reader()
+    setup = requests_.setup(db)
+    whole = requests_.read("/", lambda _: _flags("inline=*"), BASE)
+    found = orjson.loads(whole.page.text)
+    for plural, kind in setup.model.groups.items():
+        yield from _miscounted(found, plural)
+        for group in found[plural].values():
+            for resources in kind.resources:
+                yield from _miscounted(group, resources)
+                for resource in group[resources].values():
+                    if "versionsurl" in resource:
+                        yield from _miscounted(resource, "versions")
+    yield from _misindexed(db)
+
+
+def _flags(query: str) -> Any:
+    from signalbook.registry.flags import parse_flags
+
+    return parse_flags(query)
+
+
+def _miscounted(entity: Any, plural: str) -> Iterator[str]:
+    if entity[plural + "count"] != len(entity[plural]):
+        yield f"{entity['xid']}: {plural}count is {entity[plural + 'count']}, but there are {len(entity[plural])}"
+
+
+def _misindexed(db: Any) -> Iterator[str]:
+    """Index entries that nobody has, or that somebody lacks."""
+    wanted = set()
+    for values in db.execute(SELECT_RANGE, range_of("d", "")):
+        row = Row(*values)
+        _, group, _, resource, id_, *_ = row.xid.split("/")
+        singular = _singular_of(db, group, resource)
+        entries = terms(orjson.loads(row.doc)) | {(singular + "id", id_.lower())}
+        wanted.update((number, row.key) for number in numbers(f"{group}/{resource}", entries))
+    there = {(term, key) for term, key in db.execute("SELECT term, key FROM attrs")}
+    if wanted - there:
+        yield f"not in the index: {sorted(wanted - there)[:5]}"
+    if there - wanted:
+        yield f"only in the index: {sorted(there - wanted)[:5]}"
+
+
+def _singular_of(db: Any, group: str, resource: str) -> str:
+    from signalbook.registry.setup import load_setup
+
+    return str(load_setup(db).model.groups[group].resources[resource].singular)
+
+
+# ---- over the wire
+
+
+def on_the_wire(server: Server, sent: Sent, chance: random.Random) -> int:
+    """Send a request, perhaps broken, through a socket; returns the status, 0 where the server hung up."""
+    target = "".join(character if 32 < ord(character) < 127 else "%{:02X}".format(ord(character) & 255) for character in sent.path)
+    query = "".join(character for character in sent.query if 32 < ord(character) < 127)
+    head = [f"{sent.method} {target or '/'}{'?' + query if query else ''} HTTP/1.1", "Host: registry.test", "Connection: close"]
+    head += [f"{name}: {value}" for name, value in sent.headers if value.isascii() and value.isprintable()]
+    head.append(f"Content-Length: {len(sent.body)}")
+    data = "\r\n".join(head).encode("latin-1", "replace") + b"\r\n\r\n" + sent.body
+    if chance.random() < 0.15:
+        data = data[: chance.randrange(len(data))]
+    elif chance.random() < 0.15:
+        at = chance.randrange(min(len(data), 400))
+        data = data[:at] + bytes([chance.randrange(256)]) + data[at + chance.randrange(3) :]
+    started = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+        answer = b""
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(1 << 16):
+                answer += piece
+        except TimeoutError:
+            raise Broken(f"no answer within {SECONDS} s\n{data[:2000]!r}") from None
+        except OSError:
+            pass  # hung up, which is an answer to a request that is none
+    if time.monotonic() - started > SECONDS:
+        raise Broken(f"answered after more than {SECONDS} s\n{data[:2000]!r}")
+    match = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
+    status = int(match[1]) if match else 0
+    if (answer and not match) or status >= 500:
+        raise Broken(f"{answer[:600]!r}\n{data[:2000]!r}")
+    return status
+
+
+def run(count: int, seed: int, *, store: str = "memory:", wire: int = 20) -> Counter[int]:
+    """Send so many requests, every `wire`th to a real server; returns how often each status came back."""
+    chance = random.Random(seed)
+    statuses: Counter[int] = Counter()
+    logging.getLogger("signalbook.server").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(str(Path(folder) / "fuzz.db"), Path(folder), options=("--body-timeout", "2")) if wire else None
+        try:
+            for number in range(0, count, EPISODE):
+                episode = random.Random(f"{seed} {number}")
+                model = episode.choice(["builtin", "builtin", "empty"])
+                talk = Talk.begin(store, model)
+                try:
+                    for position, sent in enumerate(requests(episode, model, min(EPISODE, count - number))):
+                        if server is not None and position % wire == 0:
+                            statuses[on_the_wire(server, sent, chance)] += 1
+                        else:
+                            statuses[talk.send(sent).status] += 1
+                except Broken as broken:
+                    raise Broken(f"episode {number}: {broken}") from broken
+                finally:
+                    talk.close()
+            if server is not None and server.get("/")[0] != 200:
+                raise Broken("the server does not answer any more")
+        finally:
+            if server is not None:
+                server.kill()
+    return statuses
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--store", default="memory:")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    given = parser.parse_args()
+    print(f"seed {given.seed}")
+    started = time.monotonic()
+    statuses = run(given.requests, given.seed, store=given.store)
+    shown = ", ".join(f"{status or 'hung up'}: {number}" for status, number in sorted(statuses.items()))
+    print(f"{given.requests} requests in {time.monotonic() - started:.0f} s; {shown}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The protocol bindings of CloudEvents 1.0.2, one row each, over the message on paper.
+
+Rule: what the bindings differ in is in their rows; `from_message` and `to_message` serve all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signalbook.cloudevents.bindings import binding
+from signalbook.cloudevents.bindings.amqp import AMQP, from_amqp, to_amqp
+from signalbook.cloudevents.bindings.binding import Binding, Mode
+from signalbook.cloudevents.bindings.http import HTTP, batch_from_http, batch_to_http, from_http, to_http
+from signalbook.cloudevents.bindings.kafka import KAFKA, from_kafka, partition_key, to_kafka
+from signalbook.cloudevents.bindings.mqtt import MQTT3, MQTT5, from_mqtt, to_mqtt
+from signalbook.cloudevents.bindings.nats import NATS, from_nats, to_nats
+from signalbook.cloudevents.event import CloudEvent
+from signalbook.cloudevents.json_format import iter_batch
+from signalbook.cloudevents.rules import CloudEventError
+from signalbook.wire import Message
+
+__all__ = [
+    "BINDINGS",
+    "Binding",
+    "Mode",
+    "batch_from_http",
+    "batch_to_http",
+    "claims_event",
+    "events_of",
+    "from_amqp",
+    "from_http",
+    "from_kafka",
+    "from_message",
+    "from_mqtt",
+    "from_nats",
+    "mode_of",
+    "partition_key",
+    "to_amqp",
+    "to_http",
+    "to_kafka",
+    "to_message",
+    "to_mqtt",
+    "to_nats",
+]
+
+BINDINGS: Mapping[str, Binding] = {row.protocol: row for row in (HTTP, KAFKA, AMQP, MQTT5, MQTT3, NATS)}
+
+
+def mode_of(message: Message) -> Mode:
+    """The mode that the message is in, were it an event."""
+    return binding.mode_of(BINDINGS[message.protocol], message)
+
+
+def claims_event(message: Message) -> bool:
+    """Whether the message says that it is an event, valid or not; if not, it is a native message."""
+    return binding.claims_event(BINDINGS[message.protocol], message)
+
+
+def from_message(message: Message) -> CloudEvent:
+    """The event that the message carries, by its own protocol's binding; raises `CloudEventError`."""
+    return binding.read(BINDINGS[message.protocol], message)
+
+
+def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fields: Any) -> Message:
+    """The event as a message of the protocol, in its first mode unless one is named."""
+    row = BINDINGS[protocol]
+    return binding.write(row, event, mode or row.modes[0], fields)
+
+
+def events_of(message: Message) -> Iterator[CloudEvent | CloudEventError]:
+    """Each event of a message or what is wrong with it: one, or those of a batch in their order."""
+    try:
+        if mode_of(message) is Mode.BATCH and Mode.BATCH in BINDINGS[message.protocol].modes:
+            yield from iter_batch(message.payload or b"")
+        else:
+            yield from_message(message)
+    except CloudEventError as error:
+        yield error

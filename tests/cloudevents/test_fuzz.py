@@ -1,0 +1,97 @@
+"""Damaged events: whatever the bytes, there is an event or a `CloudEventError`, and never another event."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from signalbook.cloudevents import (
+    CloudEvent,
+    CloudEventError,
+    Kind,
+    decode,
+    decode_batch,
+    encode,
+    encode_batch,
+    iter_batch,
+)
+from signalbook.cloudevents.bindings import BINDINGS, Mode, events_of, to_message
+from signalbook.wire import Message, WireError
+
+SEEDS = [
+    b'{"specversion":"1.0","id":"A-1","source":"/ctx","type":"com.example.t","time":"2018-04-05T17:31:00Z","data":{"a":[1,2.5]}}',
+    b'{"specversion": "1.0", "id": "A-1", "source": "/ctx", "type": "t", "ext": 5, "flag": true, "data": "x"}',
+    b'{"data" : null , "specversion" : "1.0", "id":"\\u00e9", "source":"urn:x:y", "type":"t", "subject":null}',
+    b'{"specversion":"1.0","id":"1","source":"#","type":"t","datacontenttype":"text/xml","data":"<a b=\\"c\\"/>"}',
+    '{"specversion":"1.0","id":"é🌎","source":"/a","type":"t","data_base64":"AQID","dataschema":"urn:s"}'.encode(),
+]
+SPICE = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"null", b"\\ud800", b"\xff", b"\xef\xbb\xbf", b"\x00", b"1e999",
+         b'"id":"2",', b'"data":', b'"data_base64":"AQ",', b" ", b"\n", b"-", b"0", b"\x7f", b"%", b"\xc2\x85", b"E"]  # fmt: skip
+
+
+def damaged(dice: random.Random, document: bytes) -> bytes:
+    """The document after a few small accidents."""
+    for _ in range(dice.randint(1, 4)):
+        at, end = sorted((dice.randrange(len(document) + 1), dice.randrange(len(document) + 1)))
+        end = min(end, at + dice.randint(0, 12))
+        part = dice.choice([b"", dice.choice(SPICE), bytes([dice.randrange(256)]), document[at:end] * 2])
+        document = document[:at] + part + document[end:] if dice.random() < 0.9 else document[:at]
+    return document
+
+
+def look(document: bytes) -> None:
+    try:
+        event = decode(document)
+    except CloudEventError as error:
+        assert error.rule.startswith("R")
+        assert str(error)
+    else:
+        # Python's own reader agrees on every member.
+        members = json.loads(document, parse_float=str, parse_int=str)
+        plain = {name: value for name, value in members.items() if value is not None}
+        coded, data = plain.pop("data_base64", None), members.get("data", Ellipsis)
+        plain.pop("data", None)
+        assert plain == {name: str(value) if type(value) is int else value for name, value in event.attributes.items()}
+        assert (coded is None and data is Ellipsis) is (event.data is None)
+        assert event == decode(encode(event))
+
+
+def look_at_messages(dice: random.Random, document: bytes) -> None:
+    event = decode(SEEDS[dice.randrange(len(SEEDS))])
+    row = dice.choice(list(BINDINGS.values()))
+    paper = to_message(event, row.protocol, dice.choice([m for m in row.modes if m is not Mode.BATCH])).to_bytes()
+    try:
+        message = Message.from_json(damaged(dice, paper))
+    except WireError:
+        return
+    for found in events_of(message):
+        assert isinstance(found, CloudEvent | CloudEventError)
+        if isinstance(found, CloudEvent) and found.data is not None and found.data.kind is Kind.JSON:
+            encode(found)
+
+
+def run(rounds: int, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(rounds):
+        document = damaged(dice, dice.choice(SEEDS))
+        look(document)
+        look_at_messages(dice, document)
+        for found in iter_batch(encode_batch([decode(SEEDS[0])])[:-1] + b",1," + SEEDS[1] + b"]"):
+            assert isinstance(found, CloudEvent | CloudEventError)
+        try:
+            decode_batch(b"[" + document + b"]")
+        except CloudEventError as error:
+            assert error.problems
+
+
+def test_damaged_events() -> None:
+    """A thousand damaged events raise nothing but `CloudEventError`."""
+    run(1_000, seed=1)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_damaged_events() -> None:
+    """A hundred thousand damaged events raise nothing but `CloudEventError`."""
+    run(100_000, seed=2)

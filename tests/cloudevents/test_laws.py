@@ -1,0 +1,106 @@
+"""What holds for every event, under hypothesis."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind, decode, decode_batch, encode, encode_batch
+from signalbook.cloudevents.attributes import canonical
+from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, events_of, from_message, mode_of, to_message
+from signalbook.cloudevents.json_format import _at_once, _by_members
+from signalbook.cloudevents.json_value import read_json, same_json, write_json
+from signalbook.wire import Message
+from tests.cloudevents.strategies import JSON_VALUES, events
+
+WAYS = [(name, mode) for name, row in BINDINGS.items() for mode in row.modes if mode is not Mode.BATCH]
+
+
+@given(events())
+def test_json_gives_back_what_it_was_given(event: CloudEvent) -> None:
+    """decode(encode(e)) == e."""
+    assert event == decode(encode(event))
+
+
+@given(events())
+def test_both_roads_lead_to_the_same_event(event: CloudEvent) -> None:
+    """The quickest reader gives the event that the thorough one gives, or none."""
+    document = encode(event)
+    at_once, by_members = _at_once(document), _by_members(document)
+    if at_once is not None:
+        assert dict(by_members.attributes) == dict(at_once.attributes)
+        assert by_members.data == at_once.data
+
+
+@given(events(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r ")]), st.booleans())
+def test_decoding_adds_and_drops_nothing(event: CloudEvent, separators: tuple[str, str], ascii_only: bool) -> None:
+    """However a document is spaced and escaped, the event has its members and no others, each with its own type."""
+    members = {
+        name: canonical(value) if isinstance(value, bytes) else value for name, value in event.attributes.items()
+    }
+    unset = {"unset": None, **members, "andthis": None}
+    document = json.dumps(unset, separators=separators, ensure_ascii=ascii_only)
+    read = decode(f"\n{document} ")
+    assert members == dict(read.attributes)
+    assert {name: type(value) for name, value in members.items()} == {
+        name: type(value) for name, value in read.attributes.items()
+    }
+    assert read.data is None
+
+
+@pytest.mark.parametrize(("protocol", "mode"), WAYS)
+@given(event=events())
+def test_a_binding_gives_back_what_it_was_given(protocol: str, mode: Mode, event: CloudEvent) -> None:
+    """from_x(to_x(e)) == e where the binding can carry e, and an error that names the rule where it cannot."""
+    try:
+        message = to_message(event, protocol, mode)
+    except CloudEventError as error:
+        assert mode is Mode.BINARY
+        assert error.rule in {"R31", "R38", "R39", "R41"}
+        return
+    assert mode is mode_of(message)
+    assert claims_event(message)
+    assert event == from_message(message)
+    assert [event] == list(events_of(message))
+    assert message == Message.from_json(message.to_bytes())
+
+
+@pytest.mark.parametrize("protocol", BINDINGS)
+@given(event=events())
+def test_a_structured_event_crosses_unchanged(protocol: str, event: CloudEvent) -> None:
+    """Through one binding and then any other, a structured event is byte for byte the same."""
+    first = to_message(event, protocol, Mode.STRUCTURED)
+    for other in BINDINGS:
+        second = to_message(from_message(first), other, Mode.STRUCTURED)
+        assert encode(event) == second.payload
+        assert event == from_message(second)
+
+
+@given(st.lists(events(), max_size=5))
+def test_a_batch_is_its_events(batch: list[CloudEvent]) -> None:
+    """decode_batch(encode_batch(es)) == es, in their order."""
+    assert batch == decode_batch(encode_batch(batch))
+
+
+@given(events(), events())
+def test_equality_is_an_equality(one: CloudEvent, other: CloudEvent) -> None:
+    """Equal events have equal hashes; equality goes both ways; a copy is equal."""
+    copy = pickle.loads(pickle.dumps(one))
+    assert one == copy
+    assert hash(one) == hash(copy)
+    assert (one == other) == (other == one)
+    if one == other:
+        assert hash(one) == hash(other)
+
+
+@given(JSON_VALUES)
+def test_numbers_keep_their_value(value: Any) -> None:
+    """What is written is read as the same JSON value, and writing that gives the same again."""
+    written = write_json(value)
+    assert same_json(written, write_json(read_json(written)))
+    assert Data(Kind.JSON, written).value() == read_json(written)

@@ -43,25 +43,19 @@ class Server:
     """`signalbook serve` in a process group of its own."""
 
     def __init__(
-        self, store: str, folder: Path, workers: int = 1, command: Sequence[str] = ("-m", "signalbook")
-    ) -> None:
+        self, store: str, folder: Path, workers: int = 1, command: Sequence[str] = ("-m", "signalbook"),
+        model: str = "", options: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
-        model = folder / "model.json"
-        model.write_text(json.dumps(MODEL))
+        if not model:
+            model = str(folder / "model.json")
+            Path(model).write_text(json.dumps(MODEL))
         self.log = folder / "server.log"
         options = [
-            "serve",
-            "--port",
-            str(self.port),
-            "--store",
-            store,
-            "--model",
-            str(model),
-            "--workers",
-            str(workers),
-        ]
+            "serve", "--port", str(self.port), "--store", store, "--model", model, "--workers", str(workers), *options,
+        ]  # fmt: skip
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *command, *options, "--no-log", "--specversion", "1.0-rc4"],

@@ -17,6 +17,7 @@ import re
 import socket
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,20 +56,26 @@ class Talk:
     @classmethod
     def begin(cls, store: str, model: str) -> Talk:
         """Open a registry."""
-        return cls(app.service(Settings(store=store, model=model, specversion="1.0-rc4" if model == "empty" else "1.0-rc2")))
+        return cls(
+            app.service(Settings(store=store, model=model, specversion="1.0-rc4" if model == "empty" else "1.0-rc2"))
+        )
 
     def send(self, sent: Sent) -> Response:
         """Send a request as the server's edge would, and look at the answer."""
         headers = joined(sent.headers)
-        request = Request("GET" if sent.method == "HEAD" else sent.method, sent.path, sent.query, headers, sent.body, BASE)
+        request = Request(
+            "GET" if sent.method == "HEAD" else sent.method, sent.path, sent.query, headers, sent.body, BASE
+        )
         started = time.perf_counter()
+        trace = ""
         try:
             response = self.service.quick(request) or self.service.answer(request)
         except Exception as error:
+            trace = "".join(traceback.format_exception(error)[-4:])
             response = problems.respond(error, sent.path)
         spent = time.perf_counter() - started
         for wrong in complaints(response, spent):
-            raise Broken(f"{wrong}\n{sent}")
+            raise Broken(f"{wrong}\n{sent}\n{trace}")
         return response
 
     def close(self) -> None:
@@ -182,15 +189,22 @@ def _singular_of(db: Any, group: str, resource: str) -> str:
 
 def on_the_wire(server: Server, sent: Sent, chance: random.Random) -> int:
     """Send a request, perhaps broken, through a socket; returns the status, 0 where the server hung up."""
-    target = "".join(character if 32 < ord(character) < 127 else "%{:02X}".format(ord(character) & 255) for character in sent.path)
+    target = "".join(
+        character if 32 < ord(character) < 127 else "%{:02X}".format(ord(character) & 255) for character in sent.path
+    )
     query = "".join(character for character in sent.query if 32 < ord(character) < 127)
-    head = [f"{sent.method} {target or '/'}{'?' + query if query else ''} HTTP/1.1", "Host: registry.test", "Connection: close"]
+    head = [
+        f"{sent.method} {target or '/'}{'?' + query if query else ''} HTTP/1.1",
+        "Host: registry.test",
+        "Connection: close",
+    ]
     head += [f"{name}: {value}" for name, value in sent.headers if value.isascii() and value.isprintable()]
     head.append(f"Content-Length: {len(sent.body)}")
     data = "\r\n".join(head).encode("latin-1", "replace") + b"\r\n\r\n" + sent.body
-    if chance.random() < 0.15:
+    broken = chance.random() < 0.3
+    if broken and chance.random() < 0.5:
         data = data[: chance.randrange(len(data))]
-    elif chance.random() < 0.15:
+    elif broken:
         at = chance.randrange(min(len(data), 400))
         data = data[:at] + bytes([chance.randrange(256)]) + data[at + chance.randrange(3) :]
     started = time.monotonic()
@@ -198,7 +212,8 @@ def on_the_wire(server: Server, sent: Sent, chance: random.Random) -> int:
         answer = b""
         try:
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
+            if broken:
+                connection.shutdown(socket.SHUT_WR)
             while piece := connection.recv(1 << 16):
                 answer += piece
         except TimeoutError:
@@ -220,7 +235,11 @@ def run(count: int, seed: int, *, store: str = "memory:", wire: int = 20) -> Cou
     statuses: Counter[int] = Counter()
     logging.getLogger("signalbook.server").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(str(Path(folder) / "fuzz.db"), Path(folder), options=("--body-timeout", "2")) if wire else None
+        server = (
+            Server(str(Path(folder) / "fuzz.db"), Path(folder), model="builtin", options=("--body-timeout", "2"))
+            if wire
+            else None
+        )
         try:
             for number in range(0, count, EPISODE):
                 episode = random.Random(f"{seed} {number}")

@@ -188,7 +188,7 @@ def test_specification_attributes_are_narrowed_not_replaced() -> None:
         {
             "attributes": {
                 "registryid": {"type": "string", "enum": ["a"], "immutable": False},
-                "model": {"type": "string"},
+                "model": {"type": "object"},
                 "labels": {"type": "map", "item": {"type": "string"}, "description": "d"},
             },
             "groups": {

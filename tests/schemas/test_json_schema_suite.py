@@ -35,7 +35,7 @@ def failures(draft: str, *folders: str) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_the_required_tests_pass(draft: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every required test of a draft passes, but for those that are named with a reason: fewer than one in a hundred."""
+    """Every required test of a draft passes, but for those named with a reason: fewer than one in a hundred."""
     count, failed = failures(draft)
     with capsys.disabled():
         print(f"\nJSON Schema Test Suite, {draft}: {count - len(failed)} of {count} required tests pass")

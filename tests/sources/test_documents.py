@@ -112,3 +112,16 @@ def test_a_model_includes_a_file_beside_it(tmp_path: Path) -> None:
     write(tmp_path / "groups.json", '{"dirs": {"singular": "dir"}}')
     file = write(tmp_path / "model.json", '{"groups": {"$include": "groups.json"}}')
     assert {"groups": {"dirs": {"singular": "dir"}}} == choose_model(str(file))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"l{n}: &l{n} [{', '.join(['*l' + str(n - 1)] * 9) if n else 'x'}]" for n in range(12)),
+        "a: &a\n  b: *a\n",
+    ],
+)
+def test_aliases_cannot_blow_a_document_up(tmp_path: Path, text: str) -> None:
+    """A YAML document whose aliases multiply, or contain themselves, is refused before it fills the memory."""
+    with pytest.raises(UsageError, match="aliases make more than"):
+        read_document(write(tmp_path / "bomb.yaml", text))

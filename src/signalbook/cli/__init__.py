@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "backup": "signalbook.cli.upkeep",
     "completion": "signalbook.cli.upkeep",
     "delete": "signalbook.cli.entities",
+    "event": "signalbook.cli.event",
     "export": "signalbook.cli.entities",
     "get": "signalbook.cli.entities",
     "lint": "signalbook.cli.lint",

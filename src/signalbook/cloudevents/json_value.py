@@ -126,12 +126,14 @@ def _has_no_number(value: Any) -> bool:
 
 def _written(value: Any) -> str:
     """The text of what orjson leaves: long integers, decimals, subclasses, deep nesting."""
-    if value is None or isinstance(value, (bool, str)):
-        return json.dumps(value if value is None or isinstance(value, bool) else str.__str__(value), ensure_ascii=False)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return json.dumps(str.__str__(value), ensure_ascii=False)
     if isinstance(value, int):
         return int.__repr__(value)
     if isinstance(value, (float, Decimal)):
-        if not math.isfinite(value):
+        if not (math.isfinite(value) if isinstance(value, float) else value.is_finite()):
             raise ValueError("holds NaN or infinity, which JSON does not have")
         return float.__repr__(value) if isinstance(value, float) else str(value)
     if isinstance(value, (list, tuple)):

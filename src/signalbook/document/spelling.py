@@ -140,7 +140,7 @@ def _properties(value: Any) -> Any:
     """An object or array of property definitions, each with today's name of its type."""
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for member in members:
-        if isinstance(member, dict) and member.get("type") in _OLD_TYPES:
+        if _has_old_type(member):
             break
     else:
         return value
@@ -149,9 +149,12 @@ def _properties(value: Any) -> Any:
     return [_retyped(member) for member in value]
 
 
+def _has_old_type(member: Any) -> bool:
+    return isinstance(member, dict) and isinstance(member.get("type"), str) and member["type"] in _OLD_TYPES
+
+
 def _retyped(member: Any) -> Any:
-    old = isinstance(member, dict) and member.get("type") in _OLD_TYPES
-    return {**member, "type": _OLD_TYPES[member["type"]]} if old else member
+    return {**member, "type": _OLD_TYPES[member["type"]]} if _has_old_type(member) else member
 
 
 def _defined(value: Any) -> dict[str, Any]:

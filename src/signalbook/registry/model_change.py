@@ -128,9 +128,14 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
     check_sticky(state)
     for version in work.complete(state).values():
         _recheck_version(work, was, state, version)
-    state.reshuffled = was is None or (was.versionmode, was.maxversions) != (kind.versionmode, kind.maxversions)
+    state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
     settle(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
+
+
+def _lineage_rules(kind: ResourceType) -> tuple[object, ...]:
+    """Return what a type says about how versions follow each other."""
+    return kind.versionmode, kind.maxversions, kind.singleversionroot
 
 
 def _recheck_version(work: Work, was: ResourceType | None, state: ResourceState, version: VersionState) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from signalbook.schemas.avro_text import number_of, text_of
-from signalbook.schemas.avro_types import Node, of_values
+from signalbook.schemas.avro_types import Node, inner_types, of_values
 from signalbook.schemas.column_names import column_names
 
 __all__ = ["MOST_COLUMNS", "columns"]
@@ -137,10 +137,7 @@ class _Making:
         if id(node) in self._sizes:
             return self._sizes[id(node)]
         self._sizes[id(node)] = 1
-        inner: list[Node] = [*node.members, *(field.node for field in node.fields)]
-        if node.inner is not None:
-            inner.append(node.inner)
-        found = sum(self._size(one) for one in inner) or 1
+        found = sum(self._size(one) for one in inner_types(node)) or 1
         self._sizes[id(node)] = found
         return found
 

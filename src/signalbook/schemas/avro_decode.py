@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from signalbook.schemas.avro_defaults import raw_default
+from signalbook.schemas.avro_defaults import raw_default, single
 from signalbook.schemas.avro_logical import logical_value
 from signalbook.schemas.avro_resolve import Resolution, field_of
 from signalbook.schemas.avro_types import Node, of_values
@@ -20,7 +20,7 @@ from signalbook.schemas.avro_types import Node, of_values
 __all__ = ["DEEPEST_VALUE", "MOST_VALUES", "BadPayload", "Cursor", "Decoder", "decoder"]
 
 DEEPEST_VALUE = 100
-MOST_VALUES = 5_000_000
+MOST_VALUES = 2_000_000
 
 Decoder = Callable[["Cursor"], Any]
 
@@ -364,9 +364,9 @@ def _text(value: bytes) -> str:
 
 _CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("int", "long"): int,
-    ("int", "float"): float,
+    ("int", "float"): single,
     ("int", "double"): float,
-    ("long", "float"): float,
+    ("long", "float"): single,
     ("long", "double"): float,
     ("float", "double"): float,
     ("string", "bytes"): str.encode,

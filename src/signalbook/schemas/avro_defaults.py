@@ -6,14 +6,17 @@ Rule: bytes and fixed are text with one character a byte; the default of a union
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 from signalbook.schemas.avro_types import NOTHING, Field, Node
 
-__all__ = ["default_problem", "raw_default"]
+__all__ = ["default_problem", "raw_default", "single"]
 
 Steps = tuple[str | int, ...]
 
+_FLOAT = struct.Struct("<f")
 _WHOLE = {"int": 31, "long": 63}
 _DEEPEST = 100
 # Defaults of unions are tried member by member: a hostile one could go on for ever.
@@ -27,6 +30,15 @@ class _Wrong(Exception):
         super().__init__(steps, message)
         self.steps = steps
         self.message = message
+
+
+def single(value: float) -> float:
+    """The number of 32 bits that is nearest; beyond their range, infinity."""
+    try:
+        found: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found
 
 
 def default_problem(default: Any, node: Node, steps: Steps) -> tuple[Steps, str] | None:
@@ -56,11 +68,9 @@ def _raw(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:  # noq
         return default
     if kind in _WHOLE and _number(default, whole=True) and -(1 << _WHOLE[kind]) <= default < 1 << _WHOLE[kind]:
         return int(default)
-    if kind in ("float", "double"):
-        if _number(default):
-            return float(default)
-        if default in ("NaN", "Infinity", "-Infinity"):
-            return float(default)
+    if kind in ("float", "double") and (_number(default) or default in ("NaN", "Infinity", "-Infinity")):
+        value = float(default)
+        return value if kind == "double" else single(value)
     if kind == "string" and isinstance(default, str):
         return default
     if kind in ("bytes", "fixed") and isinstance(default, str):

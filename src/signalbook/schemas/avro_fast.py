@@ -19,7 +19,7 @@ from fastavro.read import LOGICAL_READERS
 
 from signalbook.schemas.avro_decode import DEEPEST_VALUE, BadPayload
 from signalbook.schemas.avro_logical import logical_value
-from signalbook.schemas.avro_types import Node, of_values, walk
+from signalbook.schemas.avro_types import Node, inner_types, of_values, walk
 
 __all__ = ["FastDecoder", "fast_decoder"]
 
@@ -98,8 +98,7 @@ def _recursive(node: Node) -> bool:
         if id(one) in open_ or len(open_) > 3 * DEEPEST_VALUE:
             return DEEPEST_VALUE + 1
         open_.add(id(one))
-        inner = [field.node for field in one.fields] + list(one.members) + ([one.inner] if one.inner else [])
-        found = max((depth(other) for other in inner), default=0) + (one.kind in ("record", "array", "map"))
+        found = max((depth(other) for other in inner_types(one)), default=0) + (one.kind in ("record", "array", "map"))
         open_.discard(id(one))
         depths[id(one)] = found
         return found
@@ -150,7 +149,7 @@ class _Rewriting:
         wrapped = node.kind != "record"
         schema = self._write(node)
         if wrapped:
-            schema = {"type": "record", "name": "signalbook.root", "fields": [{"name": "value", "type": schema}]}
+            schema = {"type": "record", "name": "signalbook root", "fields": [{"name": "value", "type": schema}]}
         parsed = fastavro.parse_schema(schema)
         _harden(parsed)
         return parsed, wrapped
@@ -180,8 +179,10 @@ class _Rewriting:
         if member.kind == "null" or not several:
             return self._write(member)
         self._wrappers += 1
+        # A blank in the name: no schema has one of that name.
+        name = f"signalbook member {self._wrappers}"
         fields = [{"name": member.label, "type": self._write(member)}]
-        return {"type": "record", "name": f"signalbook.member{self._wrappers}", "fields": fields}
+        return {"type": "record", "name": name, "fields": fields}
 
 
 def _logical(node: Node) -> dict[str, Any]:

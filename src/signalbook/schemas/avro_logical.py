@@ -47,13 +47,19 @@ def _time(unit: int) -> Callable[[int], time]:
 
 def _timestamp(unit: int, epoch: datetime) -> Callable[[int], datetime]:
     def read(value: int) -> datetime:
-        return epoch + timedelta(microseconds=value * unit)
+        try:
+            return epoch + timedelta(microseconds=value * unit)
+        except OverflowError:
+            raise ValueError(f"{value} is no time of the years 1 to 9999") from None
 
     return read
 
 
 def _date(value: int) -> date:
-    return date.fromordinal(value + _DAY_ONE)
+    try:
+        return date.fromordinal(value + _DAY_ONE)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{value} is no day of the years 1 to 9999") from None
 
 
 def _duration(value: bytes) -> dict[str, int]:

@@ -17,7 +17,7 @@ import orjson
 
 from signalbook.errors import Problem
 from signalbook.schemas.avro_defaults import default_problem
-from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, logical_type
+from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, inner_types, logical_type
 from signalbook.schemas.format import LARGEST, References, SchemaError, Text, pointer, unusable
 
 __all__ = ["DEEPEST", "read_graph"]
@@ -39,7 +39,7 @@ def read_graph(text: Text, references: References | None = None) -> tuple[Node, 
     document = _json(text)
     reading = _Reading(references)
     node = reading.type(document, "", ())
-    reading.finish()
+    reading.finish(node)
     if reading.problems:
         raise SchemaError(reading.problems)
     return node, reading.names
@@ -64,6 +64,7 @@ class _Reading:
         self.problems: list[Problem] = []
         self.names: dict[str, Node] = {}
         self._asked = 0
+        self._depth = 0
         self._defaults: list[tuple[Any, Node, Steps]] = []
         self._places: dict[int, Steps] = {}
 
@@ -73,10 +74,15 @@ class _Reading:
 
     def type(self, spec: Any, namespace: str, steps: Steps) -> Node:
         """The node of one declaration; where it is wrong, a stand-in, so that reading goes on."""
-        if len(steps) > 4 * DEEPEST:
-            raise SchemaError(
-                [*self.problems, Problem(pointer(steps), "schema", f"nested deeper than {DEEPEST} types")]
-            )
+        self._depth += 1
+        if self._depth > DEEPEST:
+            words = f"nested deeper than {DEEPEST} types"
+            raise SchemaError([*self.problems, Problem(pointer(steps), "schema", words)])
+        node = self._type(spec, namespace, steps)
+        self._depth -= 1
+        return node
+
+    def _type(self, spec: Any, namespace: str, steps: Steps) -> Node:
         if isinstance(spec, str):
             return self._named(spec, namespace, steps)
         if isinstance(spec, list):
@@ -253,8 +259,11 @@ class _Reading:
         self.problem((*steps, "default"), f"the default {_shown(default)} is none of the symbols")
         return None
 
-    def finish(self) -> None:
-        """Check what needs the whole graph: defaults, and records that contain themselves."""
+    def finish(self, top: Node) -> None:
+        """Check what needs the whole graph: its depth, defaults, and records that contain themselves."""
+        for node in (top, *self.names.values()):
+            if _too_deep(node):
+                raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
         for default, node, steps in self._defaults:
             found = default_problem(default, node, steps)
             if found is not None:
@@ -286,6 +295,22 @@ def _endless(named: list[Node]) -> list[Node]:
                     ended.add(need[0])
                     ready.append(need[0])
     return [node for node in records if id(node) not in ended]
+
+
+def _too_deep(top: Node) -> bool:
+    """Tell whether a walk from type to type, as all that is made of a schema walks, goes too deep."""
+    seen = {id(top)}
+    path = [iter(inner_types(top))]
+    while path:
+        node = next(path[-1], None)
+        if node is None:
+            path.pop()
+        elif id(node) not in seen:
+            seen.add(id(node))
+            path.append(iter(inner_types(node)))
+            if len(path) > 2 * DEEPEST:
+                return True
+    return False
 
 
 def _needs(node: Node) -> tuple[Node, ...]:

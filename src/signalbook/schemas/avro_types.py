@@ -20,6 +20,7 @@ __all__ = [
     "Node",
     "canonical_form",
     "fingerprint",
+    "inner_types",
     "logical_type",
     "of_values",
     "walk",
@@ -79,6 +80,15 @@ def of_values(node: Node) -> tuple[Node, ...]:
     return tuple(member for member in node.members if member.kind != "null")
 
 
+def inner_types(node: Node) -> list[Node]:
+    """The types directly within a type, in their order."""
+    found = [field.node for field in node.fields]
+    found.extend(node.members)
+    if node.inner is not None:
+        found.append(node.inner)
+    return found
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Yield every node that can be reached, each once."""
     seen: set[int] = set()
@@ -89,10 +99,7 @@ def walk(node: Node) -> Iterator[Node]:
             continue
         seen.add(id(one))
         yield one
-        waiting.extend(field.node for field in one.fields)
-        waiting.extend(one.members)
-        if one.inner is not None:
-            waiting.append(one.inner)
+        waiting.extend(inner_types(one))
 
 
 # Logical types by the type they annotate; those with conditions of their own are below.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -45,6 +46,7 @@ def _is_map(kind: ResourceType, name: str) -> bool:
     return attribute is not None and attribute.type == "map"
 
 
+_LEGAL = "%/:?#[]@!$&'()*+,;="  # besides letters, digits and -._~: what RFC 3986 lets a URL consist of
 _OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean"}
 
 
@@ -63,7 +65,7 @@ def document_response(db: Connection, view: View, answer: Answer, base: str) -> 
     headers.append(("content-disposition", target.rid))
     url = attrs.get(document_names(kind)[1])
     if url:
-        return Response(303, [*headers, ("location", url)])
+        return Response(303, [*headers, ("location", quote(url, safe=_LEGAL))])
     content = b""
     row = rows.load(db, rows.resource_key(target.resource_xid))
     found = view.target(row) if row is not None else None

@@ -78,4 +78,4 @@ def _encoded(body: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # text from outside that has no UTF-8 form, such as half a surrogate pair
-        return json.dumps(body).encode() + b"\n"
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

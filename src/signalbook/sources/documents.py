@@ -150,9 +150,31 @@ def _parse(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]
 
 def _value(content: bytes, *, yaml_allowed: bool) -> Any:
     if yaml_allowed and not content.lstrip().startswith(b"{"):
+        value = yaml.load(content, _JsonTypesLoader)
+        _bound(value)
         # Once through JSON: keys become texts, and what JSON cannot hold is refused here and not half way in.
-        return orjson.loads(orjson.dumps(yaml.load(content, _JsonTypesLoader), option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
     return orjson.loads(content)
+
+
+MAX_VALUES = 5_000_000
+
+
+def _bound(value: Any) -> None:
+    """Refuse a document that a few aliases blow up to more values than a catalog has."""
+    sizes: dict[int, int] = {}
+
+    def size(part: Any) -> int:
+        if not isinstance(part, dict | list):
+            return 1
+        if id(part) not in sizes:
+            sizes[id(part)] = MAX_VALUES  # what an alias inside itself counts for
+            members = part.values() if isinstance(part, dict) else part
+            sizes[id(part)] = 1 + sum(size(member) for member in members)
+        return sizes[id(part)]
+
+    if size(value) > MAX_VALUES:
+        raise yaml.YAMLError(f"its aliases make more than {MAX_VALUES:,} values of it")
 
 
 def _kind(value: Any) -> str:

@@ -1,0 +1,258 @@
+"""The commands event decode, encode and convert: events from any binding to any other.
+
+Rule 1: one document a line, or one document in all; what comes out is one line each, in the order it came.
+Rule 2: nothing is dropped in silence: what cannot be read or carried is a line on standard error and exit code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import click
+import orjson
+
+from signalbook.cli.failures import Exit
+from signalbook.cli.output import say
+from signalbook.cloudevents import CloudEvent, CloudEventError, decode, encode, encode_batch, iter_batch
+from signalbook.cloudevents.bindings import Mode, batch_to_http, events_of, to_message
+from signalbook.cloudevents.json_value import is_json_text
+from signalbook.errors import UsageError
+from signalbook.wire import FIELDS, Message, WireError
+from signalbook.wire.json_members import JsonError, split_members
+
+__all__ = ["event"]
+
+# What --from and --to name, beside the JSON format itself, and the protocol of the messages on paper.
+PROTOCOLS = {
+    "http": "HTTP",
+    "kafka": "KAFKA",
+    "amqp": "AMQP/1.0",
+    "mqtt": "MQTT/5.0",
+    "mqtt3": "MQTT/3.1.1",
+    "nats": "NATS",
+}
+FORMATS = ("json", "batch")
+_TEXTS = ("text", "bytes", "base64", "moment", "choice")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An event or what is wrong, and where in the input it stood."""
+
+    place: str
+    item: CloudEvent | CloudEventError | WireError
+
+
+_FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
+_FROM = click.option(
+    "--from",
+    "source",
+    type=click.Choice(["auto", *FORMATS, *PROTOCOLS]),
+    default="auto",
+    show_default=True,
+    help="What is read: events, a batch, or messages on paper; auto takes each as what it looks like.",
+)
+_TO = click.option("--to", "target", type=click.Choice([*FORMATS, *PROTOCOLS]), required=True, help="What is written.")
+_MODE = click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    help="The content mode; binary where the binding has it.",
+)
+_SET = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A field of the messages, such as topic=orders; may be repeated.",
+)
+
+
+@click.group(short_help="Read, write and convert CloudEvents.")
+def event() -> None:
+    """Read, write and convert CloudEvents, from and to JSON, batches and messages of every binding.
+
+    Events are CloudEvents in JSON, messages the JSON form of an observed message ("protocol", its fields, "payload");
+    one a line, or a single document of any layout. FILE is standard input unless it is named.
+    """
+
+
+@event.command(
+    "decode",
+    short_help="Read events out of messages.",
+    epilog="Example: signalbook event decode --from http messages.jsonl",
+)
+@_FILE
+@_FROM
+def decode_command(file: IO[bytes], source: str) -> int:
+    """Read events, batches or messages and write one event in JSON a line."""
+    return _convert(file, source, lambda events: map(encode, events))
+
+
+@event.command(
+    "encode",
+    short_help="Write events as messages.",
+    epilog="Example: signalbook event encode --to kafka --set topic=orders events.jsonl",
+)
+@_FILE
+@_TO
+@_MODE
+@_SET
+def encode_command(file: IO[bytes], target: str, mode: str | None, settings: tuple[str, ...]) -> int:
+    """Read events in JSON, or a batch, and write one message a line."""
+    return _convert(file, "auto", _writer(target, mode, settings))
+
+
+@event.command(
+    "convert",
+    short_help="Convert events from one binding to another.",
+    epilog="Example: signalbook event convert --from http --to mqtt --set topic_name=orders messages.jsonl",
+)
+@_FILE
+@_FROM
+@_TO
+@_MODE
+@_SET
+def convert_command(file: IO[bytes], source: str, target: str, mode: str | None, settings: tuple[str, ...]) -> int:
+    """Read events, batches or messages and write them in another form."""
+    return _convert(file, source, _writer(target, mode, settings))
+
+
+def _convert(file: IO[bytes], source: str, write: Callable[[Iterable[CloudEvent]], Iterable[bytes]]) -> int:
+    """Write each event that is read; what is wrong goes to standard error as it is met."""
+    wrong = 0
+    place = ""
+
+    def good() -> Iterator[CloudEvent]:
+        nonlocal wrong, place
+        for found in _read(file, source):
+            place = found.place
+            if isinstance(found.item, CloudEvent):
+                yield found.item
+            else:
+                wrong += 1
+                say(f"signalbook: {place}: {found.item}")
+
+    for line in write(good()):
+        if isinstance(line, CloudEventError):
+            wrong += 1
+            say(f"signalbook: {place}: {line}")
+        else:
+            sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+    return Exit.REFUSED if wrong else Exit.OK
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def _documents(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Each document and its place: a line each, or everything where the first line is not a document by itself."""
+    first = b""
+    number = 0
+    for number, first in enumerate(file, 1):
+        if first.strip():
+            break
+    if not first.strip():
+        return
+    if not is_json_text(first.strip()):
+        whole = first + file.read()
+        if is_json_text(whole):
+            yield "input", whole.strip()
+            return
+        lines: Iterable[bytes] = whole.splitlines()[1:]
+    else:
+        lines = file
+    yield f"line {number}", first.strip()
+    for line in lines:
+        number += 1
+        if line.strip():
+            yield f"line {number}", line.strip()
+
+
+def _read(file: IO[bytes], source: str) -> Iterator[Found]:
+    for place, document in _documents(file):
+        kind = _looks_like(document) if source == "auto" else source
+        try:
+            if kind == "json":
+                yield Found(place, decode(document))
+            elif kind == "batch":
+                for index, item in enumerate(iter_batch(document)):
+                    yield Found(f"{place}, event {index}", item)
+            else:
+                yield from _of_message(place, Message.from_json(document), PROTOCOLS.get(kind))
+        except (CloudEventError, WireError) as error:
+            yield Found(place, error)
+
+
+def _of_message(place: str, message: Message, expected: str | None) -> Iterator[Found]:
+    if expected not in (None, message.protocol):
+        raise UsageError(f"{place} is a message of {message.protocol}, but --from says {expected}; leave --from away")
+    several = list(events_of(message))
+    for index, item in enumerate(several):
+        yield Found(f"{place}, event {index}" if len(several) > 1 else place, item)
+
+
+def _looks_like(document: bytes) -> str:
+    """A batch is an array, a message has a protocol, and the rest is to be an event."""
+    if document.startswith(b"["):
+        return "batch"
+    try:
+        return "message" if "protocol" in split_members(document) else "json"
+    except JsonError:
+        return "json"
+
+
+# Writing -------------------------------------------------------------------------------------------------------------
+
+
+def _writer(
+    target: str, mode: str | None, settings: tuple[str, ...]
+) -> Callable[[Iterable[CloudEvent]], Iterator[Any]]:
+    """How events are written; what one cannot be written as is given in its place."""
+    protocol = PROTOCOLS.get(target)
+    if protocol is None:
+        if mode or settings:
+            raise UsageError(f"--mode and --set are for messages; {target} has neither")
+        return _as_batch if target == "batch" else lambda events: map(encode, events)
+    fields = _fields(protocol, settings)
+    if mode == Mode.BATCH:
+        if protocol != "HTTP":
+            raise UsageError(f"{protocol} has no batches; HTTP alone does")
+        return lambda events: iter([batch_to_http(events, **fields).to_bytes()])
+    return lambda events: _as_messages(events, protocol, mode, fields)
+
+
+def _as_batch(events: Iterable[CloudEvent]) -> Iterator[bytes]:
+    yield encode_batch(events)
+
+
+def _as_messages(
+    events: Iterable[CloudEvent], protocol: str, mode: str | None, fields: dict[str, Any]
+) -> Iterator[bytes | CloudEventError]:
+    for item in events:
+        try:
+            yield to_message(item, protocol, mode, **fields).to_bytes()
+        except CloudEventError as error:
+            yield error
+
+
+def _fields(protocol: str, settings: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that --set names, read as the message on paper has them; what is no text is JSON."""
+    paper: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        row = FIELDS[protocol].get(name)
+        if not equals or row is None:
+            known = ", ".join(FIELDS[protocol])
+            raise UsageError(f"--set {setting!r} names no field of {protocol}; say NAME=VALUE with one of {known}")
+        try:
+            paper[name] = text if row.kind.name in _TEXTS else orjson.loads(text)
+        except orjson.JSONDecodeError:
+            raise UsageError(f'--set {name} takes JSON, such as 1, true or [["name","value"]]') from None
+    try:
+        return dict(Message.from_json({"protocol": protocol, **paper}).fields)
+    except WireError as error:
+        raise UsageError(f"--set {error}") from None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from signalbook.spec.builtin import builtin_modelsource
+from scripts.valid_requests import ATTRIBUTES, BUILTIN, EMPTY
 
 
 @dataclass(slots=True)
@@ -125,81 +125,17 @@ FLAGS: dict[str, Callable[[random.Random], str]] = {
 }  # fmt: skip
 
 
-# ---- what is valid
-
-PROPERTIES = {
-    "type": {"type": "string", "value": "com.example.made", "required": True},
-    "source": {"type": "uritemplate", "value": "{site}/x"},
-}
-MESSAGE = {
-    "name": "Made", "labels": {"stage": "dev"}, "envelope": "CloudEvents/1.0", "envelopemetadata": PROPERTIES, "protocol": "KAFKA",
-    "protocoloptions": {"topic": "t", "key": "k", "headers": [{"name": "h", "value": "v"}]}, "dataschemaformat": "JSONSchema/draft-07", "dataschema": {"type": "object"},
-}  # fmt: skip
-ENDPOINT = {
-    "name": "E", "usage": ["producer"], "envelope": "CloudEvents/1.0", "protocol": "HTTP", "protocoloptions": {"endpoints": [{"url": "https://example.com/"}], "method": "POST"},
-    "messages": {"m9": MESSAGE}, "messagegroups": ["/messagegroups/g1"], "channel": "c", "deprecated": {"effective": "2030-01-01T00:00:00Z"},
-}  # fmt: skip
-SCHEMA = {"name": "S", "format": "JSONSchema/draft-07", "contenttype": "application/json", "schema": {"type": "object"}, "labels": {"a": "b"}}
-META = {
-    "defaultversionid": "v1",
-    "defaultversionsticky": True,
-    "compatibility": "backward",
-    "labels": {"x": "y"},
-    "deprecated": {},
-}
-MODEL = {
-    "attributes": {"ext": {"type": "string", "ifvalues": {"a": {"siblingattributes": {"more": {"type": "integer"}}}}}},
-    "groups": {
-        "dirs": {
-            "plural": "dirs", "singular": "dir", "attributes": {"*": {"type": "any"}, "n": {"type": "uinteger", "required": True, "default": 5}}, "constraints": {"files.format": {"enum": ["a", "b"]}},
-            "resources": {
-                "files": {
-                    "plural": "files", "singular": "file", "maxversions": 3, "versionmode": "createdat", "singleversionroot": True, "hasdocument": True, "typemap": {"text/*": "string"},
-                    "attributes": {"o": {"type": "object", "attributes": {"x": {"type": "array", "item": {"type": "map", "item": {"type": "decimal"}}}}}, "e": {"type": "string", "enum": ["p", "q"]}},
-                    "metaattributes": {"m": {"type": "xid", "target": "/dirs/files"}}, "validateformat": False,
-                },
-                "notes": {"singular": "note", "hasdocument": False, "versionmode": "semver", "singleversionroot": True, "setversionid": False},
-            },
-        },
-        "boxes": {"singular": "box", "ximportresources": ["/dirs/files"]},
-    },
-}  # fmt: skip
-CAPABILITIES = {
-    "flags": ["binary", "collections", "doc", "epoch", "filter", "ignore", "inline", "setdefaultversionid", "sort", "specversion"], "ignores": ["*"], "pagination": True, "shortself": False,
-    "specversions": ["1.0-rc2", "1.0-rc4"], "versionmodes": ["manual"], "formats": [], "compatibilities": {}, "available": {"capabilities": {"mutable": True}, "entities": {"mutable": True}, "model": {"mutable": False}, "export": {"mutable": False}, "modelsource": {"mutable": True}},
-}  # fmt: skip
-VERSION = {
-    "versionid": "v2",
-    "ancestor": "v1",
-    "name": "second",
-    "epoch": 1,
-    "createdat": "2030-01-01T00:00:00Z",
-    "modifiedat": None,
-}
-DIR = {
-    "name": "d",
-    "n": 3,
-    "files": {"f1": {"o": {"x": [{"a": 1.5}]}, "e": "p", "file": {"a": 1}}},
-    "constraints": {"files.format": {"default": "a"}},
-}
-
-BUILTIN: list[tuple[str, str, Any]] = [
-    ("PUT", "/messagegroups/g1", {"name": "G", "envelope": "CloudEvents/1.0", "messages": {"m1": MESSAGE}}), ("PUT", "/messagegroups/g1/messages/m1", MESSAGE), ("PATCH", "/messagegroups/g1/messages/m1", {"name": "x"}),
-    ("POST", "/messagegroups/g1/messages/m1", {**MESSAGE, "versionid": "v2"}), ("PUT", "/messagegroups/g1/messages/m1/meta", META), ("PATCH", "/messagegroups/g1/messages/m2/meta", {"xref": "/messagegroups/g1/messages/m1"}),
-    ("POST", "/messagegroups/g1/messages", {"m3": MESSAGE, "m4": {**MESSAGE, "basemessage": "/messagegroups/g1/messages/m3"}}), ("POST", "/messagegroups/g1/messages/m1/versions", {"v2": VERSION, "v1": {"name": "first"}}), ("PUT", "/endpoints/e1", ENDPOINT),
-    ("PUT", "/schemagroups/s1/schemas/a", b'{"type": "object"}'), ("PUT", "/schemagroups/s1/schemas/a$details", SCHEMA), ("POST", "/schemagroups/s1/schemas/a$details", {**SCHEMA, "versionid": "v2"}), ("PATCH", "/schemagroups/s1/schemas/a/versions/v2$details", {"schemaurl": "http://127.0.0.1:9/never"}),
-    ("POST", "/", {"messagegroups": {"g2": {"messages": {"m1": MESSAGE}}}, "schemagroups": {"s2": {"schemas": {"b": SCHEMA}}}}), ("POST", "/endpoints", {"e2": ENDPOINT}), ("PUT", "/", {"name": "R", "labels": {"a": "b"}}), ("DELETE", "/messagegroups/g1/messages", {"m1": {"meta": {"epoch": 1}}}),
-    ("DELETE", "/messagegroups/g1/messages/m1/versions/v2", None), ("DELETE", "/endpoints/e1", None), ("GET", "/", None), ("GET", "/export", None), ("GET", "/messagegroups/g1/messages", None), ("GET", "/schemagroups/s1/schemas/a", None), ("GET", "/schemagroups/s1/schemas/a/versions/v2$details", None),
-    ("GET", "/model", None), ("GET", "/capabilitiesoffered", None), ("PATCH", "/capabilities", CAPABILITIES), ("PUT", "/modelsource", builtin_modelsource()), ("GET", "/.xregistry", None), ("GET", "/messagegroups/g1/messages/m1/meta", None), ("PUT", "/messagegroups/g1/messages/m1/versions/v3", {**MESSAGE, **VERSION, "versionid": "v3"}),
-]  # fmt: skip
-EMPTY: list[tuple[str, str, Any]] = [
-    ("PUT", "/modelsource", MODEL), ("PUT", "/modelsource", MODEL), ("PUT", "/modelsource", MODEL), ("PUT", "/", {"modelsource": MODEL, "ext": "a", "more": 5, "dirs": {"d1": DIR}}), ("PUT", "/capabilities", CAPABILITIES), ("PUT", "/dirs/d1", DIR), ("POST", "/dirs/d1", {"files": {"f2": {}}, "notes": {"n1": {"name": "x"}}}),
-    ("PUT", "/dirs/d1/files/f1$details", {"o": {"x": []}, "file": "text", "contenttype": "text/plain"}), ("PUT", "/dirs/d1/files/f1", b"\x00\xff"), ("PUT", "/dirs/d1/files/f1/meta", {"m": "/dirs/d1/files/f2"}), ("POST", "/dirs/d1/notes/n1", {"name": "y"}), ("PUT", "/boxes/b1/files/f9/meta", {"xref": "/dirs/d1/files/f1"}),
-    ("POST", "/dirs/d1/files/f1/versions", {"v1": {"createdat": "2030-01-01T00:00:00Z"}, "v2": {"ancestorid": "v1"}}), ("DELETE", "/dirs", {"d1": {"epoch": 3}}), ("DELETE", "/dirs/d1/files/f1/versions", {"v1": {}}), ("GET", "/dirs/d1/files", None), ("GET", "/", None), ("GET", "/export", None), ("GET", "/dirs/d1/files/f1", None), ("GET", "/boxes/b1/files/f9$details", None),
-]  # fmt: skip
-
-
 # ---- bending
+
+
+def _one_attribute(chance: random.Random) -> tuple[str, str, Any]:
+    """A write that gives one attribute a value that it hardly takes."""
+    path, steps, needed = chance.choice(ATTRIBUTES)
+    value = chance.choice([*VALUES, "@raw@"])
+    for step in reversed(steps[1:]):
+        value = {step: value} if step != "x" or chance.random() < 0.5 else [value]
+    body = {**needed, **({"usage": ["producer"]} if path.startswith("/endpoints") and path.count("/") == 2 else {})}
+    return chance.choice(["PUT", "PATCH"]), path, {**body, steps[0]: value}
 
 
 def requests(chance: random.Random, model: str, count: int) -> Iterator[Sent]:
@@ -208,6 +144,9 @@ def requests(chance: random.Random, model: str, count: int) -> Iterator[Sent]:
     for number in range(count):
         method, path, value = valid[number] if number < len(valid) else chance.choice(valid)
         bends = 0 if number < len(valid) else chance.choice([0, 1, 1, 1, 2, 3])
+        if bends == 1 and model == "builtin" and chance.random() < 0.5:
+            method, path, value = _one_attribute(chance)
+            bends = 0
         yield _bent(chance, method, path, copy.deepcopy(value), bends)
 
 
@@ -323,7 +262,7 @@ def _query(chance: random.Random) -> str:
             else text
         )
         parts += [f"{name}={value}" if text or chance.random() < 0.5 else name] * chance.choice([1, 1, 1, 2, 30])
-    return chance.choice(["&", "&", "&", "&&", ";"]).join(parts)
+    return chance.choice(["&", "&", "&", "&&", ";"]).join(parts)[:60_000]  # servers refuse longer ones unread
 
 
 def _bend_bytes(chance: random.Random, body: bytes) -> bytes:

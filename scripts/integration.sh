@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The registry tests again on a real PostgreSQL, which this script starts for itself: its own port and folder, removed
-# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages.
+# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then the long
+# proofs, on either store: fifty kills under write load, twenty thousand hostile requests.
 # What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres that is a failure.
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
@@ -61,7 +62,7 @@ else
   echo "integration: PostgreSQL $("$bin/postgres" --version | grep -oE '[0-9]+(\.[0-9]+)?' | head -n 1) on port $port"
   export SIGNALBOOK_TEST_POSTGRES="postgresql://signalbook@127.0.0.1:$port/postgres"
   suites=()
-  for suite in registry server app cli properties conformance; do
+  for suite in registry server app cli properties conformance proofs; do
     if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
   done
   for file in tests/test_flow.py tests/test_registry.py; do
@@ -69,6 +70,9 @@ else
   done
   $python -m pytest -q -n "${JOBS:-auto}" -m "not slow" "${suites[@]}" "$@"
 fi
+
+echo "integration: the long proofs"
+$python -m pytest -q -n 2 -m slow tests/proofs tests/registry
 
 if [ "${#skipped[@]}" -gt 0 ]; then
   printf 'integration: SKIPPED %s\n' "${skipped[@]}"

@@ -30,6 +30,9 @@ settings.register_profile("thorough", deadline=None, max_examples=2000, suppress
 settings.load_profile(os.environ.get("SIGNALBOOK_TEST_PROFILE", "default"))
 
 
+FreshStore = Callable[[], str]
+
+
 class StartServer(Protocol):
     """Starts `signalbook serve` with options and gives its address."""
 
@@ -44,6 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="SIGNALBOOK_TEST_POSTGRES is not set; see make integration"))
 
 
+def _in_schema(schema: str) -> str:
+    mark = "&" if "?" in POSTGRES else "?"
+    return f"{POSTGRES}{mark}options={quote(f'-csearch_path={schema}', safe='')}"
+
+
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """The URL of an empty schema of its own in the PostgreSQL that tests may fill."""
@@ -54,11 +62,33 @@ def postgres_url() -> Iterator[str]:
     schema = f"t{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(POSTGRES, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-    mark = "&" if "?" in POSTGRES else "?"
-    yield f"{POSTGRES}{mark}options={quote(f'-csearch_path={schema}', safe='')}"
+    yield _in_schema(schema)
     with psycopg.connect(POSTGRES, autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture
+def fresh_store() -> Iterator[FreshStore]:
+    """Make as many new stores as a test needs: in memory, or in PostgreSQL where one is given."""
+    if not POSTGRES:
+        yield lambda: "memory:"
+        return
+    import psycopg
+
+    made: list[str] = []
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+
+        def make() -> str:
+            schema = f"f{os.getpid()}_{next(_numbers)}"
+            connection.execute(f"CREATE SCHEMA {schema}")
+            made.append(schema)
+            return _in_schema(schema)
+
+        yield make
+        for schema in made:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 @pytest.fixture

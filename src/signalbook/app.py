@@ -5,6 +5,7 @@ Rule: only this module and the command line know all of them.
 
 from __future__ import annotations
 
+from signalbook.registry.capabilities import Offer
 from signalbook.registry.registry import model_source
 from signalbook.registry.requests import Requests, spec_version
 from signalbook.registry.store import open_store
@@ -29,7 +30,8 @@ def service(settings: Settings) -> RegistryService:
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
         spec = spec_version(settings.specversion)
-        requests = Requests(store, spec, load_include=include, reserved=RESERVED)
+        offer = Offer(trust_unknown=settings.trust_unknown)
+        requests = Requests(store, spec, offer=offer, load_include=include, reserved=RESERVED)
         requests.create(settings.registryid, model_source(choose_model(settings.model)))
         requests.setup(store.reader())
     except BaseException:

@@ -45,6 +45,7 @@ class Settings:
     log: bool = True
     log_format: str = "text"
     include_from: Path | None = None
+    trust_unknown: bool = False
 
     def checked(self) -> Settings:
         """The same settings; raises `UsageError` with the remedy where they cannot work."""

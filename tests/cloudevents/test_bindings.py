@@ -61,6 +61,7 @@ def test_features(case: Case) -> None:
 
 
 def fields(message: Message) -> dict[str, Any]:
+    """A message's fields as a plain dict."""
     return dict(message.fields)
 
 
@@ -138,6 +139,8 @@ def test_mqtt() -> None:
     assert EVENT == from_mqtt(old)
     with pytest.raises(CloudEventError, match="structured mode"):
         to_mqtt(EVENT, "binary", version="3.1.1")
+    with pytest.raises(CloudEventError, match="MQTT 4"):
+        to_mqtt(EVENT, version="4")
     long = EVENT.with_attributes(ext="é" * 40_000)
     with pytest.raises(CloudEventError, match="65,535"):
         to_mqtt(long)

@@ -1,7 +1,7 @@
 """The recorded cases for the JSON format, read from the folder beside the checkout where it is there.
 
-A case is answered by decoding, encoding or both; what a case calls ambiguous is answered as decision record 20 says, and
-`OTHERWISE` names the ones where that is not what the case would choose.
+A case is answered by decoding, encoding or both; what a case calls ambiguous is answered as decision record 20 says,
+and `OTHERWISE` names the ones where that is not what the case would choose.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError, Data, Ki
 from signalbook.cloudevents.bindings import from_http, to_http
 from signalbook.cloudevents.json_format import encode_batch
 from signalbook.cloudevents.json_value import same_json
+from signalbook.cloudevents.media_type import EVENT
 from signalbook.wire import Message
 
 FILE = Path(__file__).resolve().parents[2].parent / "shared" / "conformance" / "cloudevents-json.jsonl"
@@ -44,6 +45,7 @@ def untagged(value: Any) -> Any:
 
 
 def made(given: dict[str, Any]) -> CloudEvent:
+    """The event that a case gives in parts."""
     attributes = {name: untagged(value) for name, value in given["attributes"].items()}
     kind = given.get("data_kind", "absent")
     if kind == "absent":
@@ -65,12 +67,14 @@ def shown(event: CloudEvent) -> dict[str, Any]:
 
 
 def document(given: dict[str, Any]) -> bytes:
+    """The bytes that a case gives."""
     return (
         base64.b64decode(given["bytes_b64"]) if "bytes_b64" in given else given["text"].encode("utf-8", "surrogatepass")
     )
 
 
 def message(given: dict[str, Any]) -> Message:
+    """The HTTP message that a case gives."""
     body = given.get("body_text", "").encode() if "body_b64" not in given else base64.b64decode(given["body_b64"])
     return Message("HTTP", {"headers": tuple(map(tuple, given["headers"]))}, body)
 
@@ -93,6 +97,7 @@ def answer(case: dict[str, Any]) -> Any:
 
 
 def agrees(expect: dict[str, Any], found: Any) -> None:
+    """Compare an answer with what a case expects, in whichever terms it does."""
     if "attributes" in expect:
         assert {name: value for name, value in expect.items() if name in ("attributes", "data_kind", "data")} == found
     if "events" in expect:
@@ -100,6 +105,8 @@ def agrees(expect: dict[str, Any], found: Any) -> None:
         assert wanted == [{name: event[name] for name in want} for want, event in zip(wanted, found, strict=True)]
     if "json" in expect:
         assert same_json(json.dumps(expect["json"]).encode(), found)
+    if "media_type" in expect:
+        assert EVENT == expect["media_type"]
     if "data_raw" in expect:
         data = decode(found).data
         assert data is not None

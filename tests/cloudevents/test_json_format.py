@@ -41,9 +41,15 @@ def test_refused(case: Case) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [b"\xff", BASE.encode() + b',"data":"\xff"}', BASE.encode() + b',"e":"\xed\xa0\x80"}', BASE.encode() + b',"\xff":1}',
-     b'{"data":"\xc0\x80",' + BASE[1:].encode() + b"}", BASE.encode("utf-16") + b"}"],
-)  # fmt: skip
+    [
+        b"\xff",
+        BASE.encode() + b',"data":"\xff"}',
+        BASE.encode() + b',"e":"\xed\xa0\x80"}',
+        BASE.encode() + b',"\xff":1}',
+        b'{"data":"\xc0\x80",' + BASE[1:].encode() + b"}",
+        BASE.encode("utf-16") + b"}",
+    ],
+)
 def test_what_is_not_utf8_is_refused(document: bytes) -> None:
     """A document that is not UTF-8 is refused, wherever the bad bytes are (R2)."""
     with pytest.raises(CloudEventError) as refused:
@@ -77,6 +83,15 @@ def test_many_extensions() -> None:
         CloudEvent({f"e{n}": "v" for n in range(MAX_ATTRIBUTES + 1)})
 
 
+def test_an_error_can_be_printed() -> None:
+    """Whatever a document holds, its error is text that can be written out, on one line and not long."""
+    with pytest.raises(CloudEventError) as refused:
+        decode(BASE + ',"a\\nb\\ud800":1,"' + "E" * 10_000 + '":1,"specversion":"' + "x" * 10_000 + '"}')
+    said = str(refused.value)
+    assert said.isprintable()
+    assert 2_000 > len(said.encode())
+
+
 def test_a_long_error_is_shown_in_part() -> None:
     """An error says its first twenty problems and how many there are more."""
     with pytest.raises(CloudEventError, match="and 10 more"):
@@ -97,7 +112,7 @@ def test_what_is_no_batch(document: str, rule: str) -> None:
 
 
 def test_a_batch_with_a_bad_element() -> None:
-    """A batch whose 5,000th element is bad is refused, and the error says which; element by element, the others come."""
+    """A batch whose 5,000th element is bad is refused, and the error says which; one by one, the others come."""
     good = BASE + "}"
     document = "[" + ",".join([*[good] * 4999, '{"id":""}', good, "[]"]) + "]"
     with pytest.raises(CloudEventError) as refused:

@@ -46,7 +46,7 @@ def test_moments_are_written_in_their_zone() -> None:
     odd = timezone(timedelta(hours=1, seconds=20))
     assert "2018-04-05T16:30:40Z" == format_timestamp(datetime(2018, 4, 5, 17, 31, tzinfo=odd))
     with pytest.raises(ValueError, match="time zone"):
-        format_timestamp(datetime(2018, 4, 5))  # noqa: DTZ001
+        format_timestamp(datetime(2018, 4, 5))
 
 
 @cases("cloudevents/uris")

@@ -8,41 +8,72 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from signalbook.errors import Problem
-from signalbook.registry import formats
-from signalbook.registry.formats import Format
+from signalbook import schemas
+from signalbook.schemas import Checked, Difference, Format
+from signalbook.schemas.format import Direction, References, Text, unusable
 from tests.registry.conftest import Api, MakeApi
 
 FILE = "/dirs/d1/files/f1"
-RULES = ("backward", "backward_transitive", "forward", "forward_transitive", "full", "full_transitive")
+# The row takes the place of one that the server offers, and is found by another name.
+ROW = "JsonStructure/draft-04"
 
 
+@dataclass(frozen=True)
 class Numbers:
-    """Checks lists of numbers; an empty document is an empty list."""
+    """A list of numbers."""
 
-    def check(self, document: bytes) -> Iterator[Problem]:
-        """Yield what is no list of numbers."""
-        try:
-            if all(isinstance(one, int) for one in json.loads(document or b"[]")):
-                return
-        except ValueError:
-            pass
-        yield Problem("/", "format_violation", "it is no list of whole numbers")
+    numbers: frozenset[int]
+    format: str = ROW
 
-    def compare(self, older: bytes, newer: bytes, rule: str) -> Iterator[Problem]:
-        """Yield what breaks a rule between two lists."""
-        before, after = set(json.loads(older or b"[]")), set(json.loads(newer or b"[]"))
-        if (rule in ("backward", "full") and before - after) or (rule in ("forward", "full") and after - before):
-            yield Problem("/", "compatibility_violation", f"not {rule} compatible")
+    def check(self, payload: bytes, contenttype: str = "") -> Checked:
+        """No payloads here."""
+        raise NotImplementedError
+
+    def at(self, fragment: str) -> Numbers:
+        """No deep links here."""
+        raise NotImplementedError
+
+    def columns(self) -> Any:
+        """No columns here."""
+        raise NotImplementedError
+
+    def convert(self, value: Any) -> Any:
+        """No columns here."""
+        raise NotImplementedError
+
+
+def read_numbers(text: Text, references: References | None) -> Numbers:
+    """The list that a document holds."""
+    assert isinstance(text, bytes)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = [None]
+    if not all(isinstance(one, int) for one in found):
+        raise unusable("it is no list of whole numbers")
+    return Numbers(frozenset(found))
+
+
+def compare_numbers(older: Any, newer: Any) -> Iterator[Difference]:
+    """Yield which promises a newer list breaks."""
+    directions: list[tuple[Direction, frozenset[int]]] = [
+        ("backward", older.numbers - newer.numbers),
+        ("forward", newer.numbers - older.numbers),
+    ]
+    for direction, numbers in directions:
+        if numbers:
+            yield Difference("", "numbers", f"not {direction} compatible", frozenset({direction}))
 
 
 @pytest.fixture(autouse=True)
 def _numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "FORMATS", [Format("numbers*", Numbers(), RULES)])
+    row = Format(ROW, ("numbers*",), read_numbers, compare_numbers, ())
+    monkeypatch.setattr(schemas, "FORMATS", (row,))
 
 
 @pytest.fixture
@@ -192,21 +223,23 @@ def test_not_validated_forces_not_compatible(api: Api) -> None:
     assert shown["compatibilityvalidatedreason"]
 
 
-def test_strict_refuses_what_cannot_be_compared(make_api: MakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FMT-6: where the format has no such rule, a strict type refuses the version."""
-    monkeypatch.setattr(formats, "FORMATS", [Format("numbers*", Numbers(), ("backward",))])
+def test_strict_refuses_what_cannot_be_compared(make_api: MakeApi) -> None:
+    """FMT-6, FMT-8: where the capabilities have no such rule for the format, a strict type refuses the version."""
     api = registry(make_api, strictvalidation=True)
+    assert 200 == api("PATCH", "/capabilities", {"compatibilities": {ROW: ["backward"]}}).status
     api(*version("v1", [1]))
     reply = api("PATCH", f"{FILE}/meta", {"compatibility": "full"})
     assert (400, "compatibility_unknown") == (reply.status, reply.error)
     assert {"compat": "full", "format": "Numbers/1"} == reply.json["args"]
+    assert f"{FILE}/meta" == reply.json["subject"]
+    assert 200 == api("PATCH", f"{FILE}/meta", {"compatibility": "backward"}).status
 
 
 @pytest.mark.parametrize("body", [{}, {"filebase64": ""}, {"file": None}])
 def test_no_document_is_an_empty_one(api: Api, body: dict[str, Any]) -> None:
-    """FMT-7: a type without documents, a missing and an empty document are all the same to a checker."""
-    assert api("PUT", f"{FILE}$details", {"format": "numbers", **body}).json["formatvalidated"] is True
-    assert api("PUT", "/dirs/d1/notes/n1", {"format": "numbers"}).json["formatvalidated"] is True
+    """FMT-7: a type without documents, a missing and an empty document are all empty, which no format is."""
+    assert "format_violation" == api("PUT", f"{FILE}$details", {"format": "numbers", **body}).error
+    assert "format_violation" == api("PUT", "/dirs/d1/notes/n1", {"format": "numbers"}).error
 
 
 def test_names_have_no_case(api: Api) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.properties.simple_registry import SINGULAR, Entity, SimpleRegistry
+from tests.properties.simple_registry import SimpleRegistry
+from tests.properties.simple_turn import SINGULAR, Entity
 
 
 def view(registry: SimpleRegistry) -> Entity:

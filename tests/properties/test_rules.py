@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from signalbook import Registry, RegistryError
 from signalbook.registry.requests import Requests, spec_version
 from signalbook.registry.store import open_store
-from tests.properties.simple_registry import Rules, SimpleRegistry
+from tests.conftest import POSTGRES, FreshStore
+from tests.properties.simple_lineage import Rules
+from tests.properties.simple_registry import SimpleRegistry
 from tests.properties.simple_view import matching, view
 
-THOROUGH = os.environ.get("SIGNALBOOK_TEST_PROFILE") == "thorough"
+# Making a failure short takes minutes; that is for `make soak`.
+SHORT: dict[str, Any] = {"stateful_step_count": 25, "phases": (Phase.reuse, Phase.generate)}
 RIGHT, WRONG = -1, -2  # what an epoch is to be; the machine puts the number in
 
 TIMES = [f"2030-01-01T00:{minute:02}:00Z" for minute in (0, 5, 59)]
 # one place is hit often, so that requests meet
 GROUPS = [*["/dirs/d1"] * 12, *["/boxes/b1"] * 3, "/dirs/d2", "/dirs/D1"]
 FILES = [*["f1"] * 12, *["f2"] * 3, "f3", "F1"]
+COLLECTIONS = ["/dirs", "/boxes", *(f"{group}/files" for group in GROUPS)]
 VERSIONS = [*["v1", "v2", "v3"] * 4, "v10", "1", "2", "V1"]
 SEMVERS = ["1.0.0", "1.0.0-rc.1", "1.0.0-rc.10", "1.2.0", "1.10.0", "2", "final"]
 SOME = st.integers(0, 9)  # a choice that comes up once in ten
@@ -62,7 +65,12 @@ def bodies(ids: st.SearchStrategy[str], ancestors: bool) -> dict[str, st.SearchS
     named = maybe(**common, color=texts, versionid=ids)
     plain = maybe(**common, color=texts)
     crossing = st.fixed_dictionaries({"meta": crossed})
-    return {"version": version, "meta": metas, "nested": nested, "resource": st.one_of(resource, resource, resource, named, plain, plain, plain, plain, crossing)}
+    return {
+        "version": version,
+        "meta": metas,
+        "nested": nested,
+        "resource": st.one_of(resource, resource, resource, named, plain, plain, plain, plain, crossing),
+    }
 
 
 BODIES = {True: bodies(semvers, False), False: bodies(vids, False), None: bodies(vids, True)}
@@ -71,7 +79,7 @@ BODIES = {True: bodies(semvers, False), False: bodies(vids, False), None: bodies
 class Both(RuleBasedStateMachine):
     """The registry and the rules side by side."""
 
-    store = "memory:"
+    store: Callable[[], str] = staticmethod(lambda: "memory:")
 
     @initialize(
         mode=st.sampled_from(["manual", "manual", "createdat", "modifiedat", "semver"]),
@@ -84,7 +92,7 @@ class Both(RuleBasedStateMachine):
         """A new registry."""
         self.minute = 0
         self.rules = Rules(mode, maxversions, root or mode != "manual", setversionid)
-        requests = Requests(open_store(self.store), spec_version("1.0-rc4"), clock=lambda: self.now)
+        requests = Requests(open_store(self.store()), spec_version("1.0-rc4"), clock=lambda: self.now)
         self.registry = Registry(requests)
         requests.create("r", self.rules.source())
         self.simple = SimpleRegistry(self.rules, self.now)
@@ -127,13 +135,17 @@ class Both(RuleBasedStateMachine):
     @rule(data=st.data(), method=st.sampled_from(["PUT", "PATCH"]), path=st.sampled_from(GROUPS))
     def write_group(self, data: st.DataObject, method: str, path: str) -> None:
         """A group, perhaps with resources."""
-        body = data.draw(maybe(**common, files=st.dictionaries(st.sampled_from(FILES), self.kinds["resource"], max_size=2)))
+        body = data.draw(
+            maybe(**common, files=st.dictionaries(st.sampled_from(FILES), self.kinds["resource"], max_size=2))
+        )
         self.send(method, path, body)
 
     @rule(data=st.data(), method=st.sampled_from(["POST", "PATCH"]), plural=st.sampled_from(["dirs", "boxes"]))
     def write_groups(self, data: st.DataObject, method: str, plural: str) -> None:
         """Several groups."""
-        self.send(method, f"/{plural}", data.draw(st.dictionaries(st.sampled_from(["d1", "b1", "d2"]), maybe(**common))))
+        self.send(
+            method, f"/{plural}", data.draw(st.dictionaries(st.sampled_from(["d1", "b1", "d2"]), maybe(**common)))
+        )
 
     @rule(data=st.data(), path=st.sampled_from(GROUPS), method=st.sampled_from(["POST", "PATCH"]))
     def write_files(self, data: st.DataObject, path: str, method: str) -> None:
@@ -190,7 +202,9 @@ class Both(RuleBasedStateMachine):
         body = {"epoch": epoch} if epoch is not None else None
         self.send("DELETE", f"{path}/files/{rid}/versions/{data.draw(self.ids())}", body, self.flag(data))
 
-    @rule(data=st.data(), path=st.sampled_from(["/dirs", "/boxes", *(f"{group}/files" for group in GROUPS)]), every=SOME)
+    @rule(
+        data=st.data(), path=st.sampled_from(["/dirs", "/boxes", *(f"{group}/files" for group in GROUPS)]), every=SOME
+    )
     def delete_several(self, data: st.DataObject, path: str, every: int) -> None:
         """Groups or resources, those named or all."""
         entry: st.SearchStrategy[Any] = maybe(epoch=epochs)
@@ -295,7 +309,10 @@ class Both(RuleBasedStateMachine):
 
     def filtered(self, stage: str) -> Iterator[str]:
         """The xids of the resources that the registry finds."""
-        for plural, groups in (("dirs", self.simple.root["groups"]["dirs"]), ("boxes", self.simple.root["groups"]["boxes"])):
+        for plural, groups in (
+            ("dirs", self.simple.root["groups"]["dirs"]),
+            ("boxes", self.simple.root["groups"]["boxes"]),
+        ):
             for gid in groups:
                 for file in self.registry.find(f"/{plural}/{gid}/files", f"labels.stage={stage}"):
                     yield file["xid"]
@@ -312,9 +329,15 @@ def without_addresses(value: Any) -> Any:
     }
 
 
-def test_random_requests(store_url: str) -> None:
+def test_random_requests(fresh_store: FreshStore) -> None:
     """Whatever is sent, in whatever order, the registry holds what the specification's rules say."""
-    if store_url != "memory:":
-        pytest.skip("see test_random_requests_on_postgres")
-    limits = settings(max_examples=1500, stateful_step_count=50) if THOROUGH else settings(max_examples=80, stateful_step_count=25)
-    run_state_machine_as_test(Both, settings=limits)
+    machine = type("Machine", (Both,), {"store": staticmethod(fresh_store)})
+    run_state_machine_as_test(machine, settings=settings(max_examples=25 if POSTGRES else 60, **SHORT))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_random_requests(fresh_store: FreshStore) -> None:
+    """The same for long sequences, and the shortest one that fails."""
+    machine = type("Machine", (Both,), {"store": staticmethod(fresh_store)})
+    run_state_machine_as_test(machine, settings=settings(max_examples=100 if POSTGRES else 600, stateful_step_count=50))

@@ -1,6 +1,8 @@
 """Avro: schemas that are read or refused, payloads, deep links, references, and use in threads and forked workers."""
 
+import bz2
 import json
+import lzma
 import multiprocessing
 import struct
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import zstandard
 
 from signalbook.schemas import SchemaError, avro, find, read
 from signalbook.schemas.framing import Framed, Records
@@ -79,18 +82,21 @@ def test_logical_values() -> None:
     expected = {name: value for name, _, _, value in fields}
     assert ((), expected) == schema.check(payload)
     assert ((), expected) == schema._judge(payload)
-    assert pa.struct(
-        [
-            ("d", pa.date32()),
-            ("t", pa.int32()),
-            ("m", pa.timestamp("us", "UTC")),
-            ("l", pa.timestamp("us")),
-            ("n", pa.int64()),
-            ("p", pa.decimal128(4, 2)),
-            ("b", pa.string()),
-            ("x", pa.struct([("months", pa.int64()), ("days", pa.int64()), ("milliseconds", pa.int64())])),
-        ]
-    ) == schema.columns()
+    assert (
+        pa.struct(
+            [
+                ("d", pa.date32()),
+                ("t", pa.int32()),
+                ("m", pa.timestamp("us", "UTC")),
+                ("l", pa.timestamp("us")),
+                ("n", pa.int64()),
+                ("p", pa.decimal128(4, 2)),
+                ("b", pa.string()),
+                ("x", pa.struct([("months", pa.int64()), ("days", pa.int64()), ("milliseconds", pa.int64())])),
+            ]
+        )
+        == schema.columns()
+    )
     assert schema.columns().field("t").metadata == {b"unit": b"ms"}
     assert schema.convert(expected)["t"] == 1500
     assert schema.convert(expected)["b"] == "1.23"
@@ -185,11 +191,26 @@ def test_what_is_wrong_with_a_container() -> None:
         "own schema is wrong": container('"nope"', [b"\x02"]),
         "is no int": container('"string"', [b"\x02a"]),
         "bytes more": container('"int"', [b"\x02\x02"]).replace(b"\x04\x04\x02\x02", b"\x02\x04\x02\x02"),
-        "cannot be unpacked here": b"Obj\x01" + varint(2) + b"\x14avro.codec\x0csnappy" + b"\x16avro.schema\x0a\"int\"\0" + bytes(16),
+        "cannot be unpacked here": b"Obj\x01"
+        + varint(2)
+        + b"\x14avro.codec\x0csnappy"
+        + b'\x16avro.schema\x0a"int"\0'
+        + bytes(16),
     }
     for words, payload in wrong.items():
         (problem,) = schema.check(payload).problems
         assert words in problem.message
+
+
+def test_packed_containers() -> None:
+    """A block of each codec is unpacked; one that is damaged or cut off is refused."""
+    schema = avro.read('"int"')
+    for codec, pack in ((b"bzip2", bz2.compress), (b"xz", lzma.compress), (b"zstandard", zstandard.compress)):
+        meta = varint(2) + b"\x14avro.codec" + varint(len(codec)) + codec + b'\x16avro.schema\x0a"int"\0'
+        for block, right in ((pack(b"\x02"), True), (pack(b"\x02")[:-4], False), (b"nonsense", False)):
+            body = varint(1) + varint(len(block)) + block + bytes(16)
+            checked = schema.check(b"Obj\x01" + meta + bytes(16) + body)
+            assert ([1] if right else None) == checked.value
 
 
 def test_deep_links() -> None:
@@ -222,6 +243,7 @@ SHARED = avro.read('{"type": "record", "name": "R", "fields": [{"name": "n", "ty
 
 
 def check_many(count: int) -> int:
+    """The number of right answers."""
     return sum(SHARED.check(b"\x02" + varint(number)).value["n"]["int"] == number for number in range(count))
 
 

@@ -8,7 +8,8 @@ import avro.compatibility
 import avro.test.test_compatibility
 import pytest
 
-from signalbook.schemas import Difference, avro as avro_format, compatible
+from signalbook.schemas import Difference, compatible
+from signalbook.schemas import avro as avro_format
 from signalbook.schemas.avro_compare import compare
 from tests.cases import Case, cases
 
@@ -36,7 +37,9 @@ def test_differences_have_places() -> None:
     inner = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "int"}]}
     wider = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "string"}]}
     older, newer = (
-        avro_format.read({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": one}}]})
+        avro_format.read(
+            {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": one}}]}
+        )
         for one in (inner, wider)
     )
     words = "the type changes from int to string"

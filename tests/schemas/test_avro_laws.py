@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from tests.schemas.avro_values import container, payloads, schemas
 SETTINGS = settings(max_examples=60, deadline=None)
 
 # What fastavro takes although no writer writes it; the strict road refuses it.
-LENIENT = ("a boolean is", "an integer has more than", "a block of")
+LENIENT = re.compile(r"a boolean is|an integer has more than|a block of|the union has .* says -(1[7-9]|[2-9]\d|\d{3})")
 
 
 @SETTINGS
@@ -43,7 +44,7 @@ def test_the_roads_agree(data: st.DataObject) -> None:
     payload = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
     checked, judged = schema.check(payload), schema._judge(payload)
     if judged.problems and not checked.problems:
-        assert judged.problems[0].message.startswith(LENIENT)
+        assert LENIENT.match(judged.problems[0].message)
     else:
         assert (judged.problems, repr(judged.value)) == (checked.problems, repr(checked.value))
 
@@ -71,7 +72,7 @@ def test_text_gives_the_value_back(data: st.DataObject) -> None:
     assert ((), value) == check_json(schema.node, text_of(schema.node, value).encode())
 
 
-def changed(data: st.DataObject, document: Any) -> Any:
+def changed(data: st.DataObject, document: Any) -> Any:  # noqa: C901  one branch a change
     """The schema with a few changes, some of which break promises."""
     records: list[dict[str, Any]] = []
 
@@ -105,9 +106,11 @@ def changed(data: st.DataObject, document: Any) -> Any:
                 fields.append(fields.pop(at))
             elif action == "promote":
                 wider = {"int": "long", "long": "double", "float": "double", "string": "bytes", "double": "int"}
-                fields[at]["type"] = wider.get(fields[at]["type"], fields[at]["type"]) if isinstance(
-                    fields[at]["type"], str
-                ) else fields[at]["type"]
+                fields[at]["type"] = (
+                    wider.get(fields[at]["type"], fields[at]["type"])
+                    if isinstance(fields[at]["type"], str)
+                    else fields[at]["type"]
+                )
             elif not isinstance(fields[at]["type"], list) and fields[at]["type"] != "null":
                 fields[at]["type"] = ["null", fields[at]["type"]]
     return document

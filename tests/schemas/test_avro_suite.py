@@ -15,7 +15,8 @@ import avro.test.test_io
 import avro.test.test_schema
 import pytest
 
-from signalbook.schemas import SchemaError, avro as avro_format
+from signalbook.schemas import SchemaError
+from signalbook.schemas import avro as avro_format
 from signalbook.schemas.avro_types import canonical_form, fingerprint
 
 # Fingerprints that differ, by a word of their schema, and why.
@@ -32,6 +33,7 @@ def _quiet() -> Iterator[None]:
 
 
 def told(capsys: pytest.CaptureFixture[str], what: str, passed: int, total: int) -> None:
+    """Print a count, whatever pytest captures."""
     with capsys.disabled():
         print(f"\nAvro suite, {what}: {passed} of {total} pass")
 
@@ -71,6 +73,7 @@ def test_canonical_forms_are_stable() -> None:
 
 
 def written(schema: avro.schema.Schema, datum: Any) -> bytes:
+    """What Avro's own writer makes of a value."""
     stream = io.BytesIO()
     avro.io.DatumWriter(schema).write(datum, avro.io.BinaryEncoder(stream))
     return stream.getvalue()

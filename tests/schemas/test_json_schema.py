@@ -113,7 +113,7 @@ def test_what_the_catalog_cannot_give(name: str) -> None:
 
 
 def test_a_metaschema_of_the_catalog() -> None:
-    """A metaschema of the catalog is obeyed; as its keywords are not known, columns are text and comparisons unknown."""
+    """A metaschema of the catalog is obeyed; as its keywords are not known, columns are text and changes unknown."""
     given = {"$schema": "https://example.com/meta", "type": "integer"}
     schema = schemas.read(D20, given, CATALOG.get)
     assert () == schema.check(b'"no validation vocabulary"').problems

@@ -80,8 +80,8 @@ def test_dynamic_references_are_unknown() -> None:
     tree = {"$dynamicAnchor": "n", "properties": {"next": {"$dynamicRef": "#n"}}}
     older = schemas.read(D20, tree)
     assert [] == list(compare(older, schemas.read(D20, dict(reversed(tree.items())))))
-    found = list(compare(older, schemas.read(D20, {**tree, "title": "other"})))
-    assert [("/properties/next", "reference_unknown", False)] == [(one.path, one.kind, one.certain) for one in found]
+    found = list(compare(older, schemas.read(D20, {**tree, "minProperties": 1})))
+    assert ("/properties/next", "reference_unknown", False) in [(one.path, one.kind, one.certain) for one in found]
 
 
 def test_references_into_the_catalog_are_followed() -> None:

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "load": "signalbook.cli.load",
     "put": "signalbook.cli.entities",
     "restore": "signalbook.cli.upkeep",
+    "schema": "signalbook.cli.schema",
     "serve": "signalbook.cli.serve",
     "version": "signalbook.cli.upkeep",
 }

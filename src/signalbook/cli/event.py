@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Any
 
 import click
@@ -44,6 +45,14 @@ class Found:
 
     place: str
     item: CloudEvent | CloudEventError | WireError
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What makes a line of an event, or of all of them together."""
+
+    write: Callable[[Any], bytes]
+    together: bool = False
 
 
 _FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
@@ -88,7 +97,7 @@ def event() -> None:
 @_FROM
 def decode_command(file: IO[bytes], source: str) -> int:
     """Read events, batches or messages and write one event in JSON a line."""
-    return _convert(file, source, lambda events: map(encode, events))
+    return _convert(file, source, Writer(encode))
 
 
 @event.command(
@@ -120,29 +129,29 @@ def convert_command(file: IO[bytes], source: str, target: str, mode: str | None,
     return _convert(file, source, _writer(target, mode, settings))
 
 
-def _convert(file: IO[bytes], source: str, write: Callable[[Iterable[CloudEvent]], Iterable[bytes]]) -> int:
+def _convert(file: IO[bytes], source: str, writer: Writer) -> int:
     """Write each event that is read; what is wrong goes to standard error as it is met."""
     wrong = 0
-    place = ""
-
-    def good() -> Iterator[CloudEvent]:
-        nonlocal wrong, place
-        for found in _read(file, source):
-            place = found.place
-            if isinstance(found.item, CloudEvent):
-                yield found.item
+    kept: list[CloudEvent] = []
+    for found in _read(file, source):
+        try:
+            if not isinstance(found.item, CloudEvent):
+                raise found.item
+            if writer.together:
+                kept.append(found.item)
             else:
-                wrong += 1
-                say(f"signalbook: {place}: {found.item}")
-
-    for line in write(good()):
-        if isinstance(line, CloudEventError):
+                _print(writer.write(found.item))
+        except (CloudEventError, WireError) as error:
             wrong += 1
-            say(f"signalbook: {place}: {line}")
-        else:
-            sys.stdout.buffer.write(line + b"\n")
+            say(f"signalbook: {found.place}: {error}")
+    if writer.together:
+        _print(writer.write(kept))
     sys.stdout.buffer.flush()
     return Exit.REFUSED if wrong else Exit.OK
+
+
+def _print(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -150,26 +159,20 @@ def _convert(file: IO[bytes], source: str, write: Callable[[Iterable[CloudEvent]
 
 def _documents(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
     """Each document and its place: a line each, or everything where the first line is not a document by itself."""
-    first = b""
-    number = 0
-    for number, first in enumerate(file, 1):
-        if first.strip():
-            break
-    if not first.strip():
-        return
+    number = 1
+    first = file.readline()
+    while first and not first.strip():
+        first, number = file.readline(), number + 1
+    lines: Iterable[bytes] = file
     if not is_json_text(first.strip()):
         whole = first + file.read()
         if is_json_text(whole):
             yield "input", whole.strip()
             return
-        lines: Iterable[bytes] = whole.splitlines()[1:]
-    else:
-        lines = file
-    yield f"line {number}", first.strip()
-    for line in lines:
-        number += 1
+        lines = whole.splitlines()[1:]
+    for place, line in enumerate(chain([first], lines), number):
         if line.strip():
-            yield f"line {number}", line.strip()
+            yield f"line {place}", line.strip()
 
 
 def _read(file: IO[bytes], source: str) -> Iterator[Found]:
@@ -208,35 +211,18 @@ def _looks_like(document: bytes) -> str:
 # Writing -------------------------------------------------------------------------------------------------------------
 
 
-def _writer(
-    target: str, mode: str | None, settings: tuple[str, ...]
-) -> Callable[[Iterable[CloudEvent]], Iterator[Any]]:
-    """How events are written; what one cannot be written as is given in its place."""
+def _writer(target: str, mode: str | None, settings: tuple[str, ...]) -> Writer:
     protocol = PROTOCOLS.get(target)
     if protocol is None:
         if mode or settings:
             raise UsageError(f"--mode and --set are for messages; {target} has neither")
-        return _as_batch if target == "batch" else lambda events: map(encode, events)
+        return Writer(encode_batch, together=True) if target == "batch" else Writer(encode)
     fields = _fields(protocol, settings)
-    if mode == Mode.BATCH:
-        if protocol != "HTTP":
-            raise UsageError(f"{protocol} has no batches; HTTP alone does")
-        return lambda events: iter([batch_to_http(events, **fields).to_bytes()])
-    return lambda events: _as_messages(events, protocol, mode, fields)
-
-
-def _as_batch(events: Iterable[CloudEvent]) -> Iterator[bytes]:
-    yield encode_batch(events)
-
-
-def _as_messages(
-    events: Iterable[CloudEvent], protocol: str, mode: str | None, fields: dict[str, Any]
-) -> Iterator[bytes | CloudEventError]:
-    for item in events:
-        try:
-            yield to_message(item, protocol, mode, **fields).to_bytes()
-        except CloudEventError as error:
-            yield error
+    if mode != Mode.BATCH:
+        return Writer(lambda item: to_message(item, protocol, mode, **fields).to_bytes())
+    if protocol != "HTTP":
+        raise UsageError(f"{protocol} has no batches; HTTP alone does")
+    return Writer(lambda events: batch_to_http(events, **fields).to_bytes(), together=True)
 
 
 def _fields(protocol: str, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -102,6 +102,11 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     metavar="FOLDER",
     help="Let a model that a client sends include documents of this folder; without it nothing is included.",
 )
+@click.option(
+    "--trust-unknown",
+    is_flag=True,
+    help="Take schemas for compatible where that cannot be decided; else it is refused.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
 @click.option(
     "--log-format",
@@ -131,6 +136,7 @@ def serve(
     trust_proxy: bool,
     body_timeout: float,
     include_from: Path | None,
+    trust_unknown: bool,
     log: bool,
     log_format: str,
 ) -> None:
@@ -154,6 +160,7 @@ def serve(
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
         include_from=include_from,
+        trust_unknown=trust_unknown,
         log=log,
         log_format=log_format,
     ).checked()

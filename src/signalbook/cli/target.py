@@ -81,8 +81,11 @@ class _Store:
     @cached_property
     def _registry(self) -> Registry:
         from signalbook import Registry
+        from signalbook.registry.reads import Limits
 
-        return self._stack.enter_context(Registry.open(self._store, model=choose_model(self._model)))
+        # what a server must refuse to build for a client may be as large as this machine allows
+        limits = Limits(size=1 << 62, seconds=3600)
+        return self._stack.enter_context(Registry.open(self._store, model=choose_model(self._model), limits=limits))
 
     def get(self, path: str) -> Any:
         return self._registry.get(path)

@@ -41,7 +41,10 @@ def backup(file: Path, force: bool, store: str) -> None:
     source = _sqlite_path(store)
     if not source.is_file():
         raise StoreError(f"there is no store '{source}' to copy")
-    _copy(source, file)
+    with contextlib.ExitStack() as stack:
+        if file.exists():
+            _alone(file, stack)  # it may be a store that somebody serves
+        _copy(source, file)
     say(f"wrote {file} ({file.stat().st_size:,} bytes)")
 
 

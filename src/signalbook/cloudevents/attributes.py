@@ -30,9 +30,12 @@ __all__ = [
     "is_name",
     "meaning",
     "plain",
+    "pointer",
     "problems",
+    "said",
     "settle",
     "settle_quickly",
+    "too_many",
 ]
 
 AttributeValue = str | bool | int | bytes
@@ -55,13 +58,14 @@ _TYPE_NAMES: Mapping[type, str] = {str: "String", bool: "Boolean", int: "Integer
 # core, Type System: control characters, noncharacters, surrogates.
 _NONCHARACTERS = "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(17))
 _forbidden = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]").search
+_control = re.compile("[\x00-\x1f\x7f]").search
 _is_name = re.compile("[a-z0-9]+").fullmatch
 _Words = tuple[str, str]
 
 
 def settle(given: Mapping[str, Any]) -> dict[str, AttributeValue]:
     """The attributes that are set; raises `CloudEventError` with all that is wrong."""
-    settled = settle_quickly(given.items(), clean=False) if len(given) <= MAX_ATTRIBUTES else None
+    settled = settle_quickly(given.items(), _all_clean(given)) if len(given) <= MAX_ATTRIBUTES else None
     if settled is None:
         raise CloudEventError(*problems(given))
     return settled
@@ -102,22 +106,36 @@ def _is_extension(kind: type, value: Any) -> bool:
     return kind is str or kind is bool or kind is bytes or value is None
 
 
+def _all_clean(given: Mapping[str, Any]) -> bool:
+    """Whether all values are strings that are clean, at one glance; where not, each is looked at."""
+    try:
+        text = "".join(given.values())
+    except TypeError:
+        return False
+    return text.isascii() and not _control(text)
+
+
 def is_clean(value: str) -> bool:
     """Whether a string holds only characters that strings may have."""
-    return (value.isascii() and value.isprintable()) or not _forbidden(value)
+    return not _control(value) if value.isascii() else not _forbidden(value)
 
 
 def problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Everything that is wrong with the attributes, each with its path and its rule."""
     if len(given) > MAX_ATTRIBUTES:
-        yield Problem("", "R43", f"has {len(given):,} attributes; at most {MAX_ATTRIBUTES:,} are read")
+        yield too_many(len(given))
         return
     for name in REQUIRED:
         if given.get(name) is None:
             yield Problem(f"/{name}", "R7", f"{name} is required")
     for name, value in given.items():
         for rule, words in _faults(name, value):
-            yield Problem(f"/{_escaped(name)}", rule, f"{name} {words}")
+            yield Problem(pointer(name), rule, f"{said(name)} {words}")
+
+
+def too_many(count: int) -> Problem:
+    """What is said of an event with more attributes than are read."""
+    return Problem("", "R43", f"has {count:,} attributes; at most {MAX_ATTRIBUTES:,} are read")
 
 
 def attribute_type(name: str, value: AttributeValue) -> str:
@@ -158,8 +176,14 @@ def is_name(name: str) -> bool:
     return bool(_is_name(name))
 
 
-def _escaped(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode().replace("~", "~0").replace("/", "~1")
+def pointer(name: str) -> str:
+    """The JSON Pointer of an attribute."""
+    return f"/{name.encode('utf-8', 'backslashreplace').decode().replace('~', '~0').replace('/', '~1')}"
+
+
+def said(name: str) -> str:
+    """The name as an error says it: one that is none is quoted, and cut where it is long."""
+    return name if is_name(name) and len(name) <= 60 else repr(name[:60])
 
 
 def _faults(name: str, value: Any) -> Iterator[_Words]:

@@ -50,7 +50,6 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _unpaired = re.compile("[\ud800-\udfff]").search
 _JSON = Kind.JSON
 _WHITE = b" \t\r\n"
-_COMMA, _CLOSES = b",}"
 # What is remembered of attributes stays small.
 _LONGEST_AT_ONCE = 2000
 _MARK = b"\xef\xbb\xbf"
@@ -128,17 +127,13 @@ def _at_once(document: bytes) -> CloudEvent | None:
     What comes before the data, closed with a brace, is an object; what comes after it is one value. So the text is an
     event, and the attributes can be read by the quickest reader there is and judged all together.
     """
-    at = document.find(b'"data":')
-    if at < 0:
-        head, content = document, b""
-    elif document[-1] != _CLOSES:
-        return None
-    else:
-        content = document[at + 7 : -1].strip(_WHITE)
-        head = document[:at] if document[at - 1] == _COMMA else document[:at].rstrip(_WHITE)
-        if head[-1:] != b",":
+    head, mark, tail = document.partition(b',"data":')
+    if not mark:
+        head, mark, tail = document.partition(b', "data": ')
+    if mark:
+        if tail[-1:] != b"}":
             return None
-        head = head[:-1] + b"}"
+        head += b"}"
     if len(head) > _LONGEST_AT_ONCE:
         return None
     given = _loads(head)
@@ -146,8 +141,11 @@ def _at_once(document: bytes) -> CloudEvent | None:
         least, text, get = _least_length(tuple(given)), "".join(given.values()), given.get
     except (TypeError, AttributeError):
         return None
-    # Written without white space and escapes it has just this length, and no room for a name that occurs twice.
-    if len(head) != least + len(text) and (not least or head.count(b'":') != len(given) or b"\\" in head):
+    # Written without white space and escapes it has just this length, and no room for a name that occurs twice. Written
+    # otherwise, it has no more quotes with a colon after them than names.
+    if len(head) != least + len(text) and (
+        not least or b"\\" in head or head.translate(None, _WHITE).count(b'":') != len(given)
+    ):
         return None
     source, time, named = get("source"), get("time"), get("datacontenttype")
     media = None if named is None else remembered_media_type(named)
@@ -162,12 +160,14 @@ def _at_once(document: bytes) -> CloudEvent | None:
         or (named is not None and (media is None or not media.is_json))
     ):
         return None
-    if at < 0:
-        return made(given, None)
-    _raw(content)
-    if not content.isascii():
-        content.decode()
-    return made(given, (_JSON, content, True))
+    data = None
+    if mark:
+        content = tail[:-1].strip(_WHITE)
+        _raw(content)
+        if not content.isascii():
+            content.decode()
+        data = (_JSON, content, True)
+    return made(given, data)
 
 
 @lru_cache(1024)
@@ -186,7 +186,7 @@ def _by_members(document: bytes) -> CloudEvent:
     members = split_members(document)
     count, length = len(members), len("".join(members))
     if count > MAX_ATTRIBUTES:
-        raise ValueError
+        raise CloudEventError(attributes.too_many(count))
     data = members.pop("data", None)
     coded = members.pop("data_base64", None)
     values = b",".join(members.values())
@@ -276,7 +276,7 @@ def _syntax(document: bytes) -> Problem:
 
 def _member_problems(members: JsonObject) -> Iterator[Problem]:
     for name in repeated(members):
-        yield Problem(f"/{name}", "R3", f"{name} occurs more than once")
+        yield Problem(attributes.pointer(name), "R3", f"{attributes.said(name)} occurs more than once")
     given = dict(members)
     data, coded = given.pop("data", Ellipsis), given.pop("data_base64", None)
     yield from attributes.problems(given)

@@ -35,8 +35,11 @@ def is_json_text(content: bytes) -> bool:
 
 def read_json(content: bytes) -> Any:
     """The value of a JSON text; raises ValueError where it is none or holds a number nobody can."""
+    # Where no number is longer than fifteen digits or has an exponent, every float is exact enough to be written back.
+    digits = content.translate(_DIGITS)
+    exact = _LONG in digits or _EXPONENT in digits
     try:
-        return _read(content, _decode, _number)
+        return _read(content, _decode if exact else _plainly, _number)
     except DecimalException:
         raise ValueError("holds a number with too large an exponent") from None
     except RecursionError:
@@ -98,6 +101,10 @@ def _whole(text: str) -> int | Decimal:
 
 
 _decode = msgspec.json.Decoder(float_hook=_number).decode
+_plainly = msgspec.json.Decoder().decode
+# Maps what numbers are made of to 0, their exponent to e and all else to a space.
+_DIGITS = bytes(0x30 if chr(byte) in "0123456789.+-" else 0x65 if chr(byte) in "eE" else 0x20 for byte in range(256))
+_LONG, _EXPONENT = b"0" * 17, b"0e0"
 _exactly = msgspec.json.Decoder(float_hook=Decimal).decode
 
 

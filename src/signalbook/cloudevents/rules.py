@@ -70,6 +70,11 @@ class CloudEventError(SignalbookError):
         )
 
     def __str__(self) -> str:
-        shown = [f"{problem.path or '(event)'}: {problem.message} [{problem.code}]" for problem in self.problems[:20]]
+        shown = [f"{_place(problem.path)}: {problem.message} [{problem.code}]" for problem in self.problems[:20]]
         more = len(self.problems) - len(shown)
         return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _place(path: str) -> str:
+    """The path on one line and not too long, whatever a document calls its members."""
+    return (path or "(event)") if path.isprintable() and len(path) <= 100 else repr(path[:100])

@@ -14,15 +14,12 @@ __all__ = ["format_timestamp", "instant", "is_common_timestamp", "is_timestamp"]
 
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _REST = rf"(?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})"
-_MONTH = "(?:0[1-9]|1[0-2])"
-# The days and seconds that every month and minute has; then all there can be.
-is_common_timestamp = re.compile(
-    rf"[0-9]{{4}}-{_MONTH}-(?:0[1-9]|1[0-9]|2[0-8])[Tt]{_CLOCK}:[0-5][0-9]{_REST}"
-).fullmatch
-_rare = re.compile(rf"[0-9]{{4}}-{_MONTH}-(?:0[1-9]|[12][0-9]|3[01])[Tt]{_CLOCK}:(?:[0-5][0-9]|60){_REST}").fullmatch
+_DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+# The days and seconds that every year and minute has; then those that only some have.
+is_common_timestamp = re.compile(rf"[0-9]{{4}}-{_DAY}[Tt]{_CLOCK}:[0-5][0-9]{_REST}").fullmatch
+_rare = re.compile(rf"[0-9]{{4}}-(?:{_DAY}|02-29)[Tt]{_CLOCK}:(?:[0-5][0-9]|60){_REST}").fullmatch
 _parts = re.compile(r"(.{4})-(..)-(..).(..):(..):(..)\.?([0-9]*)(?:[Zz]|([+-])(..):(..))").fullmatch
 _MINUTES_A_DAY = 24 * 60
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def is_timestamp(text: str) -> bool:
@@ -54,10 +51,9 @@ def format_timestamp(moment: datetime) -> str:
 
 
 def _can_be(text: str) -> bool:
-    """Whether the month has that day and the minute that second."""
-    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
-    leap = not year % 4 and (year % 100 != 0 or not year % 400)
-    if day > (29 if month == 2 and leap else _DAYS[month - 1]):
+    """Whether the year has that day and the minute that second."""
+    year = int(text[:4])
+    if text[5:10] == "02-29" and (year % 4 or (not year % 100 and year % 400)):
         return False
     if text[17:19] != "60":
         return True

@@ -171,7 +171,7 @@ def _listed(value: Any) -> Any:
 
 def _keyed(value: Any) -> Any:
     """Named properties as a map; a name that cannot be a key (ID-9) becomes the member `name` of a key like it."""
-    if isinstance(value, list) and all(isinstance(member, dict) and "name" in member for member in value):
+    if isinstance(value, list) and all(isinstance(m, dict) and isinstance(m.get("name"), str) for m in value):
         pairs: Any = [(member["name"], member) for member in value]
     elif isinstance(value, dict):
         if all(isinstance(member, dict) and _KEY.fullmatch(name) for name, member in value.items()):
@@ -269,7 +269,7 @@ _MESSAGE_OPTIONS: Mapping[str, str] = MappingProxyType(
 def _message_options(value: Any, attrs: Attributes) -> Any:
     if not isinstance(value, dict):
         return value
-    return _shaped(_renamed(value, _MESSAGE_OPTIONS), _MESSAGE_SHAPES.get(attrs.get("protocol", ""), ()))
+    return _shaped(_renamed(value, _MESSAGE_OPTIONS), _MESSAGE_SHAPES.get(str(attrs.get("protocol")), ()))
 
 
 def _shaped(value: dict[str, Any], shapes: _Shapes) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _shaped(value: dict[str, Any], shapes: _Shapes) -> dict[str, Any]:
 
 
 def _message_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
-    renames = spec.options.get(attrs.get("protocol", ""))
+    renames = spec.options.get(str(attrs.get("protocol")))
     options = attrs.get("protocoloptions")
     if renames and isinstance(options, dict) and renames.keys() & options.keys():
         return {**attrs, "protocoloptions": {renames.get(name, name): value for name, value in options.items()}}

@@ -16,6 +16,7 @@ from typing import Any
 
 from signalbook.errors import RegistryError
 from signalbook.registry.flags import FLAGS, IGNORES, PAGING
+from signalbook.schemas import COMPATIBILITIES, FORMATS
 from signalbook.spec.versions import RC2, RC4, find
 
 __all__ = ["AVAILABLE", "OFFER", "SUBJECT", "Capabilities", "Choice", "Offer", "update"]
@@ -112,11 +113,14 @@ class Offer:
 
     `formats` maps each schema format that the server can check to the compatibility rules it knows for it. `current` is
     the specification version, `mandatory` the kinds of data that a request must name, `implied` those that are always
-    available whether it does or not (CAP-2).
+    available whether it does or not (CAP-2). With `trust_unknown` a compatibility that cannot be decided is taken for
+    one that holds.
     """
 
     available: Mapping[str, Choice] = field(default_factory=lambda: AVAILABLE)
-    formats: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    formats: Mapping[str, Iterable[str]] = field(
+        default_factory=lambda: {row.name.lower(): COMPATIBILITIES for row in FORMATS}
+    )
     flags: frozenset[str] = FLAGS
     ignores: frozenset[str] = IGNORES
     pagination: Choice = Choice(True)
@@ -126,6 +130,7 @@ class Offer:
     current: str = RC4.name
     mandatory: tuple[str, ...] = ("capabilities",)
     implied: Mapping[str, bool] = field(default_factory=lambda: {"entities": True, "model": False})
+    trust_unknown: bool = False
 
     def names(self, capability: str) -> frozenset[str]:
         """The values that the list called `capability` may hold."""

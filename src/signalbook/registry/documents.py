@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import orjson
 
 from signalbook.document.model import ResourceType
+from signalbook.document.value_types import check
 from signalbook.errors import RegistryError
 from signalbook.registry.incoming import document_names
 from signalbook.registry.state import VersionState
@@ -65,8 +66,9 @@ def apply_document(
 
 
 def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> None:
-    if not isinstance(value, str):
-        raise RegistryError("invalid_attribute", subject, name=name, error_detail="must be a url")
+    wrong = check("url", value)
+    if wrong is not None:
+        raise RegistryError("invalid_attribute", subject, name=name, error_detail=wrong)
     if value:
         attrs[name] = value
 

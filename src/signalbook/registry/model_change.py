@@ -60,27 +60,36 @@ def write_model(work: Work, source: Any, *, root: bool = True) -> None:
 
 
 def _refuse_orphans(work: Work, before: Model, after: Model) -> None:
-    """Refuse to drop a type that has entities."""
+    """Refuse to drop or rename a type that has entities."""
     for plural, kind in before.groups.items():
         size = work.registry.counts.get(plural, 0)
-        if plural not in after.groups:
-            if size:
-                raise RegistryError(
-                    "model_error", "/model",
-                    error_detail=f"can't remove Group type \"{plural}\" from the model - it still has {size} entities. "
-                    "Delete them before removing the type",
-                )  # fmt: skip
+        new = after.groups.get(plural)
+        if size and (new is None or new.singular != kind.singular):
+            raise _in_use(f'Group type "{plural}"', "the model", size, _renaming(kind, new))
+        if new is None:
             work.registry.counts.pop(plural, None)
             continue
-        for resource in kind.resources:
-            if resource not in after.groups[plural].resources:
-                held = sum(group.counts.get(resource, 0) for group in work.groups_of(kind))
-                if held:
-                    raise RegistryError(
-                        "model_error", "/model",
-                        error_detail=f'can\'t remove Resource type "{resource}" from Group type "{plural}" - it still '
-                        f"has {held} entities. Delete them before removing the type",
-                    )  # fmt: skip
+        for name, resource in kind.resources.items():
+            later = new.resources.get(name)
+            if later is not None and later.singular == resource.singular:
+                continue
+            held = sum(group.counts.get(name, 0) for group in work.groups_of(kind))
+            if held:
+                raise _in_use(f'Resource type "{name}"', f'Group type "{plural}"', held, _renaming(resource, later))
+
+
+def _renaming(before: GroupType | ResourceType, after: GroupType | ResourceType | None) -> str:
+    return f"{before.singular} to {after.singular}" if after is not None else ""
+
+
+def _in_use(what: str, where: str, size: int, change: str) -> RegistryError:
+    """The error for a type that has entities and would go, or change its singular name (ID-10)."""
+    doing, done = (f"change the singular of {what} from {change}", "changing") if change else ("", "removing")
+    return RegistryError(
+        "model_error", "/model",
+        error_detail=f"can't {doing or f'remove {what} from {where}'} - it still has {size} entities. "
+        f"Delete them before {done} the type",
+    )  # fmt: skip
 
 
 def _recheck_root(work: Work, before: Model, after: Model) -> None:

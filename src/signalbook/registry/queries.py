@@ -8,7 +8,7 @@ Rule 2: the index proposes candidates where a clause asks for equality; every an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,6 +91,7 @@ class Search:
     def resource(self, kind: ResourceType, row: Row, default: Row | None, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of a resource."""
         self._look()
+        alternatives = self._spelled(kind, alternatives)
         asks_meta = any(clause.head == "meta" for clauses in alternatives for clause in clauses)
         doc, self.view.doc = self.view.doc, False
         try:
@@ -114,8 +115,19 @@ class Search:
     def version(self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of a version: all of it or nothing."""
         self._look()
+        alternatives = self._spelled(kind, alternatives)
         attrs = orjson.loads(self.view.version(kind, row, real, version))
         return None if any(all(c.holds(attrs) for c in clauses) for clauses in alternatives) else MISS
+
+    def _spelled(self, kind: ResourceType, alternatives: Sequence[Clauses]) -> Sequence[Clauses]:
+        """Return clauses with attributes named as the answer names them, whichever version's name was given."""
+        aliases, shown = spelling_of(kind).aliases, self.view.spec.attributes
+        if all(c.head not in aliases and c.head not in shown for clauses in alternatives for c in clauses):
+            return alternatives
+        return [
+            tuple(_renamed(c, lambda head: shown.get(n := aliases.get(head, head), n)) for c in cs)
+            for cs in alternatives
+        ]
 
     def _node(
         self, attrs: Mapping[str, Any], alternatives: Sequence[Clauses], is_collection: Any, members_of: Any
@@ -180,11 +192,13 @@ def _canonical(kind: ResourceType, clause: Clause) -> Clause:
     """Return a clause about a version as the index has it: without `versions`, in canonical spelling."""
     if clause.head == "versions":
         clause = clause.tail()
+    aliases = spelling_of(kind).aliases
+    return _renamed(clause, lambda head: aliases.get(head, head))
+
+
+def _renamed(clause: Clause, name: Callable[[str], str]) -> Clause:
     head = clause.head
-    if head is None:
-        return clause
-    name = spelling_of(kind).aliases.get(head, head)
-    return clause if name == head else replace(clause, path=(name, *clause.path[1:]))
+    return clause if head is None or name(head) == head else replace(clause, path=(name(head), *clause.path[1:]))
 
 
 def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:

@@ -27,7 +27,7 @@ from signalbook.registry.store import Connection
 from signalbook.registry.targets import COLLECTIONS, Target
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["Limits", "Page", "load_members", "make_view", "read_target"]
+__all__ = ["Limits", "Page", "make_view", "read_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,20 +281,8 @@ def _chosen_page(
     """Return a page of the members that a filter left."""
     ids = sorted((id_ for id_ in members if after is None or id_.lower() > after.lower()), key=str.lower)
     chosen = ids[:limit]
-    found = load_members(db, letter, path, chosen, select)
+    found = rows.load_members(db, letter, path, chosen, resources=select is rows.SELECT_RESOURCES)
     return Page(plain(found), _name(chosen[-1]) if len(ids) > limit else "", len(members))
-
-
-def load_members(db: Connection, letter: str, path: str, ids: Sequence[str], select: str) -> list[tuple[Any, ...]]:
-    """Return the rows of these members in their order."""
-    low = letter + path.lower() + "/"
-    base = rows.SELECT_RESOURCES_IN if select is rows.SELECT_RESOURCES else rows.SELECT_IN
-    found: list[tuple[Any, ...]] = []
-    for start in range(0, len(ids), 200):
-        chunk = tuple(low + id_.lower() for id_ in ids[start : start + 200])
-        by_key = {one[0]: one for one in db.execute(base.format(", ".join("?" * len(chunk))), chunk)}
-        found.extend(by_key[key] for key in chunk if key in by_key)
-    return found
 
 
 def _sorted_page(

@@ -83,6 +83,7 @@ class View:
                 query = "filter=excludeall" if size == 0 else picked.queries.get(plural) if picked else None
                 url += f"?{query}" if query else ""
         shown = "" if inlined is None else f',"{plural}":{inlined}'
+        self.room += len(inlined or "")  # its members were counted, and the parent that they are put into will be
         return f',"{plural}url":{_quoted(url)}{shown},"{plural}count":{size}'
 
     def spend(self, text: str) -> str:
@@ -119,9 +120,12 @@ class View:
 
     def groups(self, kind: GroupType, inline: InlineSet, members: Mapping[str, Picked | None] | None) -> str:
         """Return a collection of groups."""
-        low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
-        found = (Row(*one) for one in self.db.execute(rows.SELECT_RANGE, (low, high)))
-        return self.join_groups(kind, found, inline, members)
+        path = f"/{kind.plural}"
+        if members is None:
+            found = self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.GROUP, path))
+        else:
+            found = rows.load_members(self.db, rows.GROUP, path, members)
+        return self.join_groups(kind, map(_row, found), inline, members)
 
     def join_groups(
         self, kind: GroupType, found: Iterable[Row], inline: InlineSet, members: Mapping[str, Picked | None] | None
@@ -160,7 +164,10 @@ class View:
         self, kind: ResourceType, path: str, inline: InlineSet, members: Mapping[str, Picked | None] | None
     ) -> str:
         """Return a collection of resources."""
-        found = self.db.execute(rows.SELECT_RESOURCES, rows.range_of(rows.RESOURCE, path))
+        if members is None:
+            found = self.db.execute(rows.SELECT_RESOURCES, rows.range_of(rows.RESOURCE, path))
+        else:
+            found = rows.load_members(self.db, rows.RESOURCE, path, members, resources=True)
         return self.join_resources(kind, map(pair, found), inline, members)
 
     def join_resources(

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.document.xid import ID, must_match
 from signalbook.errors import RegistryError, UsageError
 from signalbook.registry import filters, rows
 from signalbook.registry import setup as settings
@@ -43,13 +44,12 @@ def now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request leads to; `sequence` is the number of the latest change that the answer knows of."""
+    """What a request leads to."""
 
     target: Target
     spec: SpecVersion
     page: Page | None = None
     outcome: Outcome | None = None
-    sequence: int = 0
     correlation: str = ""
 
 
@@ -71,7 +71,9 @@ class Requests:
         self._setup: Setup | None = None
 
     def create(self, registryid: str, source: Any) -> None:
-        """Make the registry where the store has none yet; a store keeps the model it has."""
+        """Make the registry where the store has none yet; a store keeps the id and the model it has."""
+        if not ID.fullmatch(registryid):
+            raise UsageError(f"'{registryid}' cannot be a registry's id: an id {must_match(ID)}")
 
         def job(db: Connection) -> None:
             if rows.load(db, rows.REGISTRY_KEY) is None:
@@ -116,7 +118,7 @@ class Requests:
         target = find_target(setup.model, path)
         flags = flags_of(setup)
         spec = self.version(flags, setup, target.path)
-        return Answer(target, spec, self.page(db, setup, target, flags, spec, base), sequence=sequence_of(db))
+        return Answer(target, spec, self.page(db, setup, target, flags, spec, base))
 
     def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
         """Return what a GET shows, within a transaction."""
@@ -190,10 +192,13 @@ class Requests:
         return Page(view.resource(target.resource_type, row, default))
 
 
-def sequence_of(db: Connection) -> int:
-    """Return the number of the latest change."""
-    found = db.one("SELECT MAX(seq) FROM changes")
-    return (found and found[0]) or 0
+def latest_change(db: Connection) -> str:
+    """Return a name for the state of the whole store: the latest change's number and name.
+
+    Numbers alone come again where an older copy of a store is put in its place.
+    """
+    found = db.one("SELECT seq, correlation FROM changes ORDER BY seq DESC LIMIT 1")
+    return f"{found[0]}.{found[1]}" if found is not None else "0"
 
 
 _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {

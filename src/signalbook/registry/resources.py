@@ -201,9 +201,7 @@ def _apply_version(
     if not whole_resource:
         body = canonical(kind, body, state.xid)
     if versionid is None:
-        versionid = body.get("versionid")
-        if versionid is None:
-            versionid = _generate(work, state)
+        versionid = _chosen(work, state, body.get("versionid"))
     version = _find(work, state, versionid)
     xid = f"{state.xid}/versions/{versionid}"
     if version is None:
@@ -240,6 +238,13 @@ def _apply_version(
     version.attrs = {**kind.version_level.normalise(merged, xid), **held}
     version.touched = True
     return version
+
+
+def _chosen(work: Work, state: ResourceState, given: object) -> str:
+    """Return the id of a version that the path does not name: the body's, or one of the server's own."""
+    if given is None:
+        return _generate(work, state)
+    return given if isinstance(given, str) else check_id(given, f"{state.xid}/versions/{given}")
 
 
 def _find(work: Work, state: ResourceState, versionid: str) -> VersionState | None:

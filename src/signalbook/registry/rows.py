@@ -8,13 +8,14 @@ row depends on the address a client uses, so reading is joining strings.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from signalbook.registry.store import Connection
 
 __all__ = [
     "COLUMNS", "GROUP", "REGISTRY_KEY", "RESOURCE", "VERSION", "Row", "child_range", "group_key",
-    "load", "load_content", "load_resource", "range_of", "resource_key", "save", "version_key",
+    "load", "load_content", "load_members", "load_resource", "range_of", "resource_key", "save", "version_key",
 ]  # fmt: skip
 
 GROUP, RESOURCE, VERSION = "b", "c", "d"
@@ -120,6 +121,22 @@ def load_content(db: Connection, key: str) -> bytes | None:
     return bytes(found[0]) if found and found[0] is not None else None
 
 
+def load_members(
+    db: Connection, kind: str, path: str, ids: Iterable[str], *, resources: bool = False
+) -> list[tuple[Any, ...]]:
+    """Return the rows of some members of a collection, with `resources` each beside its default version."""
+    low = kind + path.lower() + "/"
+    select = SELECT_RESOURCES_IN if resources else SELECT_IN
+    keys = [low + id_.lower() for id_ in ids]
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(keys), _CHUNK):
+        chunk = tuple(keys[start : start + _CHUNK])
+        by_key = {one[0]: one for one in db.execute(select.format(", ".join("?" * len(chunk))), chunk)}
+        found.extend(by_key[key] for key in chunk if key in by_key)
+    return found
+
+
+_CHUNK = 200
 _KEEP = object()
 
 

@@ -10,7 +10,7 @@ from signalbook.registry import inlines, rows
 from signalbook.registry.flags import Flags
 from signalbook.registry.inlines import InlineSet
 from signalbook.registry.operations import Outcome
-from signalbook.registry.reads import Limits, Page, load_members, make_view
+from signalbook.registry.reads import Limits, Page, make_view
 from signalbook.registry.render import View, pair
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import Setup
@@ -74,7 +74,7 @@ def _groups(
 ) -> str:
     kind = setup.model.groups[plural]
     below = (inline.child(plural) or InlineSet.NOTHING) if nested else inline
-    found = load_members(view.db, rows.GROUP, f"/{plural}", ids, rows.SELECT_RANGE)
+    found = rows.load_members(view.db, rows.GROUP, f"/{plural}", ids)
     return view.join_groups(kind, (Row(*one) for one in found), below, None)
 
 
@@ -89,7 +89,7 @@ def _nested(view: View, target: Target, members: Mapping[str, tuple[str, ...]], 
 def _resources(view: View, target: Target, plural: str, ids: tuple[str, ...], inline: InlineSet) -> str:
     kind = target.group_type.resources[plural]
     path = f"{target.group_xid}/{plural}"
-    found = load_members(view.db, rows.RESOURCE, path, ids, rows.SELECT_RESOURCES)
+    found = rows.load_members(view.db, rows.RESOURCE, path, ids, resources=True)
     return view.join_resources(kind, map(pair, found), inline, None)
 
 
@@ -100,5 +100,5 @@ def _versions(view: View, target: Target, ids: tuple[str, ...], flags: Flags) ->
     if row is None:
         return "{}"
     path = f"{target.resource_xid}/versions"
-    found = load_members(view.db, rows.VERSION, path, ids, rows.SELECT_RANGE)  # some may have been pruned at once
+    found = rows.load_members(view.db, rows.VERSION, path, ids)  # some may have been pruned at once
     return view.join_versions(kind, row, row, (Row(*one) for one in found), inline, None)

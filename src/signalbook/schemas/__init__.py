@@ -75,7 +75,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "JsonSchema/draft/2019-09",
-        ("jsonschema/draft-2019-09", "jsonschema/2019-09", "jsonschema/draft2019-09", "jsonschema/draft201909"),
+        # Draft 8 is what 2019-09 was called until it came out.
+        (
+            *("jsonschema/draft-2019-09", "jsonschema/2019-09", "jsonschema/draft2019-09", "jsonschema/draft201909"),
+            *("jsonschema/draft-08", "jsonschema/draft-8", "jsonschema/draft8", "jsonschema/draft08"),
+        ),
         _Late("json_schema", "read_draft_2019_09"),
         _Late("json_schema_compare", "compare"),
         _JSON,
@@ -118,7 +122,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "XSD/1.0",
-        ("xsd", "xmlschema/1.0", "xml schema/1.0"),
+        ("xsd", "xmlschema", "xmlschema/1.0", "xml schema/1.0"),
         _Late("xsd", "read"),
         _Late("xsd_compare", "compare"),
         ("application/xml", "text/xml", "*/*+xml"),

@@ -131,12 +131,18 @@ class AvroSchema:
         if not name:
             return self
         if name in self.names:
-            return AvroSchema(self.names[name], self.names)
+            return self._of(self.names[name])
         found = [node for full, node in self.names.items() if full.rpartition(".")[2] == name]
         if len(found) == 1:
-            return AvroSchema(found[0], self.names)
+            return self._of(found[0])
         known = ", ".join(sorted(self.names)) or "none"
         raise unusable(f"{'several types are' if found else 'no type is'} named {name}; there are: {known}")
+
+    def _of(self, node: Node) -> AvroSchema:
+        try:
+            return AvroSchema(node, self.names)
+        except RecursionError:  # a walk that begins here goes deeper than the one from the top, which was bounded
+            raise unusable(f"{node.name} is nested too deeply") from None
 
     def columns(self) -> pyarrow.DataType:
         """The Arrow struct of a payload; one that is no record has a single column `value`."""

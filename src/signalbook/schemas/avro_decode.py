@@ -113,7 +113,7 @@ class _Compiler:
             member = self._resolution.member(writer, reader) if self._resolution else None
             if member is None:
                 return _refuse(f"a value of type {writer.label} is none of the union's members")
-            return _labelled(self.compile(writer, member), member, reader)
+            return _labelled(self.compile(writer, member), member, len(of_values(reader)) > 1)
         if writer.kind != reader.kind or (self._resolution and not self._resolution.matches(writer, reader)):
             return self._promoted(writer, reader)
         match writer.kind:
@@ -138,7 +138,8 @@ class _Compiler:
 
     def _union(self, writer: Node, reader: Node) -> Decoder:
         if writer is reader:
-            members = [_labelled(self.compile(member, member), member, reader) for member in writer.members]
+            several = len(of_values(reader)) > 1
+            members = [_labelled(self.compile(member, member), member, several) for member in writer.members]
         else:
             members = [self.compile(member, reader) for member in writer.members]
 
@@ -258,9 +259,9 @@ def _converted(read: Decoder, convert: Callable[[Any], Any]) -> Decoder:
     return both
 
 
-def _labelled(read: Decoder, member: Node, union: Node) -> Decoder:
+def _labelled(read: Decoder, member: Node, several: bool) -> Decoder:
     """A member of a union with several: its value goes under its label, as in Avro's JSON encoding."""
-    if member.kind == "null" or len(of_values(union)) < 2:
+    if member.kind == "null" or not several:
         return read
     label = member.label
 

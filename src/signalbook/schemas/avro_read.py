@@ -261,9 +261,8 @@ class _Reading:
 
     def finish(self, top: Node) -> None:
         """Check what needs the whole graph: its depth, defaults, and records that contain themselves."""
-        for node in (top, *self.names.values()):
-            if _too_deep(node):
-                raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
+        if _too_deep(top):
+            raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
         for default, node, steps in self._defaults:
             found = default_problem(default, node, steps)
             if found is not None:

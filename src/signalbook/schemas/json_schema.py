@@ -263,7 +263,11 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
     if spent > MOST_WORK:
         raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")
     _refuse(too_many_patterns(library.documents()))
-    validator = _compile(draft, document, library)
+    try:
+        validator = _compile(draft, document, library)
+    except SchemaError:
+        _refuse(Problem(index.where(uri), "schema", why) for uri, why in library.refused.items())
+        raise
     return JsonSchema(draft, index, index.root, library, validator, spent)
 
 

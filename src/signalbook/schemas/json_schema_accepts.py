@@ -17,7 +17,7 @@ from signalbook.schemas.json_schema_facts import Node, branches, node_of, types,
 from signalbook.schemas.json_schema_members import bound, member, required
 from signalbook.schemas.json_schema_places import Index, Place
 
-__all__ = ["Budget", "Side", "TooMuch", "possible_types"]
+__all__ = ["Budget", "Side", "TooMuch"]
 
 _PLAIN = frozenset(
     [
@@ -68,36 +68,39 @@ class Budget:
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def spend(self) -> None:
-        """Take one step; `TooMuch` where none is left."""
-        self.left -= 1
+    def spend(self, steps: int = 1) -> None:
+        """Take some steps; `TooMuch` where none is left."""
+        self.left -= steps
         if self.left < 0:
             raise TooMuch
-
-
-def possible_types(index: Index, node: Node) -> frozenset[str]:
-    """The atoms that the values of a node can have, unions taken into account."""
-    found = types(node)
-    for several in branches(index, node):
-        found &= frozenset().union(*(types(branch) for branch in several))
-    return found
 
 
 class Side:
     """One of the two schemas of a comparison: its index, its draft, and its small validators."""
 
-    __slots__ = ("_deep", "_plain", "budget", "draft", "index")
+    __slots__ = ("_deep", "_facts", "_plain", "budget", "draft", "index")
 
     def __init__(self, index: Index, draft: Draft, budget: Budget) -> None:
         self.index = index
         self.draft = draft
         self.budget = budget
         self._deep = 0
+        self._facts: dict[tuple[int, ...], tuple[Node, frozenset[str], list[Any] | None]] = {}
         self._plain: dict[int, tuple[Place, jsonschema_rs.Validator]] = {}
+
+    def facts(self, node: Node) -> tuple[frozenset[str], list[Any] | None]:
+        """The atoms that a node's values can have, unions taken into account, and the values where all are known."""
+        key = tuple(id(place.schema) for place in node)
+        if key not in self._facts:
+            atoms = types(node)
+            for several in branches(self.index, node):
+                atoms &= frozenset().union(*(types(branch) for branch in several))
+            self._facts[key] = (node, atoms, values(self.index, node))
+        return self._facts[key][1:]
 
     def accepts(self, node: Node, value: Any) -> bool | None:
         """Tell whether a node accepts a value; a union that comes back to itself is not followed for ever."""
-        self.budget.spend()
+        self.budget.spend(1 + len(node))
         if self._deep >= _DEEPEST:
             return None
         self._deep += 1
@@ -139,11 +142,12 @@ class Side:
 
     def apart(self, node: Node, other: Side, others: Node, depth: int = 0) -> bool:
         """Tell whether it is certain that no value is accepted by both nodes."""
-        mine, theirs = possible_types(self.index, node), possible_types(other.index, others)
+        self.budget.spend(1 + len(node) + len(others))
+        mine, theirs = self.facts(node)[0], other.facts(others)[0]
         if not mine & theirs:
             return True
         for one, its, two, twos in ((self, node, other, others), (other, others, self, node)):
-            listed = values(its)
+            listed = one.facts(its)[1]
             if listed is not None and all(two.accepts(twos, value) is False for value in listed):
                 return True
             if one.impossible(its):
@@ -159,9 +163,9 @@ class Side:
 
     def impossible(self, node: Node) -> bool:
         """Tell whether it is certain that a node accepts nothing."""
-        if not possible_types(self.index, node):
+        atoms, listed = self.facts(node)
+        if not atoms:
             return True
-        listed = values(node)
         return listed is not None and all(self.accepts(node, value) is False for value in listed)
 
 

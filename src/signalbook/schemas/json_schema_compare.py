@@ -25,7 +25,7 @@ from signalbook.schemas.json_schema_keywords import CHECKS
 
 __all__ = ["KINDS", "compare"]
 
-MOST_STEPS = 500_000
+MOST_STEPS = 1_000_000
 _MOST_NODES = 2_000
 _MOST_ALTERNATIVES = 1_024
 

@@ -17,13 +17,16 @@ import msgspec
 
 from signalbook.schemas.format import pointer
 from signalbook.schemas.json_exact import encode
-from signalbook.schemas.json_schema_accepts import Side, possible_types
-from signalbook.schemas.json_schema_facts import Node, node_of, unfollowed, values
+from signalbook.schemas.json_schema_accepts import Side
+from signalbook.schemas.json_schema_facts import Node, node_of, unfollowed
 from signalbook.schemas.json_schema_places import Place
 
 __all__ = ["Check", "Containment", "Finding"]
 
 _UNIONS = ("anyOf", "oneOf")
+_LEAF = frozenset({"type", "title", "description", "minLength", "maxLength", "minimum", "maximum", "pattern"})
+# How many unions are taken apart within each other.
+_MOST_SPLITS = 6
 _sorted = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
@@ -59,12 +62,13 @@ class Containment:
         self._done: dict[tuple[frozenset[int], frozenset[int]], tuple[Finding, ...]] = {}
         self._open: dict[tuple[frozenset[int], frozenset[int]], int] = {}
         self._relied = 0
+        self._splits = 0
         self._made: dict[Any, Place] = {}
 
     def findings(self, wide: Node, narrow: Node) -> tuple[Finding, ...]:
         """Where `wide` accepts what `narrow` does not."""
-        self.wide.budget.spend()
-        if not narrow:
+        self.wide.budget.spend((1 + len(wide)) * (1 + len(narrow)))
+        if not narrow or _same_leaf(wide, narrow):
             return ()
         key = (frozenset(id(place.schema) for place in wide), frozenset(id(place.schema) for place in narrow))
         if key in self._done:
@@ -87,19 +91,30 @@ class Containment:
         if self.wide.impossible(wide):
             return
         found = list(self._direct(wide, narrow))
-        branches = self._split(wide) if found else None
+        if not found:
+            return
+        if self.wide.facts(wide)[1] is not None:  # each value was looked at
+            yield from found
+            return
+        if self._splits >= _MOST_SPLITS:  # what holds for all branches together is not certain for any
+            yield from (one.doubtful() for one in found)
+            return
+        branches = self._split(wide)
         if branches is None:
             yield from found
             return
-        for branch in branches:
-            yield from self.findings(branch, narrow)
+        self._splits += 1
+        try:
+            for branch in branches:
+                yield from self.findings(branch, narrow)
+        finally:
+            self._splits -= 1
 
     def _direct(self, wide: Node, narrow: Node) -> Iterator[Finding]:
-        listed = values(wide)
+        atoms, listed = self.wide.facts(wide)
         if listed is not None:
             yield from self._each_value(wide, narrow, listed)
             return
-        atoms = possible_types(self.wide.index, wide)
         for place in narrow:
             if place.schema is False:
                 yield Finding("", "anything", "something is accepted", "nothing is accepted")
@@ -165,6 +180,7 @@ class Containment:
 
     def equal_part(self, wide: Node, place: Place, keywords: tuple[str, ...]) -> bool:
         """Tell whether some place of the wide side says the same as a narrow one with these keywords."""
+        self.wide.budget.spend(1 + len(wide))
         wanted = {name: place.schema[name] for name in keywords if name in place.schema}
         text = encode_sorted(wanted)
         return any(
@@ -197,6 +213,14 @@ class Containment:
                 if isinstance(mine.schema, dict) and not self._same_references(mine, theirs, tuple(mine.schema), seen):
                     return False
         return True
+
+
+def _same_leaf(wide: Node, narrow: Node) -> bool:
+    """Tell at little cost that two nodes are one simple schema each, and the same: most members do not change."""
+    if len(wide) != 1 or len(narrow) != 1:
+        return False
+    one = wide[0].schema
+    return isinstance(one, dict) and _LEAF.issuperset(one) and one == narrow[0].schema
 
 
 def _references(one: Place, two: Place, first: Any, second: Any) -> Iterator[tuple[Place, Place, str]]:

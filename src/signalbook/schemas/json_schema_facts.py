@@ -144,19 +144,28 @@ def types(node: Node) -> frozenset[str]:
     return found
 
 
-def values(node: Node) -> list[Any] | None:
-    """The only values that a node can have where `enum`, `const` or the type name them all; else None."""
-    lists = [
+def values(index: Index, node: Node) -> list[Any] | None:
+    """The only values that a node can have where `enum`, `const`, the type or a union of those name them; else None."""
+    lists: list[list[Any]] = [
         *([place.schema["const"]] for place in node if place.schema is not False and "const" in place.schema),
         *(place.schema["enum"] for place in node if place.schema is not False and "enum" in place.schema),
     ]
+    for several in branches(index, node):
+        listed = [values(index, branch) for branch in several if not _has_unions(branch)]
+        if len(listed) == len(several) and None not in listed:
+            lists.append([value for one in listed for value in one or ()])
     allowed = types(node)
     if not lists:
         if allowed <= {"null", "boolean"}:
             return [value for value in (None, False, True) if atoms_of(value) in allowed]
         return None
     shared = set.intersection(*({same_key(value) for value in one} for one in lists))
-    return [value for value in lists[0] if same_key(value) in shared and atoms_of(value) in allowed]
+    found = {key: value for value in lists[0] if (key := same_key(value)) in shared and atoms_of(value) in allowed}
+    return list(found.values())
+
+
+def _has_unions(node: Node) -> bool:
+    return any(place.schema is not False and ("anyOf" in place.schema or "oneOf" in place.schema) for place in node)
 
 
 def branches(index: Index, node: Node) -> list[list[Node]]:

@@ -107,8 +107,8 @@ def _property_names(comparison: Containment, wide: Node, atoms: frozenset[str], 
             given = member(comparison.wide.index, wide, name)
             verdict = True if _never(given) else comparison.narrow.accepts(asked, name)
             if not verdict:
-                found = Finding("", "property_names", "allowed", "not allowed", verdict is False)
-                yield found.below("properties", name)
+                refused = Finding("", "property_names", "allowed", "not allowed", verdict is False)
+                yield refused.below("properties", name)
         return
     places = [one.below(one.schema["propertyNames"]) for one in wide if "propertyNames" in one.schema]
     given = comparison.with_schema(node_of(comparison.wide.index, *places), {"type": "string"})

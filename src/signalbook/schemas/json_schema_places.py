@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
+from signalbook.schemas.format import pointer
+
 __all__ = ["MAPS", "Dialect", "Index", "Place", "join"]
 
 # Keywords whose value maps names to schemas.
@@ -126,6 +128,20 @@ class Index:
         if fragment and not fragment.startswith("/"):
             return None
         return self.at(self._named[uri], unquote(fragment))
+
+    def where(self, uri: str) -> str:
+        """The JSON Pointer of the first reference in the document to another one; empty where it stands elsewhere."""
+        stack: list[tuple[Place, tuple[str | int, ...]]] = [(self.root, ())]
+        while stack:
+            here, steps = stack.pop()
+            node = here.schema
+            reference = node.get("$ref") if isinstance(node, dict) else None
+            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] == uri:
+                return pointer((*steps, "$ref"))
+            pairs = node.items() if isinstance(node, dict) else enumerate(node)
+            children = [(here.below(child), (*steps, key)) for key, child in pairs if isinstance(child, dict | list)]
+            stack.extend(reversed(children))
+        return ""
 
     def at(self, place: Place, fragment: str) -> Place | None:
         """The place that a JSON Pointer leads to below another; None where it leads to no schema."""

@@ -70,7 +70,8 @@ class ProtobufSchema:
         self._columns: tuple[pyarrow.DataType, Callable[[Any], Any]] | None = None
         if self.message is not None:
             self._parse: Callable[[bytes], Message] = GetMessageClass(self.message).FromString
-            self._indexes = _indexes(self.message)
+            # The entries of maps are messages, too: Python's serializer counts them, Java's does not.
+            self._indexes = {_indexes(self.message, False), _indexes(self.message, True)}
             self._required = any(field.is_required for one in _reachable(self.message) for field in one.fields)
             self._flat = all(field.message_type is None for field in self.message.fields)
             self._right = _right(self.message, self._required)
@@ -117,10 +118,9 @@ class ProtobufSchema:
         if isinstance(found, Problem):
             return Checked((found,), None)
         indexes, begins = found
-        if indexes != self._indexes:
-            words = (
-                f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {list(self._indexes)}"
-            )
+        if indexes not in self._indexes:
+            here = " or ".join(str(list(one)) for one in sorted(self._indexes))
+            words = f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {here}"
             return Checked((Problem("", "payload", words),), None)
         rest = payload[begins:]
         if rest[:1] == b"\0":
@@ -243,9 +243,10 @@ def _top_of(message: Descriptor) -> Descriptor:
     return message
 
 
-def _indexes(message: Descriptor) -> tuple[int, ...]:
+def _indexes(message: Descriptor, entries: bool) -> tuple[int, ...]:
     """What Confluent's framing calls a message: its place at the top of its text, then within."""
     outer = message.containing_type
     among = _own(message.file) if outer is None else list(outer.nested_types)
-    place = [one.full_name for one in among].index(message.full_name)
-    return (place,) if outer is None else (*_indexes(outer), place)
+    names = [one.full_name for one in among if entries or not one.GetOptions().map_entry]
+    place = names.index(message.full_name)
+    return (place,) if outer is None else (*_indexes(outer, entries), place)

@@ -28,8 +28,7 @@ _NONE: frozenset[Direction] = frozenset()
 
 _F = FieldDescriptor
 _TYPES = {getattr(_F, name): name.removeprefix("TYPE_").lower() for name in dir(_F) if name.startswith("TYPE_")}
-# What is read from the same bytes: https://protobuf.dev/programming-guides/proto3/#updating, without enums, which
-# Confluent and Buf refuse.
+# What is read from the same bytes: https://protobuf.dev/programming-guides/proto3/#updating. Enums are with the first.
 _GROUPS = (
     frozenset({"int32", "uint32", "int64", "uint64", "bool"}),
     frozenset({"sint32", "sint64"}),
@@ -113,13 +112,19 @@ def _removed(field: FieldDescriptor, new: Descriptor, steps: tuple[str, ...]) ->
     place = pointer(steps)
     if field.is_required:
         yield Difference(place, "required_removed", f"the required field {field.name} is gone", BREAKS_BOTH)
-    elif _real_oneof(field) is not None and len(_real_oneof(field).fields) > 1:
+    elif _survives(field, new):
         words = f"{field.name} is gone from the oneof {field.containing_oneof.name}, where it may have been the one set"
         yield Difference(place, "oneof_field_removed", words, _BACKWARD)
     else:
         kept = field.number in _numbers(new)
         hint = "its number is reserved" if kept else f"its number {field.number} is not reserved, and may be used again"
         yield Difference(place, "field_removed", f"the field {field.name} is gone; {hint}")
+
+
+def _survives(field: FieldDescriptor, other: Descriptor) -> bool:
+    """Tell whether a field is in a oneof of which the other text has another member."""
+    oneof = _real_oneof(field)
+    return oneof is not None and any(one.number in other.fields_by_number for one in oneof.fields)
 
 
 def _added(field: FieldDescriptor, old: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
@@ -131,7 +136,7 @@ def _added(field: FieldDescriptor, old: Descriptor, steps: tuple[str, ...]) -> I
             f"{field.name} has the number {field.number}, which was reserved: earlier payloads may hold something else"
         )
         yield Difference(place, "reserved_used", words, _BACKWARD, certain=False)
-    elif _real_oneof(field) is not None and _real_oneof(field).name in old.oneofs_by_name:
+    elif _survives(field, old):
         words = f"{field.name} is new in the oneof {field.containing_oneof.name}, which the older text would find unset"
         yield Difference(place, "oneof_field_added", words, _FORWARD)
     else:
@@ -159,8 +164,10 @@ def _field(old: FieldDescriptor, new: FieldDescriptor, steps: tuple[str, ...], n
         words = f"field {old.number} changes its name from {old.name} ({old.json_name}) to {new.name} ({new.json_name})"
         yield Difference(place, "name_changed", f"{words}; the JSON mapping goes by names")
     if old.has_presence and new.has_presence and _default(old) != _default(new):
-        words = f"the default of {new.name} changes from {_default(old)!r} to {_default(new)!r}"
-        yield Difference(place, "default_changed", words)
+        words = (
+            f"the default of {new.name} changes from {_default(old)!r} to {_default(new)!r}: what is not sent changes"
+        )
+        yield Difference(place, "default_changed", words, BREAKS_BOTH)
 
 
 def _default(field: FieldDescriptor) -> Any:
@@ -180,22 +187,30 @@ def _type(old: FieldDescriptor, new: FieldDescriptor, steps: tuple[str, ...], na
     place = pointer(steps)
     before, after = _TYPES[old.type], _TYPES[new.type]
     words = f"the type of {old.name} changes from {_called(old)} to {_called(new)}"
-    if before != after:
-        if (before, after) == ("string", "bytes"):
-            yield Difference(place, "type_changed", f"{words}, which need not be UTF-8", _FORWARD)
-        elif (before, after) == ("bytes", "string"):
-            yield Difference(place, "type_changed", f"{words}, which must be UTF-8", _BACKWARD)
-        elif any(before in group and after in group for group in _GROUPS):
-            yield Difference(place, "type_changed", f"{words}; the bytes are the same, large values may be cut")
-        else:
-            yield Difference(place, "type_changed", words, BREAKS_BOTH)
+    if old.enum_type is not None and new.enum_type is not None:
+        if not names.same(old.enum_type, new.enum_type):
+            yield Difference(place, "type_changed", f"{words}; the numbers are the same")
+        yield from _enum(old.enum_type, new.enum_type, steps)
+    elif before != after:
+        yield Difference(place, "type_changed", *_changed_type(old, new, words))
     elif old.message_type is not None and not names.same(old.message_type, new.message_type):
         yield Difference(place, "type_changed", words, BREAKS_BOTH)
-    elif old.enum_type is not None:
-        if not names.same(old.enum_type, new.enum_type):
-            yield Difference(place, "type_changed", words, BREAKS_BOTH)
-        else:
-            yield from _enum(old.enum_type, new.enum_type, steps)
+
+
+def _changed_type(old: FieldDescriptor, new: FieldDescriptor, words: str) -> tuple[str, frozenset[Direction]]:
+    """What to say of two types, and what their change breaks."""
+    before, after = _TYPES[old.type], _TYPES[new.type]
+    if (before, after) == ("string", "bytes"):
+        return f"{words}, which need not be UTF-8", _FORWARD
+    if (before, after) == ("bytes", "string"):
+        return f"{words}, which must be UTF-8", _BACKWARD
+    if "enum" in (before, after) and {before, after} <= {"enum", *_GROUPS[0]}:
+        closed = (old.enum_type or new.enum_type).is_closed
+        breaks = (_FORWARD if before == "enum" else _BACKWARD) if closed else _NONE
+        return f"{words}{', which lacks other values' if closed else '; the numbers are the same'}", breaks
+    if any(before in group and after in group for group in _GROUPS):
+        return f"{words}; the bytes are the same, large values may be cut", _NONE
+    return words, BREAKS_BOTH
 
 
 def _called(field: FieldDescriptor) -> str:
@@ -231,31 +246,33 @@ def _real_oneof(field: FieldDescriptor) -> Any:
 
 
 def _moved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
-    """Yield the fields that went into a oneof or out of one."""
-    shared = old.fields_by_number.keys() & new.fields_by_number.keys()
-    into: dict[str, list[FieldDescriptor]] = {}
+    """Yield the fields that went into a oneof or out of one.
+
+    Fields that could be set together, and exclude each other for the reader, break the promise of that reader.
+    """
+    shared = set(old.fields_by_number) & set(new.fields_by_number)
+    torn = {"backward": _newly_exclusive(old, new), "forward": _newly_exclusive(new, old)}
     for number in sorted(shared):
         before, after = _real_oneof(old.fields_by_number[number]), _real_oneof(new.fields_by_number[number])
-        field = new.fields_by_number[number]
-        if before is None and after is not None:
-            into.setdefault(after.name, []).append(field)
-        elif before is not None and after is None:
-            words = f"{field.name} is no longer in the oneof {before.name}"
-            alone = len(before.fields) == 1
-            yield Difference(pointer((*steps, field.name)), "oneof_changed", words, _NONE if alone else BREAKS_BOTH)
-        elif (
-            before is not None
-            and {one.number for one in before.fields} & shared - {number}
-            and not ({one.number for one in before.fields} & {one.number for one in after.fields} - {number})
-        ):
-            words = f"{field.name} moves from the oneof {before.name} to {after.name}"
-            yield Difference(pointer((*steps, field.name)), "oneof_changed", words, BREAKS_BOTH)
-    for name, fields in into.items():
-        existing = any(one.number in shared and one not in fields for one in new.oneofs_by_name[name].fields)
-        breaks = BREAKS_BOTH if existing or len(fields) > 1 else _NONE
-        for field in fields:
-            words = f"{field.name} moves into the oneof {name}"
-            yield Difference(pointer((*steps, field.name)), "oneof_changed", words, breaks)
+        breaks = frozenset(cast("Direction", direction) for direction, numbers in torn.items() if number in numbers)
+        if (before is None) != (after is None) or breaks:
+            name = new.fields_by_number[number].name
+            places = [f"the oneof {one.name}" if one is not None else "the message" for one in (before, after)]
+            words = (
+                f"{name} moves from {places[0]} to {places[1]}" if places[0] != places[1] else f"{name} has new company"
+            )
+            yield Difference(pointer((*steps, name)), "oneof_changed", words, breaks)
+
+
+def _newly_exclusive(writer: Descriptor, reader: Descriptor) -> set[int]:
+    """The numbers of fields that a writer can set together, of which a reader keeps the last one only."""
+    found: set[int] = set()
+    for oneof in reader.oneofs:
+        known = [writer.fields_by_number[one.number] for one in oneof.fields if one.number in writer.fields_by_number]
+        groups = {field.number: _real_oneof(field).name if _real_oneof(field) else field.number for field in known}
+        if len(set(groups.values())) > 1:
+            found.update(groups)
+    return found
 
 
 def _numbers(message: Descriptor) -> _Ranges:

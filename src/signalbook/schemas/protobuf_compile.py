@@ -23,13 +23,12 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+# Not `grpc_tools.protoc`, the front door: it installs import hooks, adds to sys.path, and tells errors on stderr only.
+from grpc_tools import _protoc_compiler
+
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
 from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
-
-# The compiler's front door installs import hooks and adds to sys.path unless it is told not to.
-os.environ.setdefault("GRPC_PYTHON_DISABLE_DYNAMIC_STUBS", "1")
-from grpc_tools import _protoc_compiler
 
 __all__ = ["WELL_KNOWN", "compile_text"]
 

@@ -1,7 +1,8 @@
 """A first look at a .proto text, before the compiler sees it: what it imports, which language it is in, and its bounds.
 
-Rule 1: the compiler recurses without a bound and takes time that grows with the square of the number of blocks and of
-reserved numbers; a text beyond these bounds is never compiled. No file that people write comes near them.
+Rule 1: the compiler recurses without a bound and takes time that grows with the square of the number of blocks, of
+reserved numbers, and of numbers used twice; a text beyond these bounds is never compiled. No file that people write
+comes near them.
 Rule 2: places are counted from one, as line and column; what is wrong inside the bounds is the compiler's to say.
 """
 
@@ -17,6 +18,7 @@ from signalbook.schemas.format import SchemaError
 __all__ = ["MOST_BLOCKS", "Import", "Scan", "place", "scan"]
 
 MOST_BLOCKS = 4_000
+MOST_STATEMENTS = 20_000
 MOST_RESERVED = 4_000
 MOST_TOKENS = 500_000
 DEEPEST = 64
@@ -55,26 +57,15 @@ def scan(text: str) -> Scan:
     """Look through a text; `SchemaError` where it is beyond the bounds."""
     language, language_at = "", 0
     imports: list[Import] = []
-    blocks = depth = reserved = 0
+    counts = _Counts()
     statement: list[str] = []
     begins = 0
-    for number, (token, at) in enumerate(_tokens(text)):
-        if number > MOST_TOKENS:
-            raise _beyond(text, at, f"more than {MOST_TOKENS} words")
-        if token in _OPENS:
-            depth += 1
-            blocks += token == "{"
-        elif token in _CLOSES:
-            depth -= 1
-        elif token == "," and statement and statement[0] in ("reserved", "extensions"):
-            reserved += 1
-        if depth > DEEPEST or blocks > MOST_BLOCKS or reserved > MOST_RESERVED:
-            raise _beyond(
-                text, at, f"more than {MOST_BLOCKS} blocks, {DEEPEST} levels or {MOST_RESERVED} reserved numbers"
-            )
+    for token, at in _tokens(text):
+        beyond = counts.beyond(token, statement[0] if statement else "")
+        if beyond:
+            raise _refused(text, at, f"too large to be compiled: {beyond}")
         if token in ("{", "}", ";"):
-            reserved += bool(statement) and statement[0] in ("reserved", "extensions")
-            if token == ";" and depth == 0:
+            if token == ";" and counts.depth == 0:
                 if not language and (language := _language(statement)):
                     language_at = begins
                 imports.extend(Import(name, begins) for name in _imported(statement))
@@ -83,7 +74,38 @@ def scan(text: str) -> Scan:
             if not statement:
                 begins = at
             statement.append(token)
-    return Scan(language, language_at, tuple(imports), blocks)
+    return Scan(language, language_at, tuple(imports), counts.blocks)
+
+
+class _Counts:
+    """What a text has used up of its bounds."""
+
+    __slots__ = ("blocks", "depth", "reserved", "statements", "tokens")
+
+    def __init__(self) -> None:
+        self.blocks = self.depth = self.reserved = self.statements = self.tokens = 0
+
+    def beyond(self, token: str, first: str) -> str:
+        """Count one word or sign of a statement that begins with `first`; the words for what is too much."""
+        self.tokens += 1
+        if token in _OPENS:
+            self.depth += 1
+            self.blocks += token == "{"
+        elif token in _CLOSES:
+            self.depth -= 1
+        elif token in (",", ";"):
+            self.statements += token == ";"
+            self.reserved += first in ("reserved", "extensions")
+        for used, most, what in (
+            (self.depth, DEEPEST, "levels"),
+            (self.blocks, MOST_BLOCKS, "blocks"),
+            (self.statements, MOST_STATEMENTS, "statements"),
+            (self.reserved, MOST_RESERVED, "reserved numbers"),
+            (self.tokens, MOST_TOKENS, "words"),
+        ):
+            if used > most:
+                return f"more than {most} {what}"
+        return ""
 
 
 def _language(statement: list[str]) -> str:
@@ -99,8 +121,8 @@ def _imported(statement: list[str]) -> list[str]:
     return [statement[-1][1:-1]]
 
 
-def _beyond(text: str, at: int, what: str) -> SchemaError:
-    return SchemaError([Problem(place(text, at), "schema", f"too large to be compiled: {what}")])
+def _refused(text: str, at: int, words: str) -> SchemaError:
+    return SchemaError([Problem(place(text, at), "schema", words)])
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
@@ -111,8 +133,9 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         token = found.group()
         if token == "/*":
             end = text.find("*/", at)
-            if end < 0:
-                return
+            # The compiler would tell about each of them.
+            if end < 0 or text.find("/*", at, end) >= 0:
+                raise _refused(text, found.start(), "a comment does not end, or holds the beginning of another")
             at = end + 2
         elif not token.startswith("//"):
             yield token, found.start()

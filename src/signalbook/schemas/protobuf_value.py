@@ -13,12 +13,13 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-__all__ = ["JSON_TYPES", "WRAPPERS", "MessageValue", "is_map", "jsonable", "plain", "scalar", "text_of"]
+__all__ = ["JSON_TYPES", "WRAPPERS", "MessageValue", "is_map", "jsonable", "plain", "text_of"]
 
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -69,40 +70,56 @@ class MessageValue(Mapping[str, Any]):
 
 def plain(message: Message) -> Any:
     """A message as a dictionary, or as the value that its well-known type stands for."""
-    descriptor = message.DESCRIPTOR
+    return _plan(message.DESCRIPTOR)(message)
+
+
+# Descriptors keep their pools alive, so that this cache is bounded.
+@lru_cache(maxsize=1024)
+def _plan(descriptor: Descriptor) -> Callable[[Any], Any]:
+    """What makes the plain value of each message of a type."""
     special = _SPECIAL.get(descriptor.full_name)
     if special is not None:
-        return special(message)
-    found: dict[str, Any] = {}
-    for field in descriptor.fields:
-        name = field.name
-        if field.is_repeated:
-            found[name] = _repeated(field, getattr(message, name))
-        elif not field.has_presence or message.HasField(name):
-            found[name] = scalar(field, getattr(message, name))
-    if descriptor.is_extendable:
-        for field, value in message.ListFields():
-            if field.is_extension:
-                found[f"[{field.full_name}]"] = (
-                    [scalar(field, one) for one in value] if field.is_repeated else scalar(field, value)
-                )
-    return found
+        return special
+    reads = [(field.name, field.has_presence, _read(field)) for field in descriptor.fields]
+    extendable = descriptor.is_extendable
+
+    def of_message(message: Any) -> dict[str, Any]:
+        found = {
+            name: getattr(message, name) if read is None else read(getattr(message, name))
+            for name, presence, read in reads
+            if not presence or message.HasField(name)
+        }
+        if extendable:
+            for field, value in message.ListFields():
+                if field.is_extension:
+                    read = _read(field)
+                    found[f"[{field.full_name}]"] = value if read is None else read(value)
+        return found
+
+    return of_message
 
 
-def _repeated(field: FieldDescriptor, values: Any) -> Any:
+def _read(field: FieldDescriptor) -> Callable[[Any], Any] | None:
+    """What makes the plain value of a field's; None where it is the same."""
     if is_map(field):
-        inner = field.message_type.fields_by_name["value"]
-        return {key: scalar(inner, values[key]) for key in values}
-    return [scalar(field, one) for one in values]
+        one = _read_one(field.message_type.fields_by_name["value"]) or _same
+        return lambda values: {key: one(values[key]) for key in values}
+    read = _read_one(field)
+    if not field.is_repeated:
+        return read
+    return list if read is None else lambda values: [read(value) for value in values]
 
 
-def scalar(field: FieldDescriptor, value: Any) -> Any:
-    """One value of a field."""
+def _read_one(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     if field.message_type is not None:
-        return plain(value)
+        return plain
     if field.enum_type is not None:
-        named = field.enum_type.values_by_number.get(value)
-        return value if named is None else named.name
+        names = {value.number: value.name for value in reversed(field.enum_type.values)}
+        return lambda number: names.get(number, number)
+    return None
+
+
+def _same(value: Any) -> Any:
     return value
 
 

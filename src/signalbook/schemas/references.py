@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signalbook.schemas.format import LARGEST, References, Text, unusable
+from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
 from signalbook.schemas.json_exact import BadJson, decode, encode
 
 __all__ = ["MOST_DOCUMENTS", "ROOT", "Library", "read_json"]
@@ -38,18 +38,25 @@ def read_json(text: Text) -> tuple[Any, int]:
 class Library:
     """The documents that one schema reaches, by absolute URI without a fragment."""
 
-    __slots__ = ("_documents", "_references", "_room")
+    __slots__ = ("_documents", "_references", "_room", "refused")
 
     def __init__(self, references: References | None) -> None:
         self._references = references
         self._documents: dict[str, Any] = {}
         self._room = LARGEST
+        self.refused: dict[str, str] = {}  # by URI, why it is not there
 
     def __call__(self, uri: str) -> Any:
         """The document at a URI; `LookupError` in words where the catalog has none, or too many were asked for."""
         uri = uri.partition("#")[0]
+        if uri in self.refused:
+            raise LookupError(self.refused[uri])
         if uri not in self._documents:
-            self._documents[uri] = self._ask(uri)
+            try:
+                self._documents[uri] = self._ask(uri)
+            except (LookupError, SchemaError) as error:
+                self.refused[uri] = str(error.args[0] if isinstance(error, LookupError) else error)
+                raise LookupError(self.refused[uri]) from error
         return self._documents[uri]
 
     def documents(self) -> list[Any]:

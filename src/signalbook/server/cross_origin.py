@@ -15,7 +15,11 @@ __all__ = ["ALL_METHODS", "ANY_ORIGIN", "allow_list", "options"]
 ALL_METHODS = "DELETE, GET, OPTIONS, PATCH, POST, PUT"
 """Every method some path of the API has, in the form of `Allow`."""
 
-ANY_ORIGIN = (("access-control-allow-origin", "*"), ("access-control-allow-methods", ALL_METHODS))
+ANY_ORIGIN = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-allow-methods", ALL_METHODS),
+    ("access-control-expose-headers", "*"),
+)
 """What the edge adds to a response that does not name its own methods."""
 
 _PREFLIGHT_HEADERS = "authorization, content-type, if-match, if-none-match"

@@ -21,7 +21,7 @@ from signalbook.registry.operations import ALLOWED
 from signalbook.registry.points import point_read
 from signalbook.registry.reads import Page, make_view
 from signalbook.registry.render import View
-from signalbook.registry.requests import Answer, Requests, sequence_of
+from signalbook.registry.requests import Answer, Requests, latest_change
 from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup, generation
 from signalbook.registry.state import Work
@@ -151,7 +151,7 @@ class RegistryService:
                 return unchanged(known, etag) or Response(200, [JSON, ("etag", etag)], point[0].encode())
         document = target.document and not flags.doc
         shown = (request.path, "document" if document else request.query)
-        etag = tag(f"s{sequence_of(db)}", view_name(request.base, spec.name, *shown))
+        etag = tag(f"s{latest_change(db)}", view_name(request.base, spec.name, setup.generation, *shown))
         if known != "*" and (same := unchanged(known, etag)) is not None:
             return same
         page = requests.page(db, setup, target, flags, spec, request.base)

@@ -47,6 +47,8 @@ def _is_map(kind: ResourceType, name: str) -> bool:
 
 
 _LEGAL = "%/:?#[]@!$&'()*+,;="  # besides letters, digits and -._~: what RFC 3986 lets a URL consist of
+# A document is somebody's file: a browser must neither guess its type nor run it as a page of this server.
+_INERT = (("x-content-type-options", "nosniff"), ("content-security-policy", "sandbox"))
 _OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean"}
 
 
@@ -63,6 +65,7 @@ def document_response(db: Connection, view: View, answer: Answer, base: str) -> 
     if version:
         headers.append(("content-location", base + version))
     headers.append(("content-disposition", target.rid))
+    headers.extend(_INERT)
     url = attrs.get(document_names(kind)[1])
     if url:
         return Response(303, [*headers, ("location", quote(url, safe=_LEGAL))])

@@ -12,7 +12,7 @@ import re
 from hashlib import blake2b
 
 from signalbook.errors import RegistryError
-from signalbook.registry.requests import sequence_of
+from signalbook.registry.requests import latest_change
 from signalbook.registry.state import ResourceState, Work
 from signalbook.registry.targets import Target
 from signalbook.server.http import Headers
@@ -54,7 +54,7 @@ def _meets(header: str, states: set[str]) -> bool:
 
 def _states(work: Work, target: Target) -> set[str]:
     """Return the names of the state that the addressed entity is in; none where it does not exist."""
-    sequence = f"s{sequence_of(work.db)}"
+    sequence = f"s{latest_change(work.db)}"
     if target.kind in ("registry", "capabilities", "modelsource", "groups"):
         return {sequence, str(work.registry.row.epoch)}
     group = work.group(target.group_type, target.gid)

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -143,14 +144,28 @@ def _with_free_port(settings: Settings) -> Settings:
 def _announce_when_accepting(settings: Settings, announce: Callable[[str], None]) -> None:
     about = f"store {_shown(settings.store)}, specversion {settings.specversion}"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host.strip("[]"))
-    while True:
-        try:
-            socket.create_connection((host, settings.port), timeout=1).close()
-        except OSError:
-            time.sleep(0.01)
-        else:
-            announce(f"signalbook {__version__} serving {settings.address} ({about})")
-            return
+    while not _answers(host, settings):
+        time.sleep(0.01)
+    announce(f"signalbook {__version__} serving {settings.address} ({about})")
+
+
+def _answers(host: str, settings: Settings) -> bool:
+    """Whether a worker answers; the socket takes connections before any does."""
+    try:
+        with socket.create_connection((host, settings.port), timeout=5) as plain:
+            if settings.cert is None:
+                return _asks(plain)
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is ourselves
+            with context.wrap_socket(plain) as secure:
+                return _asks(secure)
+    except OSError:
+        return False
+
+
+def _asks(connection: socket.socket) -> bool:
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    return connection.recv(16).startswith(b"HTTP/1.1 ")
 
 
 def _say(line: str) -> None:

@@ -20,7 +20,9 @@ from typing import Any
 
 from signalbook.errors import Problem
 
-__all__ = ["Typed", "read_value", "write_value"]
+__all__ = ["MAX_DEPTH", "Typed", "read_value", "write_value"]
+
+MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,28 @@ class Typed:
     value: Any
 
 
-def read_value(value: Any, path: str, problems: list[Problem]) -> Any:
+def read_value(value: Any, path: str, problems: list[Problem], depth: int = 0) -> Any:
     """The Python form of a value on paper."""
+    if depth > MAX_DEPTH:
+        problems.append(Problem(path, "value", f"is nested deeper than {MAX_DEPTH} levels"))
+        return None
     if isinstance(value, list):
-        return tuple(read_value(item, f"{path}/{index}", problems) for index, item in enumerate(value))
-    if not isinstance(value, dict):
-        return value
+        return tuple(read_value(item, f"{path}/{index}", problems, depth + 1) for index, item in enumerate(value))
+    if isinstance(value, dict):
+        return _read_object(value, path, problems, depth)
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        problems.append(Problem(path, "type", "is no long; give larger numbers their type"))
+    return value
+
+
+def _read_object(value: dict[str, Any], path: str, problems: list[Problem], depth: int) -> Any:
+    """A map, or a value with its type."""
+    kind, inner = str(value.get("type")), value.get("value")
     if value.keys() != {"type", "value"}:
-        return {name: read_value(item, f"{path}/{name}", problems) for name, item in value.items()}
-    kind, inner = value["type"], value["value"]
+        kind, inner = "map", value
     if kind == "map" and isinstance(inner, dict):
-        return {name: read_value(item, f"{path}/{name}", problems) for name, item in inner.items()}
-    row = _TYPES.get(kind) if isinstance(kind, str) else None
+        return {name: read_value(item, f"{path}/{name}", problems, depth + 1) for name, item in inner.items()}
+    row = _TYPES.get(kind)
     if row is None:
         problems.append(Problem(f"{path}/type", "value", f"must be one of {', '.join([*_TYPES, 'map'])}"))
         return None
@@ -90,6 +102,10 @@ def _whole(lowest: int, highest: int) -> Callable[[str, Any], Typed]:
     return read
 
 
+def _long(kind: str, inner: Any) -> int:
+    return int(_whole(-(2**63), 2**63 - 1)(kind, inner).value)
+
+
 def _fraction(kind: str, inner: Any) -> Typed:
     if type(inner) not in (int, float):
         raise ValueError
@@ -110,7 +126,7 @@ def _text(pattern: str) -> Callable[[str, Any], Typed]:
 _TYPES: Mapping[str, Callable[[str, Any], Any]] = {
     "binary": _binary,
     "boolean": _natural(bool),
-    "long": _natural(int),
+    "long": _long,
     "double": _natural(float),
     "string": _natural(str),
     "ubyte": _whole(0, 2**8 - 1),

@@ -99,20 +99,20 @@ def read_plainly(document: bytes) -> Any:
 
 
 def _has_room(document: bytes, values: list[msgspec.Raw]) -> bool:
-    """Whether the text between the values has other than as many ends of names as there are values."""
-    if not values:
-        return False
+    """Whether the document may have more names than values were found.
+
+    Without white space, each name ends in a quote and a colon. Other such pairs are there too, in strings that begin
+    with a colon or hold a quote; so there are at least as many pairs outside the values as names.
+    """
     body = document.strip(_WHITE)[:-1].rstrip(_WHITE)
-    last = bytes(values[-1])
+    last = bytes(values[-1]) if values else b""
     # The payload mostly stands last and is long: look before it only.
     if body.endswith(last):
         head, rest = body[: len(body) - len(last)], b",".join(values[:-1])
     else:
         head, rest = body, b",".join(values)
-    if head.count(_NAME_ENDS) - rest.count(_NAME_ENDS) == len(values):
-        return False
-    head, rest = head.translate(None, _WHITE), rest.translate(None, _WHITE)
-    return head.count(_NAME_ENDS) - rest.count(_NAME_ENDS) != len(values)
+    pairs = head.translate(None, _WHITE).count(_NAME_ENDS) - rest.translate(None, _WHITE).count(_NAME_ENDS)
+    return pairs != len(values)
 
 
 def _in_own_words(text: str) -> str:

@@ -181,9 +181,7 @@ def _members(document: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
         return {
             name: bytes(text) if name == "payload_json" else msgspec.json.decode(text) for name, text in raw.items()
         }
-    except RecursionError:
-        raise WireError(Problem("", "malformed", "nested too deeply")) from None
-    except (JsonError, UnicodeError, msgspec.DecodeError) as error:
+    except (JsonError, UnicodeError, RecursionError, msgspec.DecodeError) as error:
         raise WireError(Problem("", "malformed", f"is not one JSON object: {error}")) from None
 
 

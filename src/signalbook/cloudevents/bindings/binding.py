@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signalbook.cloudevents.attributes import AttributeValue, is_name, problems, settle_quickly
+from signalbook.cloudevents.attributes import AttributeValue, is_name, pointer, problems, said, settle_quickly
 from signalbook.cloudevents.data import Kind
 from signalbook.cloudevents.event import CloudEvent, made
 from signalbook.cloudevents.json_format import decode, encode
@@ -185,11 +185,11 @@ def _read_binary(binding: Binding, message: Message) -> CloudEvent:
     wrong: list[Problem] = list(_mixed(binding, message))
     for name, raw in _attributes(binding, message):
         if name in given:
-            wrong.append(Problem(f"/{name}", "R3", f"{name} occurs more than once"))
+            wrong.append(Problem(pointer(name), "R3", f"{said(name)} occurs more than once"))
         try:
             given[name] = binding.read_value(raw)
         except ValueError as error:
-            wrong.append(Problem(f"/{name}", "R40", f"{name} {error}"))
+            wrong.append(Problem(pointer(name), "R40", f"{said(name)} {error}"))
     _take_content_type(binding, message, given, wrong)
     settled = None if wrong else settle_quickly(given.items(), clean=False)
     if settled is None:

@@ -9,6 +9,8 @@ from signalbook.cloudevents.attributes import AttributeValue, canonical
 from signalbook.cloudevents.bindings import binding
 from signalbook.cloudevents.bindings.binding import Binding, Mode
 from signalbook.cloudevents.event import CloudEvent
+from signalbook.cloudevents.rules import CloudEventError
+from signalbook.errors import Problem
 from signalbook.wire import Message, find_protocol
 
 __all__ = ["MQTT3", "MQTT5", "from_mqtt", "to_mqtt"]
@@ -59,10 +61,12 @@ _VERSIONS = {row.protocol: row for row in (MQTT5, MQTT3)}
 
 def from_mqtt(message: Message) -> CloudEvent:
     """The event of a PUBLISH, by the message's own version of MQTT."""
-    return binding.read(_VERSIONS[message.protocol], message)
+    return binding.read(_VERSIONS.get(message.protocol, MQTT5), message)
 
 
 def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
     """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos` and the like."""
-    row = _VERSIONS[find_protocol(f"mqtt/{version}") or "MQTT/5.0"]
+    row = _VERSIONS.get(find_protocol(f"mqtt/{version}") or "")
+    if row is None:
+        raise CloudEventError(Problem("", "R38", f"there is no binding for MQTT {version}, but for 5.0 and 3.1.1"))
     return binding.write(row, event, mode or row.modes[0], fields)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from signalbook.wire import FIELDS, Message, Typed, WireError, find_protocol
+from tests.cases import Case, cases
+
+
+@cases("wire/messages")
+def test_paper(case: Case) -> None:
+    """A message on paper is read into its fields and written back as it is written best."""
+    message = Message.from_json(case.given)
+    assert case.expect == message.to_json()
+    assert message == Message.from_json(message.to_bytes())
+    assert message == pickle.loads(pickle.dumps(message))
+
+
+@cases("wire/refused")
+def test_refused(case: Case) -> None:
+    """Everything that is wrong with a message on paper is listed, each with its path."""
+    with pytest.raises(WireError) as refused:
+        Message.from_json(case.given)
+    assert case.expect == [problem.path for problem in refused.value.problems]
+    assert all(problem.message for problem in refused.value.problems)
+    assert str(refused.value).startswith(case.expect[0] or "(message)")
+
+
+@pytest.mark.parametrize(
+    ("document", "payload"),
+    [
+        (b'{"protocol":"NATS","payload_json": {"n": 1.0, "m": 1e400} }', b'{"n": 1.0, "m": 1e400}'),
+        (b'{"protocol":"NATS","payload_json":123456789012345678901234567890}', b"123456789012345678901234567890"),
+        ('{"protocol":"NATS","payload_json":null}', b"null"),
+        ({"protocol": "NATS", "payload_json": {"n": 1.0}}, b'{"n":1.0}'),
+        ({"protocol": "NATS", "payload": "é"}, "é".encode()),
+        ({"protocol": "NATS", "payload": ""}, b""),
+        ({"protocol": "NATS", "payload": None}, None),
+        ({"protocol": "NATS", "payload_base64": "/w=="}, b"\xff"),
+        ({"protocol": "NATS"}, None),
+    ],
+)  # fmt: skip
+def test_payloads(document: Any, payload: bytes | None) -> None:
+    """A payload is text, Base64 or JSON on paper, and always bytes here; JSON text keeps its spelling."""
+    assert payload == Message.from_json(document).payload
+
+
+def test_a_python_value_that_is_no_json() -> None:
+    """A payload given as a Python value must have a JSON form."""
+    with pytest.raises(WireError, match="/payload_json"):
+        Message.from_json({"protocol": "NATS", "payload_json": {1, 2}})
+
+
+@pytest.mark.parametrize(
+    ("spelling", "protocol"),
+    [("http/1.1", "HTTP"), ("HTTP/2", "HTTP"), ("amqp", "AMQP/1.0"), ("Kafka", "KAFKA"), ("mqtt", "MQTT/5.0"),
+     ("MQTT/3.1.1", "MQTT/3.1.1"), ("nats", "NATS"), ("smtp", None)],
+)  # fmt: skip
+def test_protocols(spelling: str, protocol: str | None) -> None:
+    """A protocol is known by every spelling of it."""
+    assert protocol == find_protocol(spelling)
+
+
+def test_python_values() -> None:
+    """Each kind of field has its own Python type."""
+    kafka = Message.from_json(
+        {"protocol": "KAFKA", "key_base64": "/w==", "headers": [["a", "x"], ["b", None], ["c", {"base64": "/w=="}]]}
+    )
+    assert b"\xff" == kafka.get("key")
+    assert (("a", b"x"), ("b", None), ("c", b"\xff")) == kafka.get("headers")
+    amqp = Message.from_json(
+        {
+            "protocol": "AMQP",
+            "application-properties": {
+                "b": {"type": "binary", "value": "AQID"},
+                "t": {"type": "timestamp", "value": 1},
+            },
+        }
+    )
+    assert {"b": b"\x01\x02\x03", "t": Typed("timestamp", 1)} == amqp.get("application-properties")
+    assert "x" == amqp.get("footer", "x")
+
+
+def test_values_of_one_name() -> None:
+    """A name of a multi-valued field may occur again, and is found in any case where asked."""
+    message = Message("HTTP", {"headers": (("A", "1"), ("a", "2"))})
+    assert ["1"] == message.values("headers", "A")
+    assert ["1", "2"] == message.values("headers", "a", any_case=True)
+    assert [] == message.values("query", "a")
+
+
+def test_a_message_does_not_change() -> None:
+    """The fields are the message's own copy."""
+    fields = {"topic": "t"}
+    message = Message("KAFKA", fields)
+    fields["topic"] = "u"
+    assert "t" == message.get("topic")
+    with pytest.raises(TypeError):
+        message.fields["topic"] = "u"  # type: ignore[index]
+    assert {"protocol": "KAFKA"} == Message("KAFKA", {"topic": None}).to_json()
+
+
+def test_every_protocol_has_its_fields() -> None:
+    """The fields of design section 4, by protocol."""
+    assert {"HTTP", "AMQP/1.0", "MQTT/5.0", "MQTT/3.1.1", "KAFKA", "NATS"} == FIELDS.keys()

@@ -78,7 +78,7 @@ docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py
 	@$(BIN)/python -m scripts.write_conformance
 	@$(BIN)/python scripts/write_spec_reference.py
-	@test ! -f scripts/write_conformance.py || $(BIN)/python scripts/write_conformance.py
+	@$(BIN)/python -m scripts.write_conformance
 
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml --extra postgres --group dev --upgrade --universal --python-version 3.11 \

@@ -117,7 +117,7 @@ class Writer:
         """The next request, and the state it leads to."""
         base, state, chance = f"/dirs/{self.name}/files", self.state, self.chance
         rid, token = chance.choice(FILES), self.token()
-        body = {"name": token, "labels": {"batch": token}}
+        body: dict[str, Any] = {"name": token, "labels": {"batch": token}}
         kind = chance.choice(["write", "write", "several", "several", "version", "delete"])
         if kind == "several":
             chosen = chance.sample(FILES, 3)

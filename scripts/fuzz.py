@@ -72,7 +72,7 @@ class Talk:
         started = time.thread_time()
         trace = ""
         try:
-            response = self.service.quick(request) or self.service.answer(request)
+            response: Response = self.service.quick(request) or self.service.answer(request)
         except Exception as error:
             trace = "".join(traceback.format_exception(error)[-4:])
             response = problems.respond(error, sent.path)
@@ -158,7 +158,7 @@ def _miscounted(entity: Any, plural: str) -> Iterator[str]:
 
 def _misindexed(db: Any, setup: Any) -> Iterator[str]:
     """Index entries that nobody has, or that somebody lacks."""
-    wanted = set()
+    wanted: set[tuple[int, str]] = set()
     for values in db.execute(SELECT_RANGE, range_of("d", "")):
         row = Row(*values)
         _, group, _, resource, id_, *_ = row.xid.split("/")

@@ -1,4 +1,4 @@
-"""One request on its way: when it happens, what it changed so far and what is wrong with it; what all entities share."""
+"""One request on its way: when it is, what it changed so far, what is wrong with it; and what all entities share."""
 
 from __future__ import annotations
 

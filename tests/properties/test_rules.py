@@ -91,11 +91,11 @@ class Both(RuleBasedStateMachine):
     def start(self, mode: str, maxversions: int, root: bool, setversionid: bool, first: list[str]) -> None:
         """A new registry."""
         self.minute = 0
-        self.rules = Rules(mode, maxversions, root or mode != "manual", setversionid)
+        self.model = Rules(mode, maxversions, root or mode != "manual", setversionid)
         requests = Requests(open_store(self.store()), spec_version("1.0-rc4"), clock=lambda: self.now)
         self.registry = Registry(requests)
-        requests.create("r", self.rules.source())
-        self.simple = SimpleRegistry(self.rules, self.now)
+        requests.create("r", self.model.source())
+        self.simple = SimpleRegistry(self.model, self.now)
         for vid in first if setversionid else []:
             self.send("PUT", f"/dirs/d1/files/f1/versions/{vid}", {"labels": {"stage": "dev"}})
             self.time_passes()
@@ -113,12 +113,12 @@ class Both(RuleBasedStateMachine):
     @property
     def kinds(self) -> dict[str, st.SearchStrategy[Any]]:
         """The strategies that fit the version mode."""
-        mode = self.rules.versionmode
+        mode = self.model.versionmode
         return BODIES[True if mode == "semver" else None if mode == "manual" else False]
 
     def ids(self) -> st.SearchStrategy[str]:
         """The versionids that fit the version mode."""
-        return semvers if self.rules.versionmode == "semver" else vids
+        return semvers if self.model.versionmode == "semver" else vids
 
     # ---- rules
 
@@ -226,14 +226,14 @@ class Both(RuleBasedStateMachine):
     @rule(data=st.data())
     def change_model(self, data: st.DataObject) -> None:
         """Other limits, another mode, an attribute less."""
-        mode = data.draw(st.sampled_from([self.rules.versionmode] * 3 + ["manual", "createdat", "modifiedat"]))
-        if self.rules.versionmode == "semver":
+        mode = data.draw(st.sampled_from([self.model.versionmode] * 3 + ["manual", "createdat", "modifiedat"]))
+        if self.model.versionmode == "semver":
             mode = "semver"
         root = True if mode != "manual" else data.draw(st.booleans())
         maxversions, some = data.draw(st.sampled_from([0, 0, 1, 2, 3])), data.draw(SOME)
         rules = Rules(mode, maxversions, root, setversionid=some != 8, color=some != 9)
         self.send("PUT", "/modelsource", rules)
-        self.rules = self.simple.rules
+        self.model = self.simple.rules
 
     # ---- both at once
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ class Client:
     def __init__(self, address: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
 
-    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    def __call__(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         """Send one request."""
-        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        self._connection.request(method, path, None if body is None else json.dumps(body), headers or {})
         response = self._connection.getresponse()
         text = response.read()
         return response.status, json.loads(text) if text else None
@@ -50,13 +50,14 @@ def clients(start_server: StartServer, shared_store_url: str, tmp_path: Path) ->
         client.close()
 
 
-def at_once(*calls: Callable[[], Answer]) -> list[Answer]:
-    """Let all of them begin at the same moment."""
+def at_once(*calls: tuple[Any, ...]) -> list[Answer]:
+    """Call all of them, each with its arguments, at the same moment."""
     start = threading.Barrier(len(calls))
 
-    def run(call: Callable[[], Answer]) -> Answer:
+    def run(call: tuple[Any, ...]) -> Answer:
         start.wait()
-        return call()
+        answer: Answer = call[0](*call[1:])
+        return answer
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
@@ -74,8 +75,8 @@ def test_one_of_two_equal_epochs_wins(clients: list[Client]) -> None:
     for number in range(ROUNDS):
         epoch = file["epoch"]
         answers = at_once(
-            lambda: one("PUT", "/dirs/d1/files/f1", {"name": f"one {number}", "epoch": epoch}),
-            lambda: two("PUT", "/dirs/d1/files/f1", {"name": f"two {number}", "epoch": epoch}),
+            (one, "PUT", "/dirs/d1/files/f1", {"name": f"one {number}", "epoch": epoch}),
+            (two, "PUT", "/dirs/d1/files/f1", {"name": f"two {number}", "epoch": epoch}),
         )
         won = [answer for status, answer in answers if status == 200]
         lost = [error(answer) for status, answer in answers if status != 200]
@@ -91,8 +92,8 @@ def test_one_of_two_equal_tags_wins(clients: list[Client]) -> None:
     for number in range(ROUNDS // 4):
         epoch = str(one("GET", "/dirs/d1")[1]["epoch"])
         answers = at_once(
-            lambda: one("PATCH", "/dirs/d1", {"name": f"one {number}"}, **{"If-Match": f'"{epoch}"'}),
-            lambda: two("PATCH", "/dirs/d1", {"name": f"two {number}"}, **{"If-Match": f'"{epoch}"'}),
+            (one, "PATCH", "/dirs/d1", {"name": f"one {number}"}, {"If-Match": f'"{epoch}"'}),
+            (two, "PATCH", "/dirs/d1", {"name": f"two {number}"}, {"If-Match": f'"{epoch}"'}),
         )
         assert [200, 412] == sorted(status for status, _ in answers)
 
@@ -104,8 +105,8 @@ def test_ids_that_differ_by_case(clients: list[Client]) -> None:
     for collection in ("/dirs", "/dirs/d1/files", "/dirs/d1/files/f1/versions"):
         for number in range(ROUNDS // 4):
             answers = at_once(
-                lambda: one("PUT", f"{collection}/name{number}", {}),
-                lambda: two("PUT", f"{collection}/NAME{number}", {}),
+                (one, "PUT", f"{collection}/name{number}", {}),
+                (two, "PUT", f"{collection}/NAME{number}", {}),
             )
             assert [201, 400] == sorted(status for status, _ in answers)
             assert ["bad_request"] == [error(answer) for status, answer in answers if status == 400]
@@ -158,7 +159,7 @@ def test_no_counting_is_lost(clients: list[Client]) -> None:
                 client("DELETE", f"/dirs/d1/files/{name}{number}")
         return client("GET", "/dirs/d1")
 
-    at_once(lambda: work(clients[0], "a"), lambda: work(clients[1], "b"))
+    at_once((work, clients[0], "a"), (work, clients[1], "b"))
     whole = clients[0]("GET", "/?inline=*")[1]
     assert (32, 32) == (whole["dirs"]["d1"]["filescount"], len(whole["dirs"]["d1"]["files"]))
     assert (

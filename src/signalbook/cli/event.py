@@ -79,7 +79,10 @@ _SET = click.option(
 )
 
 
-@click.group(short_help="Read, write and convert CloudEvents.")
+@click.group(
+    short_help="Read, write and convert CloudEvents.",
+    epilog="Example: signalbook event convert --from http --to kafka messages.jsonl",
+)
 def event() -> None:
     """Read, write and convert CloudEvents, from and to JSON, batches and messages of every binding.
 

@@ -24,10 +24,10 @@ from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, is_name, settle_qu
 from signalbook.cloudevents.data import Kind
 from signalbook.cloudevents.event import CloudEvent, made
 from signalbook.cloudevents.json_value import is_json_text
-from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
+from signalbook.cloudevents.media_type import read_media_type
 from signalbook.cloudevents.rules import CloudEventError
 from signalbook.cloudevents.timestamp import is_common_timestamp, is_timestamp
-from signalbook.cloudevents.uri import remembered_reference
+from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.errors import Problem
 from signalbook.wire.json_members import (
     JsonError,
@@ -49,6 +49,7 @@ _raw = msgspec.json.Decoder(msgspec.Raw).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _unpaired = re.compile("[\ud800-\udfff]").search
 _JSON = Kind.JSON
+_CLOSES = ord("}")
 _WHITE = b" \t\r\n"
 # What is remembered of attributes stays small.
 _LONGEST_AT_ONCE = 2000
@@ -57,13 +58,16 @@ _MARK = b"\xef\xbb\xbf"
 
 def decode(document: Document) -> CloudEvent:
     """The event that a JSON text holds; raises `CloudEventError` with everything that is wrong with it."""
-    text: Any = document if document.__class__ is bytes else _bytes(document)
-    try:
-        event = _at_once(text)
-        if event is not None:
-            return event
-    except (ValueError, RecursionError):
-        pass  # it looks otherwise than that road expects
+    if document.__class__ is bytes:
+        try:
+            event = _at_once(document)
+            if event is not None:
+                return event
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            pass  # it looks otherwise than that road expects
+        text: Any = document
+    else:
+        text = _bytes(document)
     try:
         return _by_members(text)
     except (ValueError, RecursionError):
@@ -88,11 +92,11 @@ def decode_batch(document: Document) -> list[CloudEvent]:
     """All events of a JSON batch; one bad element refuses the whole, and the path begins with its index."""
     events: list[CloudEvent] = []
     wrong: list[Problem] = []
-    for index, item in enumerate(iter_batch(document)):
-        if isinstance(item, CloudEvent):
-            events.append(item)
-        else:
-            wrong += item.within(f"/{index}").problems
+    for index, element in enumerate(_split(document)):
+        try:
+            events.append(decode(bytes(element)))
+        except CloudEventError as error:
+            wrong += error.within(f"/{index}").problems
     if wrong:
         raise CloudEventError(*wrong)
     return events
@@ -103,14 +107,7 @@ def iter_batch(document: Document) -> Iterator[CloudEvent | CloudEventError]:
 
     A text that is no JSON array raises `CloudEventError` before the first.
     """
-    text = document if isinstance(document, bytes) else _bytes(document)
-    try:
-        return _each(_elements(text))
-    except msgspec.ValidationError:
-        words = "must be a JSON array of events; a single event is read as an event"
-        raise CloudEventError(Problem("", "R35", words)) from None
-    except (msgspec.DecodeError, RecursionError):
-        raise CloudEventError(_syntax(text)) from None
+    return _each(_split(document))
 
 
 def encode_batch(events: Iterable[CloudEvent]) -> bytes:
@@ -122,7 +119,7 @@ def encode_batch(events: Iterable[CloudEvent]) -> bytes:
 
 
 def _at_once(document: bytes) -> CloudEvent | None:
-    """The event, where the data stands last and the attributes are strings without escapes; else None.
+    """The event, where the data stands last and the attributes are strings without escapes; else None, or it raises.
 
     What comes before the data, closed with a brace, is an object; what comes after it is one value. So the text is an
     event, and the attributes can be read by the quickest reader there is and judged all together.
@@ -131,54 +128,59 @@ def _at_once(document: bytes) -> CloudEvent | None:
     if not mark:
         head, mark, tail = document.partition(b', "data": ')
     if mark:
-        if tail[-1:] != b"}":
-            return None
         head += b"}"
     if len(head) > _LONGEST_AT_ONCE:
         return None
     given = _loads(head)
-    try:
-        least, text, get = _least_length(tuple(given)), "".join(given.values()), given.get
-    except (TypeError, AttributeError):
-        return None
-    # Written without white space and escapes it has just this length, and no room for a name that occurs twice. Written
-    # otherwise, it has no more quotes with a colon after them than names.
-    if len(head) != least + len(text) and (
-        not least or b"\\" in head or head.translate(None, _WHITE).count(b'":') != len(given)
-    ):
-        return None
-    source, time, named = get("source"), get("time"), get("datacontenttype")
-    media = None if named is None else remembered_media_type(named)
-    if (
+    text, get = "".join(given.values()), given.get
+    time = get("time")
+    if not (
+        (len(head) == _least_length(tuple(given)) + len(text) or _is_plain(head, given))
         # The other characters that no string may have are not ASCII, or not JSON unless escaped.
-        not text.isascii()
-        or "\x7f" in text
-        or get("specversion") != "1.0"
-        or not (source and get("id") and get("type") and get("subject", True))
-        or not remembered_reference(source)
-        or (time is not None and not is_common_timestamp(time) and not is_timestamp(time))
-        or (named is not None and (media is None or not media.is_json))
+        and text.isascii()
+        and "\x7f" not in text
+        and get("id")
+        and get("type")
+        and get("subject", True)
+        and _fit(get("specversion"), get("source"), get("datacontenttype"))
+        and (time is None or is_common_timestamp(time) or is_timestamp(time))
     ):
         return None
-    data = None
-    if mark:
-        content = tail[:-1].strip(_WHITE)
-        _raw(content)
-        if not content.isascii():
-            content.decode()
-        data = (_JSON, content, True)
-    return made(given, data)
+    if not mark:
+        return made(given, None)
+    content = tail[:-1].strip(_WHITE)
+    _raw(content)
+    if tail[-1] != _CLOSES or not (content.isascii() or content.decode()):
+        return None
+    return made(given, (_JSON, content, True))
+
+
+# Events of one kind have the same names, sources and content types, so the answers to these are mostly remembered.
 
 
 @lru_cache(1024)
 def _least_length(names: tuple[str, ...]) -> int:
     """How long an object of empty strings under these names is; 0 where they are not for the quickest road.
 
-    Events of one kind have the same names, so this is mostly remembered.
+    A document just so long, and longer by its values, has no white space, no escapes and no name that occurs twice.
     """
     if "dataschema" in names or "data" in names or not all(map(is_name, names)):
         return 0
     return sum(map(len, names)) + 6 * len(names) + 1
+
+
+@lru_cache(4096)
+def _fit(specversion: str, source: str, named: str | None) -> bool:
+    """Whether these are valid, and the content type is JSON or none."""
+    media = None if named is None else read_media_type(named)
+    is_json = named is None or (media is not None and media.is_json)
+    return specversion == "1.0" and bool(source) and is_uri_reference(source) and is_json
+
+
+def _is_plain(head: bytes, given: dict[str, str]) -> bool:
+    """The same of a document with white space: it has no more quotes with a colon after them than names."""
+    named = _least_length(tuple(given)) and b"\\" not in head
+    return bool(named) and head.translate(None, _WHITE).count(b'":') == len(given)
 
 
 def _by_members(document: bytes) -> CloudEvent:
@@ -223,6 +225,18 @@ def _unbase64(text: str) -> bytes:
     if binascii.b2a_base64(content, newline=False) != written:
         raise ValueError
     return content
+
+
+def _split(document: Document) -> list[msgspec.Raw]:
+    """The texts of a batch's elements."""
+    text = document if isinstance(document, bytes) else _bytes(document)
+    try:
+        return _elements(text)
+    except msgspec.ValidationError:
+        words = "must be a JSON array of events; a single event is read as an event"
+        raise CloudEventError(Problem("", "R35", words)) from None
+    except (msgspec.DecodeError, RecursionError):
+        raise CloudEventError(_syntax(text)) from None
 
 
 def _each(elements: list[msgspec.Raw]) -> Iterator[CloudEvent | CloudEventError]:

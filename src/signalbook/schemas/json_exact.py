@@ -1,9 +1,10 @@
 """JSON text to values and back with every number kept: what the JSON formats share.
 
 Rule 1: an integer is an `int` of any size. Any other number is a `float` where the shortest decimal of that double is
-the number in the text, else a `Decimal`. So 0.1 is a float, and 0.10000000000000000000001 is not lost.
-Rule 2: the quick parse is used unless the text may hold a number that a double cannot: a run of 16 characters of which
-numbers are made, or an exponent below -99. A shorter one has at most 15 digits and is exact.
+the number in the text, else a `Decimal`. So 0.1 is a float, and 0.10000000000000000000001 is not lost. Numbers nearer
+to zero than 1e-307 are the nearest double, as everywhere.
+Rule 2: the quick parse is used unless the text has a run of 16 digits and points, as only then a number can have more
+than the 15 digits that a double always keeps. What that parse finds infinite the careful one looks at again.
 Rule 3: numbers of more than 4,300 digits, written out, are refused, as are texts nested about a thousand deep.
 """
 
@@ -13,19 +14,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
+import orjson
 
-__all__ = ["BadJson", "decode", "encode"]
+__all__ = ["LONG", "RUNS", "BadJson", "careful", "decode", "decode_again", "encode", "quick"]
 
 MOST_DIGITS = 4300
 
-_NUMBER = b"0123456789.+"
-_CLASSES = bytes(
-    0x30 if byte in _NUMBER else 0x65 if byte in b"eE" else 0x2D if byte == 0x2D else 0x20 for byte in range(256)
-)
-_LONG = b"0" * 16
-_SMALL = b"e-000"
+RUNS = bytes(0x30 if byte in b"0123456789." else 0x20 for byte in range(256))
+LONG = b"0" * 16  # in the text with its runs made visible; `JsonSchema.check` spells the two lines of `decode` out
 
-_quick = msgspec.json.Decoder().decode
+quick = orjson.loads
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -44,31 +42,32 @@ def _number(text: str) -> float | Decimal:
     return near if Decimal(repr(near)) == exact else exact
 
 
-_careful = msgspec.json.Decoder(float_hook=_number).decode
+careful = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def decode(text: bytes) -> Any:
     """The value of a JSON text; `BadJson` where it has none."""
-    classes = text.translate(_CLASSES)
     try:
-        if _LONG in classes or _SMALL in classes:
-            return _careful(text)
-        return _quick(text)
-    except msgspec.DecodeError as error:
-        return _decode_again(text, error)
-    except UnicodeDecodeError as error:
-        raise BadJson("the text is not UTF-8") from error
-    except RecursionError as error:
-        raise BadJson("the text is nested too deep") from error
+        if LONG in text.translate(RUNS):
+            return careful(text)
+        return quick(text)
+    except (ValueError, RecursionError) as error:
+        return decode_again(text, error)
 
 
-def _decode_again(text: bytes, error: msgspec.DecodeError) -> Any:
-    """A number beyond the doubles is one error of the quick parse that the careful one may not have."""
-    if isinstance(error, msgspec.ValidationError) and "Number out of range" in str(error):
+def decode_again(text: bytes, error: Exception) -> Any:
+    """The value of a text that a parse refused: a number beyond the doubles is a mistake of the quick one alone."""
+    if "infinity" in str(error):
         try:
-            return _careful(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as again:
-            raise BadJson(str(again)) from again
+            return careful(text)
+        except (ValueError, RecursionError) as again:
+            error = again
+    if isinstance(error, BadJson):
+        raise error
+    if isinstance(error, UnicodeDecodeError) or "UTF-8" in str(error):
+        raise BadJson("the text is not UTF-8") from error
+    if isinstance(error, RecursionError) or "depth limit" in str(error):
+        raise BadJson("the text is nested too deep") from error
     raise BadJson(str(error)[:1].lower() + str(error)[1:]) from error
 
 

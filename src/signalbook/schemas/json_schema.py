@@ -9,8 +9,9 @@ Rule 4: all problems of a payload are listed while that is cheap, at most 100; e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ import jsonschema_rs
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
-from signalbook.schemas.json_exact import BadJson, decode
+from signalbook.schemas.json_exact import LONG, RUNS, BadJson, careful, decode_again, quick
 from signalbook.schemas.json_schema_bounds import MOST_WORK, PATTERNS, too_deep, too_many_patterns, work
 from signalbook.schemas.json_schema_places import Dialect, Index, Place
 from signalbook.schemas.references import ROOT, Library, read_json
@@ -44,6 +45,8 @@ MOST_PROBLEMS = 100
 _CHEAP = 20_000
 _LONGEST_MESSAGE = 300
 _LINK = "urn:signalbook:link"
+# The answer about a good payload, without the Python call that a named tuple's own constructor is.
+_accepted = partial(tuple.__new__, Checked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,11 @@ class JsonSchema:
     validator: jsonschema_rs.Validator
     work: int
     link: str = ""
+    _accepts: Callable[[Any], bool] = field(init=False, repr=False)
     _columns: list[Columns] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_accepts", self.validator.is_valid)
 
     @property
     def format(self) -> str:
@@ -144,12 +151,15 @@ class JsonSchema:
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:
-            value = decode(payload)
-        except BadJson as error:
-            return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
+            value = careful(payload) if LONG in payload.translate(RUNS) else quick(payload)
+        except (ValueError, RecursionError) as refused:
+            try:
+                value = decode_again(payload, refused)
+            except BadJson as error:
+                return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
         try:
-            if self.validator.is_valid(value):
-                return Checked((), value)
+            if self._accepts(value):
+                return _accepted(((), value))
             return Checked(self._problems(payload, value), value)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
             return Checked((Problem("", "payload", f"the payload cannot be judged: {_short(str(error))}"),), value)

@@ -173,15 +173,16 @@ class _Comparison:
 
     def _wildcards(self, old: Particle | None, new: Particle | None, path: str) -> Iterator[Difference]:
         """Yield where the one declares what the other takes without a declaration: what it holds may not fit."""
-        sides: list[tuple[Particle | None, Particle | None, frozenset[Direction]]] = [
-            (old, new, _BACKWARD),
-            (new, old, _FORWARD),
+        sides: list[tuple[Particle | None, Particle | None, frozenset[Direction], frozenset[Direction]]] = [
+            (old, new, _BACKWARD, _FORWARD),
+            (new, old, _FORWARD, _BACKWARD),
         ]
-        for loose, strict, breaks in sides:
+        for loose, strict, there, back in sides:
             declared = elements_of(strict).keys() - elements_of(loose).keys()
             for wildcard in sorted(wildcards_of(loose), key=str):
                 for name in sorted(name for name in declared if allows(wildcard, name)):
                     words = f"{local(name)} is declared on one side and taken undeclared on the other"
+                    breaks = there if wildcard.process == "skip" else there | back  # else it may be declared elsewhere
                     yield Difference(f"{path}/{local(name)}", "wildcard_declared", words, breaks, certain=False)
         before = {one.process for one in wildcards_of(old)}
         after = {one.process for one in wildcards_of(new)}

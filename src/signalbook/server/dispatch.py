@@ -82,10 +82,7 @@ class RegistryService:
         found = point_read(db, setup, view, request.path)
         if found is None:
             return None
-        body = found[0].encode()
-        # an entity that is made anew may have the epoch and, by its client, the time of the one before it
-        etag = tag(found[1], f"{name}{crc32(body):08x}")
-        return Response(200, [JSON, ("etag", etag)], body), etag
+        return _entity(*found, name)
 
     def _remember(self, base: str, setup: Setup, db: Connection) -> tuple[View, str]:
         if len(self._views) > 256:
@@ -147,8 +144,8 @@ class RegistryService:
             view = make_view(db, setup, flags, spec, request.base, _ROOT, requests.limits)
             point = point_read(db, setup, view, request.path)
             if point is not None:
-                etag = tag(point[1], view_name(request.base, spec.name, setup.generation))
-                return unchanged(known, etag) or Response(200, [JSON, ("etag", etag)], point[0].encode())
+                response, etag = _entity(*point, view_name(request.base, spec.name, setup.generation))
+                return unchanged(known, etag) or response
         document = target.document and not flags.doc
         shown = (request.path, "document" if document else request.query)
         etag = tag(f"s{latest_change(db)}", view_name(request.base, spec.name, setup.generation, *shown))
@@ -221,6 +218,17 @@ class RegistryService:
     def close(self) -> None:
         """Give the store back."""
         self._requests.store.close()
+
+
+def _entity(text: str, state: str, view: str) -> tuple[Response, str]:
+    """Return the answer that shows one entity, and its tag.
+
+    An entity that is made anew may have the epoch and, by its client, the time of the one before it: so a sum of the
+    bytes is part of the tag.
+    """
+    body = text.encode()
+    etag = tag(state, f"{view}{crc32(body):08x}")
+    return Response(200, [JSON, ("etag", etag)], body), etag
 
 
 def _allow(target: Target) -> str:

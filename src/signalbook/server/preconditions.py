@@ -1,7 +1,7 @@
 """`If-Match` and `If-None-Match` on writes, and the tags that answers carry: design section 3.
 
-Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change number>-<view>"`:
-a parent's epoch does not move when a grandchild changes, the number of the latest change does.
+Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change>-<view>"`: a
+parent's epoch does not move when a grandchild changes, the name of the latest change does.
 Rule 2: a write compares the state, not the view: what a tag begins with, whatever view or content coding it came with.
 A bare epoch is taken too.
 """
@@ -20,7 +20,7 @@ from signalbook.server.http import Headers
 __all__ = ["check_preconditions", "tag", "view_name"]
 
 # The state that a tag names: a change number, an epoch with its time, or an epoch alone; of any other tag nothing.
-_TAG = re.compile(r'"(s[0-9]+|e[0-9.]+-[0-9T:.-]+Z)-[^"]*"|"([0-9]+)"|"[^"]*"|([0-9]+)')
+_TAG = re.compile(r'"(s[0-9a-f.]+|e[0-9.]+-[0-9T:.-]+Z)-[^"]*"|"([0-9]+)"|"[^"]*"|([0-9]+)')
 
 
 def view_name(*parts: str) -> str:

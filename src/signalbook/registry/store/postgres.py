@@ -48,6 +48,13 @@ def _translated(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
+def _without_nul(params: Sequence[Any]) -> Sequence[Any]:
+    """The parameters without U+0000, which PostgreSQL refuses: it comes in ids that do not exist, never in ours."""
+    if any(isinstance(value, str) and "\0" in value for value in params):
+        return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in params]
+    return params
+
+
 class PostgresSession:
     """A connection to the server; `Session` says what its methods give."""
 
@@ -62,10 +69,10 @@ class PostgresSession:
 
     def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
         """All rows of one statement."""
-        text = _translated(sql)
+        text, values = _translated(sql), _without_nul(params)
 
         def run() -> list[Row]:
-            cursor = self._cursor.execute(text, params)
+            cursor = self._cursor.execute(text, values)
             return cursor.fetchall() if cursor.description is not None else []
 
         return self._attempt(run)

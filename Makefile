@@ -76,7 +76,6 @@ soak: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py
-	@$(BIN)/python -m scripts.write_conformance
 	@$(BIN)/python scripts/write_spec_reference.py
 	@$(BIN)/python -m scripts.write_conformance
 

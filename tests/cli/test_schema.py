@@ -11,7 +11,8 @@ from signalbook.errors import UsageError
 from tests.cli.conftest import Run
 
 OLD: dict[str, Any] = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-NEW: dict[str, Any] = {"type": "record", "name": "Order", "fields": [*OLD["fields"], {"name": "note", "type": "string"}]}
+NOTE = {"name": "note", "type": "string"}
+NEW: dict[str, Any] = {"type": "record", "name": "Order", "fields": [*OLD["fields"], NOTE]}
 JSON_SCHEMA = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"n": {"type": "integer"}}}
 
 

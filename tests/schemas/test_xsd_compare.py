@@ -54,7 +54,8 @@ def test_places() -> None:
     """A difference names the way to the element or attribute in question."""
     text = (
         '<xs:element name="a"><xs:complexType><xs:sequence><xs:element name="b"><xs:complexType>'
-        '<xs:attribute name="c" type="xs:{}"/></xs:complexType></xs:element></xs:sequence></xs:complexType></xs:element>'
+        '<xs:attribute name="c" type="xs:{}"/></xs:complexType></xs:element></xs:sequence>'
+        "</xs:complexType></xs:element>"
     )
     older, newer = (read_xsd(WRAP.format(text.format(kind))) for kind in ("int", "date"))
     assert [("/a/b/@c", "type_changed")] == [(one.path, one.kind) for one in compare(older, newer)]

@@ -60,9 +60,7 @@ def _reading(command: Command) -> Command:
     return _FORMAT(_REFERENCE(command))
 
 
-@click.group(
-    short_help="Check, compare and use schemas.", epilog="Example: signalbook schema diff old.avsc new.avsc"
-)
+@click.group(short_help="Check, compare and use schemas.", epilog="Example: signalbook schema diff old.avsc new.avsc")
 def schema() -> None:
     """Check and compare schemas, check payloads by them, and show their columns, without a registry.
 

@@ -8,6 +8,7 @@ XSD 1.0 part 2, appendix F: branches, pieces, atoms; no anchors, no back referen
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["danger"]
@@ -154,7 +155,7 @@ class _Reading:
         mark = self.text[self.at] if self.at < len(self.text) else ""
         if mark in ("?", "*", "+"):
             self.at += 1
-            return {"?": (0, 1), "*": (0, None), "+": (1, None)}[mark]  # type: ignore[return-value]
+            return {"?": (0, 1), "*": (0, None), "+": (1, None)}[mark]
         if mark != "{":
             return 1, 1
         end = self.text.index("}", self.at) if "}" in self.text[self.at :] else -1
@@ -319,7 +320,7 @@ def _is_name_start(one: str) -> bool:
     return one.isalpha() or one in "_:"
 
 
-_SETS = {
+_SETS: Mapping[str, Callable[[str], bool]] = {
     "d": str.isdigit,
     "s": lambda one: one in " \t\n\r",
     "w": lambda one: one.isalnum() or one in "$+<=>^`|~",

@@ -32,6 +32,7 @@ MOST_DOCUMENTS = 1000
 MOST_ELEMENTS = 2000
 MOST_OPTIONAL = 400
 MOST_REPEATS = 10_000
+_DEEPEST = 500
 
 # XSD 1.1 part 1 and 2, what 1.0 does not have.
 _NEWER_ELEMENTS = frozenset(
@@ -191,7 +192,7 @@ def _newer(root: Any, where: str) -> Iterator[Problem]:
             yield Problem("", "schema", f"{where}line {node.sourceline}: {found} is XSD 1.1; XSD 1.0 is read here")
 
 
-class _Catalog(etree.Resolver):
+class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no types
     """Gives the compiler the documents that were gathered, and nothing else."""
 
     def __init__(self, texts: dict[str, bytes]) -> None:
@@ -231,7 +232,7 @@ class _Weight:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._named: dict[tuple[str, str], list[Any]] = {}
-        self._known: dict[Any, tuple[int, int]] = {}
+        self._known: dict[Any, tuple[int, int, int]] = {}
         self._open: set[Any] = set()
         for document in documents.all:
             for node in document.root.iterchildren(XS + "group", XS + "complexType"):
@@ -250,36 +251,46 @@ class _Weight:
                     if why:
                         yield _too_much(node, f"the pattern {pattern[:100]} {why}")
                     continue
-                held, run = self._weigh(node)
-                repeats = self._repeats(node)
+                held, run, repeats = self._weigh(node)
                 elements, optional = elements + held * held, optional + run * run * run
-                if repeats > MOST_REPEATS:
+                if repeats > MOST_REPEATS and self._is_nested(node):
                     yield _too_much(node, f"occurrences within occurrences make more than {MOST_REPEATS:,}")
                 if elements > MOST_ELEMENTS**2 or optional > MOST_OPTIONAL**3:
                     yield _too_much(node, f"the content holds {held:,} elements, {run:,} of them optional in a row")
                     return
 
-    def _weigh(self, node: Any) -> tuple[int, int]:
-        """How many elements a node may hold, and how many of them may be left out together."""
+    def _weigh(self, node: Any) -> tuple[int, int, int]:
+        """How many elements a node may hold, how many of them may be left out together, and how often all may repeat.
+
+        Bounds of occurrence multiply where they lie in one another; one alone costs nothing.
+        """
         if node in self._known:
             return self._known[node]
-        if node in self._open:  # a circle, which the compiler refuses
-            return 0, 0
+        if node in self._open or len(self._open) > _DEEPEST:  # a circle, which the compiler refuses
+            return 0, 0, 1
         self._open.add(node)
         held = run = 0
+        repeats = 1
+        own = max(_bound(node.get("minOccurs")), _bound(node.get("maxOccurs")))
         if node.tag in (XS + "element", XS + "any"):
-            held, run = 1, int(node.get("minOccurs") == "0")
+            held, run, repeats = 1, int(node.get("minOccurs") == "0"), own
         else:
             for part in self._parts(node):
-                more, loose = self._weigh(part)
-                held, run = held + more, run + loose
+                more, loose, often = self._weigh(part)
+                held, run, repeats = held + more, run + loose, max(repeats, often)
+            repeats *= own
             if node.tag in (XS + "choice", XS + "all"):
                 run = min(run, 1)
             elif node.get("minOccurs") == "0":
                 run = max(run, 1)
         self._open.discard(node)
-        self._known[node] = min(held, 10**9), min(run, 10**9)
+        self._known[node] = min(held, 10**9), min(run, 10**9), min(repeats, 10**9)
         return self._known[node]
+
+    def _is_nested(self, node: Any) -> bool:
+        """Whether occurrences lie in one another: then the product is more than each of them."""
+        bounds = [max(_bound(one.get("minOccurs")), _bound(one.get("maxOccurs"))) for one in self._known]
+        return self._known[node][2] > max(bounds, default=1)
 
     def _parts(self, node: Any) -> Iterator[Any]:
         for attribute, tag in (("ref", XS + "group"), ("base", XS + "complexType")):
@@ -288,26 +299,11 @@ class _Weight:
                 yield from self._named.get((tag, name.rpartition(":")[2]), ())  # of whichever namespace
         yield from (child for child in node if child.tag in _HOLDERS)
 
-    def _repeats(self, node: Any, seen: int = 0) -> int:
-        """The largest product of the bounds of occurrences that lie in one another; one alone costs nothing."""
-        if seen > 100:
-            return MOST_REPEATS + 1
-        largest = 1
-        for part in self._parts(node):
-            if part.tag != XS + "complexType":
-                largest = max(largest, self._repeats(part, seen + 1))
-        own = max(_bound(node.get("minOccurs")), _bound(node.get("maxOccurs")))
-        return min(own * largest, 10**9) if largest > 1 and own > 1 else max(own, largest) if _is_group(node) else own
-
 
 _HOLDERS = frozenset(
     XS + name
     for name in ("element", "any", "group", "sequence", "choice", "all", "complexContent", "extension", "restriction")
 )
-
-
-def _is_group(node: Any) -> bool:
-    return node.tag not in (XS + "element", XS + "any")
 
 
 def _bound(text: str | None) -> int:

@@ -55,13 +55,13 @@ class Talk:
     """One registry in this process."""
 
     service: Any
+    model: str
 
     @classmethod
     def begin(cls, store: str, model: str) -> Talk:
         """Open a registry."""
-        return cls(
-            app.service(Settings(store=store, model=model, specversion="1.0-rc4" if model == "empty" else "1.0-rc2"))
-        )
+        specversion = "1.0-rc4" if model == "empty" else "1.0-rc2"
+        return cls(app.service(Settings(store=store, model=model, specversion=specversion)), model)
 
     def send(self, sent: Sent) -> Response:
         """Send a request as the server's edge would, and look at the answer."""
@@ -80,6 +80,12 @@ class Talk:
         for wrong in complaints(response, spent):
             raise Broken(f"{wrong}\n{sent}\n{trace}")
         return response
+
+    def export(self) -> Any:
+        """Return the whole registry as one document."""
+        requests_ = self.service._requests
+        answer = requests_.read("/", lambda _: parse_flags("doc&inline=*,capabilities,modelsource"), BASE)
+        return orjson.loads(answer.page.text)
 
     def check(self) -> None:
         """Look at everything that is left."""
@@ -149,6 +155,9 @@ def _inconsistencies(talk: Talk) -> Iterator[str]:
                     if "versionsurl" in resource:
                         yield from _miscounted(resource, "versions")
     yield from _misindexed(db, setup)
+    kinds = [kind for group in setup.model.groups.values() for kind in group.resources.values()]
+    if all(kind.setversionid for kind in kinds) and "modelsource" in setup.capabilities.available:
+        yield from _unimportable(talk)
 
 
 def _miscounted(entity: Any, plural: str) -> Iterator[str]:
@@ -170,6 +179,33 @@ def _misindexed(db: Any, setup: Any) -> Iterator[str]:
         yield f"not in the index: {sorted(wanted - there)[:5]}"
     if there - wanted:
         yield f"only in the index: {sorted(there - wanted)[:5]}"
+
+
+def _unimportable(talk: Talk) -> Iterator[str]:
+    """Why the export is no registry document: a new registry takes it whole and then exports the same."""
+    before = talk.export()
+    other = Talk.begin("memory:", talk.model)
+    try:
+        answer = other.send(Sent("PUT", "/", "ignore=epoch,id", [], orjson.dumps(before)))
+        if answer.status != 200:
+            yield f"the export is refused: {answer.body[:500]!r}"
+            return
+        before, after = _lasting(before), _lasting(other.export())
+        for name in before.keys() | after.keys():
+            if before.get(name) != after.get(name):
+                yield f"the export is not taken as it is: {name}: {before.get(name)!r:.2000} {after.get(name)!r:.2000}"
+    finally:
+        other.service.close()
+
+
+def _lasting(value: Any) -> Any:
+    """A document without what a new registry has of its own."""
+    if isinstance(value, list):
+        return [_lasting(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    own = ("epoch", "modifiedat", "self", "registryid", "specversion")
+    return {name: _lasting(entry) for name, entry in value.items() if name not in own and not name.endswith("url")}
 
 
 # ---- over the wire

@@ -48,6 +48,9 @@ def _sections() -> Iterator[str]:
         assert command is not None
         context = click.Context(command, info_name=name, parent=root, **look)
         yield _section(f"signalbook {name}", command.get_help(context))
+        for part, inner in getattr(command, "commands", {}).items():
+            below = click.Context(inner, info_name=part, parent=context, **look)
+            yield _section(f"signalbook {name} {part}", inner.get_help(below))
 
 
 def _section(title: str, text: str) -> str:

@@ -67,6 +67,7 @@ def test_kinds_are_distinct() -> None:
         ({"type": "object"}, {"type": "object", "unevaluatedProperties": False}, (True, True)),
         ({"items": [{"type": "string"}]}, {"items": [{"type": "string"}], "additionalItems": False}, (False, True)),
         ({"dependencies": {"a": ["b"]}}, {"dependencies": {"a": ["b", "c"]}}, (False, True)),
+        ({"dependencies": {"a": ["b"]}}, {"dependencies": {"a": {"required": ["b"]}}}, (True, True)),
     ],
 )
 def test_draft_07(older: object, newer: object, expect: tuple[bool | None, bool | None]) -> None:

@@ -14,7 +14,19 @@ from typing import Any, TypeAlias
 
 from signalbook.schemas.json_schema_places import Index, Place
 
-__all__ = ["ATOMS", "Node", "atoms_of", "branches", "fraction", "node_of", "same_key", "types", "unfollowed", "values"]
+__all__ = [
+    "ATOMS",
+    "NOTES",
+    "Node",
+    "atoms_of",
+    "branches",
+    "fraction",
+    "node_of",
+    "same_key",
+    "types",
+    "unfollowed",
+    "values",
+]
 
 Node: TypeAlias = tuple[Place, ...]
 
@@ -22,11 +34,9 @@ ATOMS = frozenset({"null", "boolean", "integer", "fraction", "string", "array", 
 _MEANS = {"number": frozenset({"integer", "fraction"})}
 
 
-# Keywords that say nothing about values. A schema of these and `$ref` or `allOf` alone adds nothing itself.
-_SILENT = frozenset(
+# Keywords that say nothing about values. A schema of these and of `$ref` or `allOf` adds nothing itself.
+NOTES = frozenset(
     [
-        "$ref",
-        "allOf",
         "$id",
         "$schema",
         "$defs",
@@ -45,6 +55,7 @@ _SILENT = frozenset(
         "writeOnly",
     ]
 )
+_SILENT = NOTES | {"$ref", "allOf"}
 _CONDITIONAL = frozenset(
     ["anyOf", "oneOf", "if", "not", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"]
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from signalbook.schemas.json_schema_containment import Containment, Finding, short
-from signalbook.schemas.json_schema_facts import Node, node_of
+from signalbook.schemas.json_schema_facts import NOTES, Node, node_of
 from signalbook.schemas.json_schema_members import (
     item,
     longest_tuple,
@@ -149,7 +149,7 @@ def _with_member(
 
 def _same_dependency(comparison: Containment, one: Place, place: Place, name: str, keyword: str) -> bool:
     given = one.schema.get(keyword, {}).get(name)
-    if given is None:
+    if not isinstance(given, dict | bool):
         return False
     node = node_of(comparison.wide.index, one.below(given))
     return not comparison.findings(node, comparison.narrow_node(place, place.schema[keyword][name]))
@@ -204,7 +204,10 @@ def _unevaluated(comparison: Containment, wide: Node, atoms: frozenset[str], pla
         held = comparison.narrow.index.closed.get(id(place.schema), (None, None))[1]
         if keyword == "unevaluatedProperties" and held is not None:
             continue  # it stands as `additionalProperties` in a place of its own
-        if not comparison.equal_part(wide, place, tuple(place.schema)):
+        # All keywords beside it count, so only a schema that is the same as a whole asks the same.
+        asking = place.schema.keys() - NOTES
+        alike = tuple(one for one in wide if one.schema.keys() - NOTES == asking)
+        if not comparison.equal_part(alike, place, tuple(asking)):
             yield Finding(f"/{keyword}", "unevaluated", "accepted", "perhaps not accepted", False)
 
 

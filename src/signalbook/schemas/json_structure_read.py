@@ -1,0 +1,168 @@
+"""JSON Structure documents: read from untrusted text, with what they import, and judged by the json-structure package.
+
+Rule 1: the package judges documents only; what it would fetch or open is given to it beforehand, from the catalog.
+Rule 2: `Document.effective` is a type with its references followed and what it extends merged in, base types first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from json_structure import SchemaValidator
+
+from signalbook.errors import Problem
+from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.json_schema_bounds import too_deep
+from signalbook.schemas.references import read_json
+
+__all__ = ["ANNOTATIONS", "Document", "read_document"]
+
+MOST_IMPORTS = 100
+MOST_TYPES = 100_000
+_DEEPEST = 64
+_IMPORTS = ("$import", "$importdefs")
+# What says nothing about values.
+ANNOTATIONS = frozenset(
+    {"name", "description", "examples", "default", "abstract", "altnames", "altenums", "descriptions", "unit", "symbol"}
+    | {"symbols", "currency", "$id", "$schema", "definitions", "$uses", "$offers", "$root", "contentMediaType"}
+    | {"contentEncoding", "contentCompression", "identity", "relations", "targettype", "cardinality", "deprecated"}
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One document, and the type that it, or a deep link into it, is about."""
+
+    root: dict[str, Any]
+    start: dict[str, Any]
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """The extensions that are in force."""
+        uses = self.root.get("$uses", ())
+        found = {one for one in uses if isinstance(one, str)} if isinstance(uses, list) else set()
+        if "/validation/" in str(self.root.get("$schema", "")):
+            found |= {"JSONStructureConditionalComposition", "JSONStructureValidation"}
+        return frozenset(found)
+
+    def lookup(self, pointer: str) -> dict[str, Any] | None:
+        """The type at a JSON Pointer, with or without the `#`."""
+        found: Any = self.root
+        for step in unquote(pointer.removeprefix("#")).split("/")[1:]:
+            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else None
+
+    def effective(self, schema: dict[str, Any], seen: tuple[int, ...] = ()) -> dict[str, Any]:
+        """A type with its references followed and its base types merged in."""
+        if id(schema) in seen or len(seen) > _DEEPEST:
+            raise unusable("types refer to one another in a circle")
+        seen = (*seen, id(schema))
+        reference = schema.get("$ref")
+        kind = schema.get("type")
+        if reference is None and isinstance(kind, dict):
+            reference = kind.get("$ref")
+        if isinstance(reference, str):
+            own = {name: value for name, value in schema.items() if name not in ("$ref", "type")}
+            return _merged(self.effective(self.referred(reference), seen), own)
+        bases = schema.get("$extends", [])
+        if not bases or kind == "choice":
+            return schema
+        found: dict[str, Any] = {}
+        for base in [bases] if isinstance(bases, str) else bases:
+            found = _merged(self.effective(self.referred(base), seen), found)
+        found.pop("abstract", None)
+        return _merged(found, {name: value for name, value in schema.items() if name != "$extends"})
+
+    def referred(self, reference: str) -> dict[str, Any]:
+        """The type that a reference leads to."""
+        found = self.lookup(reference)
+        if found is None:
+            raise unusable(f"{reference} leads to no type")
+        return found
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    found = {**base, **own}
+    if "properties" in base and "properties" in own:
+        found["properties"] = {**base["properties"], **own["properties"]}
+    if "required" in base and "required" in own and _is_flat(base["required"]) and _is_flat(own["required"]):
+        found["required"] = list(dict.fromkeys([*base["required"], *own["required"]]))
+    return found
+
+
+def _is_flat(required: Any) -> bool:
+    return isinstance(required, list) and all(isinstance(one, str) for one in required)
+
+
+def read_document(text: Text, references: References | None) -> Document:
+    """The document that a text holds; `SchemaError` with every problem where it cannot be used."""
+    root = _value(text, "")
+    imports = _gather(root, references)
+    judge = SchemaValidator(allow_dollar=True, allow_import=True, extended=True, external_schemas=imports)
+    try:
+        found = judge.validate(root)
+    except RecursionError:
+        raise unusable("the document is nested too deeply") from None
+    except (AttributeError, TypeError, KeyError, ValueError, re.error) as error:
+        # The package trusts some values to be what they should; what it stumbles over is wrong all the same.
+        raise unusable(f"the document is not a JSON Structure: {error}") from None
+    if found:
+        raise SchemaError([_problem(error) for error in found[:100]])
+    start = root
+    if "$root" in root and "type" not in root:
+        document = Document(root, root)
+        start = document.lookup(str(root["$root"])) or {}
+        if not start:
+            raise unusable(f"{root['$root']} leads to no type", "/$root")
+    return Document(root, start)
+
+
+def _value(text: Text, where: str) -> dict[str, Any]:
+    value, _ = read_json(text)
+    if not isinstance(value, dict):
+        raise unusable(f"{where}a JSON Structure document is a JSON object")
+    if too_deep(value):
+        raise unusable(f"{where}the document is nested too deeply")
+    if sum(1 for _ in _objects(value)) > MOST_TYPES:
+        raise unusable(f"{where}the document has more than {MOST_TYPES:,} objects")
+    return value
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict):
+            yield one
+            stack.extend(one.values())
+        elif isinstance(one, list):
+            stack.extend(one)
+
+
+def _gather(root: dict[str, Any], references: References | None) -> list[dict[str, Any]]:
+    """The documents that are imported, at once or through others, each known by the URI it is imported by."""
+    found: dict[str, dict[str, Any]] = {}
+    waiting, room = [root], LARGEST
+    while waiting:
+        for one in _objects(waiting.pop()):
+            for uri in (one[name] for name in _IMPORTS if isinstance(one.get(name), str)):
+                if uri in found:
+                    continue
+                text = references(uri) if references is not None else None
+                if text is None:
+                    raise unusable(f"the catalog has no schema {uri}, and nothing outside it is asked")
+                room -= len(text) if isinstance(text, str | bytes) else 0
+                if len(found) >= MOST_IMPORTS or room < 0:
+                    raise unusable(f"the schema imports more than {MOST_IMPORTS} others, or too much")
+                found[uri] = {**_value(text, f"{uri}: "), "$id": uri}
+                waiting.append(found[uri])
+    return list(found.values())
+
+
+def _problem(error: Any) -> Problem:
+    path = re.sub(r"\[(\d+)\]", r"/\1", str(error.path or "").removeprefix("#"))
+    return Problem(path if path.startswith("/") else "", "schema", str(error.message))

@@ -20,7 +20,7 @@ This page is written by `make docs` from each command's `--help`.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the registry refused the request, or `lint` has findings |
+| 1 | the registry refused the request, or `lint`, `schema` or `event` has findings |
 | 2 | the command was used wrongly |
 | 3 | what was named is not there, or cannot be reached |
 | 130 | interrupted with Ctrl+C |
@@ -48,6 +48,10 @@ def _sections() -> Iterator[str]:
         assert command is not None
         context = click.Context(command, info_name=name, parent=root, **look)
         yield _section(f"signalbook {name}", command.get_help(context))
+        if isinstance(command, click.Group):
+            for part, inner in command.commands.items():
+                below = click.Context(inner, info_name=part, parent=context, **look)
+                yield _section(f"signalbook {name} {part}", inner.get_help(below))
         for part, inner in getattr(command, "commands", {}).items():
             below = click.Context(inner, info_name=part, parent=context, **look)
             yield _section(f"signalbook {name} {part}", inner.get_help(below))

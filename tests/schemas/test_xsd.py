@@ -272,9 +272,13 @@ LAUGHS = (
                             "</xs:sequence></xs:group>" for n in range(1, 60))
                     + '<xs:group name="g0"><xs:sequence><xs:element name="e"/></xs:sequence></xs:group>'
                     + '<xs:complexType name="t"><xs:group ref="g59"/></xs:complexType>'),
+        WRAP.format("".join(f'<xs:group name="g{n}"><xs:sequence><xs:group ref="g{n - 1}"/></xs:sequence></xs:group>'
+                            for n in range(1, 5000))
+                    + '<xs:group name="g0"><xs:sequence><xs:element name="e"/></xs:sequence></xs:group>'
+                    + '<xs:complexType name="t"><xs:group ref="g4999"/></xs:complexType>'),
     ],
     ids=["laughs in an attribute", "laughs", "external subset", "external entity", "deep", "large", "deep inside",
-         "100,000 fields", "groups of groups"],
+         "100,000 fields", "groups of groups", "a chain of groups"],
 )  # fmt: skip
 def test_hostile_schemas(text: str) -> None:
     """A hostile schema is refused in bounded time and memory."""

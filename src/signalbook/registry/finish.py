@@ -68,12 +68,11 @@ def finish_resource(work: Work, state: ResourceState) -> None:
         touched = list(work.complete(state).values())
     if not touched and not state.touched:
         return
-    kind = state.type
-    if kind.validateformat:
-        _judge(work, state, touched)
     _check_versions(work, state, touched)
     for source in work.sources_of(state):
         _check_versions(work, source, touched)
+    if state.type.validateformat:  # last, because reading schemas is the dearest of all
+        _judge(work, state, touched)
 
 
 def _check_versions(work: Work, state: ResourceState, versions: list[VersionState]) -> None:

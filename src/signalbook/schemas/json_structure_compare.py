@@ -72,7 +72,7 @@ class _Comparison:
             yield from self._unions(_as_list(one), _as_list(two), steps)
         elif one != two:
             yield from _changed(str(one), str(two), path)
-        if one == two or {one, two} == {"set", "array"}:
+        if one == two or (one, two) in (("set", "array"), ("array", "set")):
             yield from self._inside(str(one), before, after, steps)
         yield from _values(before, after, path)
         yield from _limits(before, after, path)

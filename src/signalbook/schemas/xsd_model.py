@@ -23,7 +23,7 @@ _SIMPLE_FACETS = frozenset(
     {"length", "minLength", "maxLength", "totalDigits", "fractionDigits", "whiteSpace"}
     | {"minInclusive", "maxInclusive", "minExclusive", "maxExclusive"}
 )
-_DEEPEST = 200
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,7 +32,7 @@ MOST_DOCUMENTS = 1000
 MOST_ELEMENTS = 2000
 MOST_OPTIONAL = 400
 MOST_REPEATS = 10_000
-_DEEPEST = 500
+_DEEPEST = 200
 
 # XSD 1.1 part 1 and 2, what 1.0 does not have.
 _NEWER_ELEMENTS = frozenset(
@@ -266,8 +266,10 @@ class _Weight:
         """
         if node in self._known:
             return self._known[node]
-        if node in self._open or len(self._open) > _DEEPEST:  # a circle, which the compiler refuses
+        if node in self._open:  # a circle, which the compiler refuses
             return 0, 0, 1
+        if len(self._open) > _DEEPEST:
+            return 10**9, 10**9, 1
         self._open.add(node)
         held = run = 0
         repeats = 1

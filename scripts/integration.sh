@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The registry tests again on a real PostgreSQL, which this script starts for itself: its own port and folder, removed
-# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then the long
-# proofs, on either store: fifty kills under write load, twenty thousand hostile requests.
+# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. The
+# long proofs (fifty kills under write load, twenty thousand hostile requests) are `make soak`.
 # What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres that is a failure.
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
@@ -70,9 +70,6 @@ else
   done
   $python -m pytest -q -n "${JOBS:-auto}" -m "not slow" "${suites[@]}" "$@"
 fi
-
-echo "integration: the long proofs"
-$python -m pytest -q -n 2 -m slow tests/proofs tests/registry
 
 if [ "${#skipped[@]}" -gt 0 ]; then
   printf 'integration: SKIPPED %s\n' "${skipped[@]}"

@@ -9,7 +9,7 @@ The rules themselves are in `rule_table`; docs/reference/rules.md lists them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 from signalbook.document.rule import Level, Rule, Severity, Subject
 from signalbook.document.rule_table import RULES
@@ -28,7 +28,7 @@ def check(domain: str, level: Level, subject: Subject, severity: Severity | None
                 yield rule.problem(path, words)
 
 
-@cache
+@lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
 def rules_for(domain: str, level: Level, severity: Severity | None = None) -> tuple[Rule, ...]:
     """The rules for entities of a type, of one severity or of both."""
     return tuple(
@@ -36,13 +36,13 @@ def rules_for(domain: str, level: Level, severity: Severity | None = None) -> tu
     )
 
 
-@cache
+@lru_cache(maxsize=256)
 def _applicable(domain: str, level: Level, severity: Severity | None, protocol: str) -> tuple[tuple[str, Rule], ...]:
     rules = rules_for(domain, level, severity)
     return tuple((rule.on, rule) for rule in rules if not rule.protocols or protocol in rule.protocols)
 
 
-@cache
+@lru_cache(maxsize=256)
 def rereads(domain: str) -> frozenset[str]:
     """The attributes of a group that rules about its resources look at: if one changes, they are checked again."""
     return frozenset(name for rule in RULES if rule.domain == domain and rule.level == "version" for name in rule.reads)

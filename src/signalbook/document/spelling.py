@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -85,7 +85,7 @@ def spelling_for(domain: str, declared: Collection[str]) -> Spelling:
     )
 
 
-@cache
+@lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
 def _spelling(domain: str) -> Spelling:
     return _SPELLINGS.get(domain, _CORE)
 

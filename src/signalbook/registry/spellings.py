@@ -15,7 +15,7 @@ from signalbook.document.spelling import Spelling, spelling_for
 __all__ = ["canonical", "spelling_of"]
 
 
-@lru_cache(maxsize=512)  # types of models that are gone fall out
+@lru_cache(maxsize=128)  # types of models that are gone fall out
 def spelling_of(kind: GroupType | ResourceType) -> Spelling:
     """Return the spelling of a type."""
     return spelling_for(kind.modelcompatiblewith, kind.attributes.keys())

@@ -3,9 +3,9 @@
 #   make serve        serve the sample catalog on http://127.0.0.1:8080/ until Ctrl+C  (ARGS='--port 9000')
 #   make test         what a change must pass: check, the tests, the coverage
 #   make check        ruff, mypy --strict, import-linter
-#   make integration  the registry tests again on a real PostgreSQL that it starts
+#   make integration  the registry tests again on a real PostgreSQL that it starts, and the long proofs
 #   make bench        measure and print the figures of bench/registry.py  (ARGS='--quick')
-#   make soak         the crash and fuzz runs, at full length
+#   make soak         every slow test, the property runs at full length among them
 #   make lock         choose newer versions of the dependencies
 #   make clean        remove everything that was set up
 
@@ -23,7 +23,7 @@ JOBS   ?= auto
 help:
 	@sed -n '2,10s/^#   //p' Makefile
 
-$(READY): pyproject.toml requirements.lock
+$(READY): pyproject.toml requirements.lock requirements-amqp.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Signalbook needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
@@ -32,6 +32,8 @@ $(READY): pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-amqp.lock 2>/dev/null || \
+	  echo "python-qpid-proton could not be built (it needs a C compiler and Python's headers): no tests of AMQP clients"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
 	@touch $@
 
@@ -55,11 +57,11 @@ format: $(READY)
 
 # `tests` is the plain run for daily work: make tests ARGS='tests/cli -k load'
 tests: $(READY)
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres' $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' $(ARGS)
 
 coverage: $(READY)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres' --cov --cov-report= $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 \
 	  --include='src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*'
 
@@ -82,6 +84,8 @@ docs: $(READY)
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml --extra postgres --group dev --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements.lock
+	@$(BIN)/uv pip compile --group amqp --constraint requirements.lock --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements-amqp.lock
 
 clean:
 	rm -rf $(VENV) .cache .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The registry tests again on a real PostgreSQL, which this script starts for itself: its own port and folder, removed
-# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. The
-# long proofs (fifty kills under write load, twenty thousand hostile requests) are `make soak`.
+# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then
+# the long proofs: fifty kills under write load on each store, twenty thousand hostile requests.
 # What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres that is a failure.
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
@@ -70,6 +70,9 @@ else
   done
   $python -m pytest -q -n "${JOBS:-auto}" -m "not slow" "${suites[@]}" "$@"
 fi
+
+# Without PostgreSQL, its part of the proofs skips itself and is named above.
+$python -m pytest -q -m slow tests/proofs
 
 if [ "${#skipped[@]}" -gt 0 ]; then
   printf 'integration: SKIPPED %s\n' "${skipped[@]}"

@@ -5,6 +5,8 @@ Rule: only this module and the command line know all of them.
 
 from __future__ import annotations
 
+import sys
+
 from signalbook.registry.capabilities import Offer
 from signalbook.registry.registry import model_source
 from signalbook.registry.requests import Requests, spec_version
@@ -46,5 +48,11 @@ def flow(settings: Settings) -> Flow:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal says stop."""
-    run.serve(service, settings.checked())
+    """Serve until a signal says stop; what the workers could not open is refused before there are any."""
+    settings = settings.checked()
+    if not settings.store.startswith("memory:"):
+        with service(settings).store as store:
+            held = store.reader().one("SELECT value FROM settings WHERE name = 'registryid'")
+        if held is not None and held[0] != settings.registryid:
+            print(f"signalbook: the store holds the registry '{held[0]}', which keeps its id", file=sys.stderr)
+    run.serve(service, settings)

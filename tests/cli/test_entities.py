@@ -158,3 +158,9 @@ def test_what_the_registry_refuses_is_one_sentence(run: Run) -> None:
     assert 1 == len(result.err.splitlines())
     assert '"name"' in result.err
     assert result.err.endswith("[invalid_attribute]\n")
+
+
+def test_an_entity_given_twice_is_refused(run: Run) -> None:
+    """A FILE beside --data would be ignored, so it is refused."""
+    result = run("put", "/messagegroups/g", "g.json", "--data", "{}")
+    assert (2, True) == (result.code, "is given twice" in result.err)

@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,39 @@ def test_a_port_in_use_is_one_sentence(start_server: StartServer, tmp_path: Path
     assert second.returncode not in (0, -signal.SIGTERM)
     assert "Traceback" not in second.stderr
     assert port in second.stderr
+
+
+def serve_once(*args: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """What a server that cannot start leaves behind."""
+    command = [sys.executable, "-m", "signalbook", "serve", "--port", "0", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd)
+
+
+def test_a_store_that_cannot_be_opened_ends_with_3(tmp_path: Path) -> None:
+    """It is one sentence, said by the command itself and not by a worker."""
+    failed = serve_once("--store", "absent/x.db", cwd=tmp_path)
+    assert (3, "") == (failed.returncode, failed.stdout)
+    assert 1 == failed.stderr.count("\n")
+    assert "cannot be opened" in failed.stderr
+
+
+def test_a_store_keeps_its_id(run: Run, tmp_path: Path) -> None:
+    """Another --registry-id than the store's is named, not silently ignored."""
+    assert 0 == run("put", "/messagegroups/g", "--data", "{}").code
+    command = [sys.executable, "-m", "signalbook", "serve", "--port", "0", "--registry-id", "other"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "serving" in process.stdout.readline()
+        process.terminate()
+        assert "the store holds the registry 'signalbook', which keeps its id" in process.stderr.read()
+
+
+def test_a_stop_at_the_start_ends_at_once(tmp_path: Path) -> None:
+    """SIGTERM while the workers are coming up is not waited out."""
+    command = [sys.executable, "-m", "signalbook", "serve", "--port", "0", "--no-log"]
+    for delay in (0.3, 0.5, 0.8):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path) as process:
+            time.sleep(delay)
+            process.terminate()
+            process.wait(20)

@@ -103,7 +103,7 @@ def test_backup_while_it_is_written(run: Run, catalog: Path, tmp_path: Path) -> 
         (("backup", "x.db", "--store", "postgresql://h/d"), 2, "use pg_dump"),
         (("restore", "absent.db"), 3, "there is no backup 'absent.db'"),
         (("restore", "text.db"), 3, "'text.db' is not a backup"),
-        (("restore", "foreign.db"), 3, "not one of Signalbook's"),
+        (("restore", "foreign.db"), 3, "not a backup of a Signalbook store"),
         (("restore", "foreign.db", "--store", "foreign.db", "--force"), 2, "the same file"),
     ],
 )
@@ -119,18 +119,35 @@ def test_what_backup_and_restore_refuse(run: Run, tmp_path: Path, args: tuple[st
     assert {"text.db", "foreign.db"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_store_in_use_is_not_replaced(run: Run, catalog: Path, tmp_path: Path) -> None:
-    """Restore refuses to take a store away from those who have it open."""
+def test_a_store_in_use_is_replaced_at_once(run: Run, catalog: Path, tmp_path: Path) -> None:
+    """Whoever has the store open sees what was restored, and change numbers are not given out again."""
     assert 0 == run("load", str(catalog)).code
     assert 0 == run("backup", "copy.db").code
     with signalbook.Registry.open(str(tmp_path / "signalbook.db")) as registry:
-        registry.get("/")
-        result = run("restore", "copy.db", "--force")
-        assert 3 == result.code
-        assert "is in use; stop its servers" in result.err
+        registry.delete("/messagegroups/fleet")
+        before = registry.store.sequence()
+        assert 0 == run("restore", "copy.db", "--force").code
+        assert "Fleet" == registry.get("/messagegroups/fleet")["name"]
+        registry.put("/messagegroups/new", {})
+        assert before < registry.store.sequence()
+
+
+def test_a_backup_over_a_store_in_use_is_refused(run: Run, catalog: Path, tmp_path: Path) -> None:
+    """`--force` replaces an earlier copy, not what somebody serves."""
+    assert 0 == run("load", str(catalog)).code
+    with signalbook.Registry.open(str(tmp_path / "other.db")):
+        result = run("backup", "other.db", "--force")
+        assert (3, True) == (result.code, "is a store in use" in result.err)
+    assert 0 == run("backup", "copy.db").code
+    assert 0 == run("backup", "copy.db", "--force").code
 
 
 def test_numbers_and_texts_survive(run: Run) -> None:
     """What is printed is the JSON that was written."""
     text = json.dumps({"name": "Zürich ✓"}, ensure_ascii=False)
     assert "Zürich ✓" == run("put", "/messagegroups/g", "--data", text).json["name"]
+
+
+def test_version_as_an_option(run: Run) -> None:
+    """`--version` is what people try first."""
+    assert f"signalbook {signalbook.__version__}\n" == run("--version").out

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from signalbook import __version__
 from signalbook.cli.failures import Exit, report
 from signalbook.errors import SignalbookError
 
@@ -54,6 +55,7 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 refused or findings, 2 wrong usage, 3 not found or not reachable.",
 )
+@click.version_option(__version__, "--version", prog_name="signalbook", message="%(prog)s %(version)s")
 def cli() -> None:
     """A message and event catalog: serve it, load it, read it, check it.
 

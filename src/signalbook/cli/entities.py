@@ -152,6 +152,8 @@ def export(target: Target, output: Path | None, specversion: str | None, as_json
 
 def _entity(file: str, data: str | None) -> dict[str, Any]:
     if data is not None:
+        if file != "-":
+            raise UsageError(f"the entity is given twice, by --data and by '{file}'; leave one out")
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError as error:

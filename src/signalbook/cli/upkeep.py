@@ -1,14 +1,8 @@
-"""The commands around a catalog: backup, restore, version, completion.
-
-Rule: a backup or a restore is whole or not there; it is written beside its place and then put there at once.
-"""
+"""The commands around a catalog: backup, restore, version, completion."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-import sqlite3
 from pathlib import Path
 
 import click
@@ -18,13 +12,12 @@ from signalbook import __version__
 from signalbook.cli import options
 from signalbook.cli.output import print_json, say
 from signalbook.errors import StoreError, UsageError
+from signalbook.registry.store import backup as copies
 from signalbook.spec import versions
 
 __all__ = ["backup", "completion", "restore", "version"]
 
 SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/completions/signalbook.fish"}
-# All pages in one step: a reader stops no writer of a store, while a copy in steps begins again at every write.
-PAGES = -1
 
 
 @click.command(
@@ -41,10 +34,7 @@ def backup(file: Path, force: bool, store: str) -> None:
     source = _sqlite_path(store)
     if not source.is_file():
         raise StoreError(f"there is no store '{source}' to copy")
-    with contextlib.ExitStack() as stack:
-        if file.exists():
-            _alone(file, stack)  # it may be a store that somebody serves
-        _copy(source, file)
+    copies.backup(source, file, force=force)
     say(f"wrote {file} ({file.stat().st_size:,} bytes)")
 
 
@@ -56,7 +46,10 @@ def backup(file: Path, force: bool, store: str) -> None:
 @click.option("--force", is_flag=True, help="Replace a store that is there.")
 @options.store
 def restore(file: Path, force: bool, store: str) -> None:
-    """Make a SQLite store from the backup in FILE; stop the servers of that store first."""
+    """Make a SQLite store from the backup in FILE.
+
+    A store that is there is replaced in one transaction, so its servers may go on: they see the old state or the new.
+    """
     target = _sqlite_path(store)
     if not file.is_file():
         raise StoreError(f"there is no backup '{file}'")
@@ -64,11 +57,7 @@ def restore(file: Path, force: bool, store: str) -> None:
         raise UsageError(f"the store '{target}' is there already; say --force to replace it")
     if target.exists() and target.samefile(file):
         raise UsageError("the backup and the store are the same file")
-    _check(file)
-    with contextlib.ExitStack() as stack:
-        if target.exists():
-            _alone(target, stack)
-        _copy(file, target)
+    copies.restore(file, target, force=force)
     say(f"restored {target} from {file}")
 
 
@@ -106,50 +95,3 @@ def _sqlite_path(store: str) -> Path:
     if store.startswith("memory:"):
         raise UsageError("a store in memory lives only in its server; use export to keep what it holds")
     return Path(store.removeprefix("sqlite:"))
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a database through SQLite's own backup, then put the copy in its place at once."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with (
-            contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as reading,
-            contextlib.closing(sqlite3.connect(part)) as writing,
-        ):
-            reading.backup(writing, pages=PAGES)
-            # Ready to be opened anywhere: no log beside it, everything on the disk.
-            writing.execute("PRAGMA journal_mode=DELETE")
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        for suffix in ("-wal", "-shm"):
-            target.with_name(target.name + suffix).unlink(missing_ok=True)
-        part.replace(target)
-    except sqlite3.Error as error:
-        raise StoreError(f"'{source}' cannot be copied: {error}") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _check(file: Path) -> None:
-    try:
-        with contextlib.closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            found = database.execute("PRAGMA quick_check(1)").fetchone()
-            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error as error:
-        raise StoreError(f"'{file}' is not a backup: {error}") from None
-    if found is None or found[0] != "ok":
-        raise StoreError(f"'{file}' is damaged: {found[0] if found else 'it is empty'}")
-    if "entities" not in tables:
-        raise StoreError(f"'{file}' is a database, but not one of Signalbook's")
-
-
-def _alone(target: Path, stack: contextlib.ExitStack) -> None:
-    """Hold the store for ourselves, or say that it is in use."""
-    try:
-        database = stack.enter_context(contextlib.closing(sqlite3.connect(target, timeout=1, isolation_level=None)))
-        database.execute("PRAGMA locking_mode=EXCLUSIVE")
-        database.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        raise StoreError(f"'{target}' is in use; stop its servers and repeat") from None
-    except sqlite3.DatabaseError:
-        return  # What is there is no database, and --force was said.

@@ -51,7 +51,7 @@ class Access:
         method = request.method
         if method in READS:
             if not self.reading_is_open and method != "OPTIONS" and not self._is_reader(request):
-                raise RegistryError("unauthorized", request.path)
+                raise _unauthorized(request)
             return
         if self._read_only:
             raise RegistryError("forbidden", request.path, detail="This server is read-only.", action=method)
@@ -60,9 +60,9 @@ class Access:
                 if self._readers and self._holds(request, self._readers):
                     detail = "The token is one for reading."
                     raise RegistryError("forbidden", request.path, detail=detail, action=method)
-                raise RegistryError("unauthorized", request.path)
+                raise _unauthorized(request)
         elif not self.reading_is_open and not self._is_reader(request):
-            raise RegistryError("unauthorized", request.path)
+            raise _unauthorized(request)
         elif self.reading_is_open and not self._is_own_page(request):
             detail = "A web page of another origin may not write without a token."
             raise RegistryError("forbidden", request.path, detail=detail, action=method)
@@ -95,6 +95,12 @@ class Access:
         if self._loopback:  # a foreign name that resolves to this machine is not this machine's page
             return is_loopback(host) and _site(origin) == _site(request.base)
         return _site(origin) == _site(request.base)
+
+
+def _unauthorized(request: Request) -> RegistryError:
+    given = request.headers.get("authorization")
+    detail = "The token is not one of this server's." if given else "A token is needed: Authorization: Bearer TOKEN."
+    return RegistryError("unauthorized", request.path, detail=detail)
 
 
 def _site(url: str) -> str:

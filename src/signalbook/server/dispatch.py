@@ -25,7 +25,7 @@ from signalbook.registry.requests import Answer, Requests, latest_change
 from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup, generation
 from signalbook.registry.state import Work
-from signalbook.registry.store import Connection
+from signalbook.registry.store import Connection, Store
 from signalbook.registry.targets import DETAILS, Target, find_target
 from signalbook.server import cross_origin
 from signalbook.server.conditional import unchanged
@@ -51,6 +51,11 @@ class RegistryService:
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
         self._points = PointCache()
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the registry."""
+        return self._requests.store
 
     # ---- reading
 

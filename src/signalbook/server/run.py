@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -91,6 +92,8 @@ def serve(
 
 def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int]) -> Any:
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
+    # Until granian takes over, a stop finds nothing begun; the handler that was inherited would only note it down.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
     _log_to_stderr()
     try:

@@ -166,7 +166,7 @@ _REFERENCE = (
 
 # What an HTTP server needs and the specification leaves out; it allows new errors (core/spec.md "Error Processing").
 _SIGNALBOOK = (
-    ErrorType("unauthorized", 401, "A token is needed for: <subject>.", origin="signalbook"),
+    ErrorType("unauthorized", 401, "A valid token is needed for: <subject>.", origin="signalbook"),
     ErrorType("forbidden", 403, 'The action "<action>" is not allowed on: <subject>.', origin="signalbook"),
     ErrorType("request_timeout", 408, "The request did not arrive in time: <subject>.", origin="signalbook"),
     ErrorType(

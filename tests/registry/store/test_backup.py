@@ -71,12 +71,12 @@ def test_restore_gives_back_what_was_there(tmp_path: Path) -> None:
         for _ in range(4):
             change(store)
         with pytest.raises(StoreError, match="force"):
-            restore(copy, path)
-        restore(copy, f"sqlite:{path}", force=True)
+            restore(Path(copy), Path(path))
+        restore(Path(copy), Path(path), force=True)
         assert store.sequence() == 1
         change(store)
         assert store.sequence() == 6
-    restore(copy, str(tmp_path / "new.db"))
+    restore(Path(copy), tmp_path / "new.db")
     with open_store(str(tmp_path / "new.db")) as new:
         assert new.sequence() == 1
 
@@ -87,7 +87,7 @@ def test_restore_of_a_store_that_never_changed(tmp_path: Path) -> None:
     with open_store(path) as store:
         store.backup(copy)
         change(store)
-        restore(copy, path, force=True)
+        restore(Path(copy), Path(path), force=True)
         assert store.sequence() == 0
         change(store)
         assert store.sequence() == 2
@@ -102,8 +102,8 @@ def test_a_stale_log_is_not_played_into_a_restored_store(tmp_path: Path) -> None
     (tmp_path / "x.db-wal").write_bytes(b"old")
     path.unlink()
     with pytest.raises(StoreError, match="exists"):
-        restore(copy, str(path))
-    restore(copy, str(path), force=True)
+        restore(Path(copy), path)
+    restore(Path(copy), path, force=True)
     with open_store(str(path)) as store:
         assert store.sequence() == 1
 
@@ -131,7 +131,7 @@ def test_what_is_no_backup_is_refused(tmp_path: Path) -> None:
         "damaged.db": "damaged|malformed",
     }.items():
         with pytest.raises(StoreError, match=words):
-            restore(str(tmp_path / name), path, force=True)
+            restore(tmp_path / name, Path(path), force=True)
     with open_store(path) as store:
         assert store.sequence() == 1
 
@@ -142,4 +142,4 @@ def test_a_target_that_is_no_database_is_named(tmp_path: Path) -> None:
         store.backup(str(tmp_path / "copy.db"))
     (tmp_path / "x.db").write_text("no database " * 100)
     with pytest.raises(StoreError, match="remove it"):
-        restore(str(tmp_path / "copy.db"), str(tmp_path / "x.db"), force=True)
+        restore(tmp_path / "copy.db", tmp_path / "x.db", force=True)

@@ -14,13 +14,28 @@ from pathlib import Path
 from signalbook.errors import StoreError
 from signalbook.registry.store.migrate import LATEST
 
-__all__ = ["restore", "write_copy"]
+__all__ = ["backup", "restore", "write_copy"]
+
+
+def backup(store: Path, path: Path, *, force: bool = False) -> None:
+    """Copy the store in a file as it is at one moment; with `force` over an earlier copy, never over a store in use."""
+    if force and path.exists():
+        if _log_of(path).exists():
+            raise StoreError(f"'{path}' is a store in use, not an earlier copy: choose another name")
+    elif path.exists():
+        raise StoreError(f"'{path}' exists: choose another name, or remove it first")
+    with closing(_reading(store)) as source:
+        _fill(source.backup, path)
 
 
 def write_copy(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> None:
     """Let `copy_to` fill a new database, check it, and name it `path`, which must not exist yet."""
     if path.exists():
         raise StoreError(f"{path} exists: choose another name, or remove it first")
+    _fill(copy_to, path)
+
+
+def _fill(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> None:
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)
@@ -37,21 +52,28 @@ def write_copy(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> Non
         partial.unlink(missing_ok=True)
 
 
-def restore(path: str, into: str, *, force: bool = False) -> None:
+def restore(path: Path, into: Path, *, force: bool = False) -> None:
     """Make the store at `into` what the backup at `path` holds; with `force` even if there is one already."""
-    target = Path(into.removeprefix("sqlite:"))
-    log = target.with_name(target.name + "-wal")
-    if not Path(path).is_file():
+    log = _log_of(into)
+    if not path.is_file():
         raise StoreError(f"there is no backup at {path}")
-    if (target.exists() or log.exists()) and not force:
+    if (into.exists() or log.exists()) and not force:
         raise StoreError(f"{into} exists, and a restore replaces all it holds: choose another name, or force it")
-    with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as source:
-        _check_backup(source, path)
-        if target.exists():
-            _replace_in_place(source, target)
+    with closing(_reading(path)) as source:
+        _check_backup(source, str(path))
+        if into.exists():
+            _replace_in_place(source, into)
         else:
             log.unlink(missing_ok=True)  # the log of a store that is gone must not be played into this one
-            write_copy(source.backup, target)
+            write_copy(source.backup, into)
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
 
 
 def _check_backup(source: sqlite3.Connection, path: str) -> None:
@@ -59,7 +81,7 @@ def _check_backup(source: sqlite3.Connection, path: str) -> None:
         _check(source, path)
         (version,) = source.execute("SELECT version FROM schema_version").fetchone()
     except sqlite3.Error as error:
-        raise StoreError(f"{path} is not a backup of a Signalbook store: {error}") from error
+        raise StoreError(f"'{path}' is not a backup of a Signalbook store: {error}") from error
     if version > LATEST:
         raise StoreError(f"{path} has schema version {version}, and this Signalbook knows versions up to {LATEST}")
 

@@ -10,6 +10,7 @@ import orjson
 
 from signalbook.registry import rows, shortnames
 from signalbook.registry.events import events_of
+from signalbook.registry.index import Entry, enter
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import save_setup
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
@@ -37,6 +38,7 @@ def flush(work: Work, correlation: str) -> None:
                 counts=_text(registry.counts), doc=_text(registry.attrs),
             ),
         )  # fmt: skip
+    enter(work.db, work.entries)
     if work.new_settings:
         save_setup(work.db, work.new_settings)
     if work.capabilities.shortself:
@@ -144,17 +146,8 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
     stale, fresh = differences(version.before, version.attrs)
     if version.row is None:
         fresh.add((state.type.singular + "id", state.id.lower()))
-    _unindex(work, key, numbers(typename, stale))
-    if fresh:
-        work.db.executemany(
-            "INSERT INTO attrs (term, key) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [(number, key) for number in numbers(typename, fresh)],
-        )
-
-
-def _unindex(work: Work, key: str, stale: list[int]) -> None:
-    if stale:
-        work.db.executemany("DELETE FROM attrs WHERE term = ? AND key = ?", [(number, key) for number in stale])
+    if fresh or stale:
+        work.entries.append(Entry(key, numbers(typename, fresh), numbers(typename, stale)))
 
 
 def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
@@ -164,4 +157,4 @@ def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
         _, group, _, resource, id_, *_ = row.xid.split("/")
         kind = work.model.groups[group].resources[resource]
         stale = terms(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
-        _unindex(work, row.key, numbers(f"{group}/{resource}", stale))
+        work.entries.append(Entry(row.key, (), numbers(f"{group}/{resource}", stale)))

@@ -16,7 +16,7 @@ import orjson
 
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.errors import RegistryError
-from signalbook.registry import rows
+from signalbook.registry import index, rows
 from signalbook.registry.filters import Clause, Clauses, query, split
 from signalbook.registry.inlines import InlineSet
 from signalbook.registry.render import Picked, View, pair
@@ -180,9 +180,7 @@ class Search:
                 continue
             found = {
                 key[: key.rindex("/versions/")].replace(rows.VERSION, rows.RESOURCE, 1)
-                for (key,) in self.view.db.execute(
-                    "SELECT key FROM attrs WHERE term = ? AND key > ? AND key < ?", (number, low, high)
-                )
+                for key in index.find(self.view.db, number, low, high)
             }
             best = found if best is None else best & found
         return best

@@ -16,6 +16,7 @@ import orjson
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
+from signalbook.registry.index import Entry
 from signalbook.registry.rows import Row
 from signalbook.registry.store import Connection
 
@@ -181,6 +182,7 @@ class Work:
     reserved: frozenset[str] = frozenset()
     new_settings: dict[str, str] = field(default_factory=dict)
     saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
+    entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index
     changed_capabilities: set[str] = field(default_factory=set)
     registry_: RegistryState | None = None
     groups: dict[str, GroupState | None] = field(default_factory=dict)

@@ -3,8 +3,8 @@
 #   make serve        serve the sample catalog on http://127.0.0.1:8080/ until Ctrl+C  (ARGS='--port 9000')
 #   make test         what a change must pass: check, the tests, the coverage
 #   make check        ruff, mypy --strict, import-linter
-#   make integration  the registry tests again on a real PostgreSQL that it starts, and the long proofs
-#   make bench        measure and print the figures of bench/registry.py  (ARGS='--quick')
+#   make integration  the registry tests again on a real PostgreSQL that it starts, the long proofs, real brokers
+#   make bench        measure and print the figures of every bench/  (BENCH=registry ARGS=--quick for one of them)
 #   make soak         every slow test, the property runs at full length among them
 #   make lock         choose newer versions of the dependencies
 #   make clean        remove everything that was set up
@@ -13,7 +13,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SUITES := .cache/suites/.ready
 ARGS   ?=
+BENCH  ?= registry cloudevents schemas
 # Tests share the machine with the servers they start, so one worker a core and not more.
 JOBS   ?= auto
 
@@ -37,6 +39,12 @@ $(READY): pyproject.toml requirements.lock requirements-amqp.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps -e .
 	@touch $@
 
+$(SUITES): requirements-suites.lock | $(READY)
+	@mkdir -p $(@D)
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps --no-binary :all: \
+	  --dest $(@D) -r requirements-suites.lock
+	@touch $@
+
 demo: $(READY)
 	@$(BIN)/python -m signalbook.demo $(ARGS)
 
@@ -56,14 +64,16 @@ format: $(READY)
 	@$(BIN)/ruff format .
 
 # `tests` is the plain run for daily work: make tests ARGS='tests/cli -k load'
-tests: $(READY)
+tests: $(READY) $(SUITES)
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' $(ARGS)
 
-coverage: $(READY)
+coverage: $(READY) $(SUITES)
 	@rm -f .coverage .coverage.*
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 \
-	  --include='src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*'
+	  --include='src/signalbook/clients/*,src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*,src/signalbook/schemas/*'
+	@$(BIN)/coverage report --fail-under=100 \
+	  --include='src/signalbook/wire/*,src/signalbook/cloudevents/*'
 
 test: check coverage
 
@@ -71,7 +81,8 @@ integration: $(READY)
 	@scripts/integration.sh $(ARGS)
 
 bench: $(READY)
-	@$(BIN)/python bench/registry.py $(ARGS)
+	@missed=; for name in $(BENCH); do echo "== $$name"; $(BIN)/python bench/$$name.py $(ARGS) || missed="$$missed $$name"; done; \
+	  if [ -n "$$missed" ]; then echo "a figure missed its limit in:$$missed" >&2; exit 1; fi
 
 soak: $(READY)
 	@$(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)

@@ -1,6 +1,6 @@
 """Measure payload checks of every schema format against the bare library calls, in one run.
 
-`python -m bench.schemas`, or with the names of some: `python -m bench.schemas json`. Each `bench/schemas_*.py` measures
+`python bench/schemas.py`, or with the names of some: `python bench/schemas.py json`. Each `bench/schemas_*.py` measures
 some formats.
 """
 
@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.figures import Figure, show
 
 __all__ = ["figures"]

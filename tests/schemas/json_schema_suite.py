@@ -1,7 +1,7 @@
 """The official JSON Schema Test Suite, read from the source distribution of the package `jsonschema`.
 
-The suite is published in no wheel. `pip download --no-deps --no-binary jsonschema --dest .cache/suites jsonschema`
-brings it; the archive is read where it lies. SIGNALBOOK_JSON_SCHEMA_SUITE names another archive.
+The suite is published in no wheel, so `make test` downloads that archive (requirements-suites.lock); it is read where
+it lies. SIGNALBOOK_JSON_SCHEMA_SUITE names another archive.
 """
 
 import json
@@ -42,8 +42,7 @@ def _archive() -> dict[str, bytes]:
     stated = os.environ.get("SIGNALBOOK_JSON_SCHEMA_SUITE")
     found = [Path(stated)] if stated else sorted(FOLDER.glob("jsonschema-*.tar.gz"))
     if not found:
-        pytest.skip("the JSON Schema Test Suite is not here: pip download --no-deps --no-binary jsonschema "
-                    "--dest .cache/suites jsonschema")  # fmt: skip
+        pytest.skip("the JSON Schema Test Suite is not here: make tests downloads it")
     files = {}
     with tarfile.open(found[-1]) as archive:
         for member in archive:

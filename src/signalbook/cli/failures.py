@@ -10,8 +10,10 @@ from collections.abc import Mapping
 
 import click
 
+from signalbook.cloudevents import CloudEventError
 from signalbook.errors import RegistryError, SignalbookError, StoreError, UsageError
 from signalbook.spec.error_types import ERROR_TYPES, title
+from signalbook.wire import WireError
 
 __all__ = ["Exit", "Unreachable", "report", "sentence"]
 
@@ -46,6 +48,8 @@ _CODES: Mapping[type[BaseException], Exit] = {
     StoreError: Exit.ABSENT,
     Unreachable: Exit.ABSENT,
     RegistryError: Exit.REFUSED,
+    CloudEventError: Exit.REFUSED,
+    WireError: Exit.REFUSED,
 }
 
 

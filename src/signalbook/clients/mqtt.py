@@ -1,0 +1,89 @@
+"""MQTT 5.0 and 3.1.1: the messages of paho-mqtt.
+
+Rule 1: a message with properties, be they empty, came over 5.0; one without came over 3.1.1.
+Rule 2: user properties keep their order, and a name may occur again.
+Rule 3: MQTT does not tell a payload of zero bytes from none: it is None on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from signalbook.clients.refusals import MissingLibrary, expect_protocol, needed, refusal
+from signalbook.wire import Message
+
+try:
+    from paho.mqtt.client import MQTTMessage
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+except ImportError as error:
+    raise MissingLibrary("paho-mqtt", "mqtt") from error
+
+__all__ = ["publish_args", "to_paper"]
+
+# The properties of a PUBLISH that the sender chooses (MQTT 5.0, section 3.3.2.3), on paper and in paho.
+_PROPERTIES: Mapping[str, str] = {
+    "payload_format_indicator": "PayloadFormatIndicator",
+    "message_expiry_interval": "MessageExpiryInterval",
+    "response_topic": "ResponseTopic",
+    "correlation_data": "CorrelationData",
+    "content_type": "ContentType",
+    "user_properties": "UserProperty",
+}
+_LONGEST = 65_535  # bytes of a string or of binary data, MQTT 5.0 sections 1.5.4 and 1.5.6
+
+
+def to_paper(message: MQTTMessage) -> Message:
+    """The message that `on_message` was called with."""
+    fields: dict[str, Any] = {"topic_name": message.topic, "qos": message.qos, "retain": bool(message.retain)}
+    payload = bytes(message.payload) or None
+    if message.properties is None:
+        return Message("MQTT/3.1.1", fields, payload)
+    for name, attribute in _PROPERTIES.items():
+        value = getattr(message.properties, attribute, None)
+        if value is not None:
+            fields[name] = tuple(map(tuple, value)) if name == "user_properties" else value
+    return Message("MQTT/5.0", fields, payload)
+
+
+def publish_args(message: Message) -> dict[str, Any]:
+    """The arguments for `client.publish(**…)`, with properties where the message is one of 5.0."""
+    expect_protocol(message, "MQTT/5.0", "MQTT/3.1.1")
+    args: dict[str, Any] = {
+        "topic": needed(message, "topic_name"),
+        "payload": message.payload,
+        "qos": message.get("qos", 0),
+        "retain": message.get("retain", False),
+    }
+    if message.protocol == "MQTT/5.0":
+        args["properties"] = _write_properties(message)
+    return args
+
+
+def _write_properties(message: Message) -> Properties:
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    for name, attribute in _PROPERTIES.items():
+        value = message.get(name)
+        if value is not None and value != ():
+            _check(name, value)
+            setattr(properties, attribute, list(value) if name == "user_properties" else value)
+    return properties
+
+
+def _check(name: str, value: Any) -> None:
+    """Refuse texts that no MQTT string is, and texts and bytes that are longer than one."""
+    parts = [part for pair in value for part in pair] if name == "user_properties" else [value]
+    for part in parts:
+        if isinstance(part, str) and not _is_string(part):
+            raise refusal(f"/{name}", f"holds U+0000, an unpaired surrogate or more than {_LONGEST:,} bytes")
+        if isinstance(part, bytes) and len(part) > _LONGEST:
+            raise refusal(f"/{name}", f"has more than {_LONGEST:,} bytes")
+
+
+def _is_string(text: str) -> bool:
+    """Whether the text can be a UTF-8 encoded string (MQTT 5.0, section 1.5.4)."""
+    try:
+        return "\0" not in text and len(text.encode()) <= _LONGEST
+    except UnicodeEncodeError:
+        return False

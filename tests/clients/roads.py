@@ -1,0 +1,36 @@
+"""Ways of an event through a client's own objects, without a broker: what would be sent is what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from signalbook.cloudevents import CloudEvent, CloudEventError
+from signalbook.cloudevents.bindings import BINDINGS, Mode, from_message, to_message
+from signalbook.wire import Message, WireError
+
+Road = Callable[[Message], Message]
+
+
+def modes(protocol: str) -> pytest.MarkDecorator:
+    """Run a test once for each mode in which the protocol carries one event."""
+    return pytest.mark.parametrize("mode", [mode for mode in BINDINGS[protocol].modes if mode is not Mode.BATCH])
+
+
+def crosses(event: CloudEvent, protocol: str, mode: Mode, road: Road, **fields: str) -> None:
+    """Assert that the event arrives as it was sent; what the binding cannot carry is not sent."""
+    try:
+        message = to_message(event, protocol, mode, **fields)
+    except CloudEventError:
+        return
+    arrived = road(message)
+    assert event == from_message(arrived)
+    assert (message.payload or None) == (arrived.payload or None)
+
+
+def refuses(send: Callable[[Message], object], given: dict[str, object], path: str) -> None:
+    """Assert that a message on paper is not sent, and where it is wrong."""
+    with pytest.raises(WireError) as refused:
+        send(Message.from_json(given))
+    assert path == refused.value.problems[0].path

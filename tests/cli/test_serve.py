@@ -1,3 +1,4 @@
+import shutil
 import signal
 import subprocess
 import sys
@@ -172,3 +173,19 @@ def test_a_stop_at_the_start_ends_at_once(tmp_path: Path) -> None:
             time.sleep(delay)
             process.terminate()
             process.wait(20)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_a_certificate_that_nobody_knows(
+    run: Run, start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named as the reason, and a file of one's own authority mends it."""
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, *names], check=True, capture_output=True)
+    server = start_server("--cert", cert, "--key", key)
+    refused = run("get", "/", "--server", server)
+    assert (3, True) == (refused.code, "is not trusted here" in refused.err)
+    monkeypatch.setenv("SSL_CERT_FILE", cert)
+    assert 0 == run("get", "/", "--server", server).code

@@ -141,6 +141,11 @@ class _Server:
                 f"'{self._address}' is no address of a server ({error}); try http://127.0.0.1:8080"
             ) from None
         except httpx.HTTPError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise Unreachable(
+                    f"the certificate of {self._address} is not trusted here; "
+                    "name the file of its authority (PEM) in SSL_CERT_FILE"
+                ) from None
             raise Unreachable(
                 f"no server answers at {self._address} ({error or type(error).__name__}); "
                 "start one with: signalbook serve"

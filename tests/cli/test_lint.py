@@ -22,7 +22,8 @@ from tests.cli.conftest import Run
           ("error", "invalid_attribute", "/messagegroups/g/messages/m")]),
         ({"messagegroups": {"g": {"envelope": "CloudEvents/1.0", "messages": {"m": {"envelope": "Other/1.0"}}}}},
          [("error", "invalid_attribute", "/messagegroups/g/messages/m"),
-          ("warning", "invalid_attribute", "/messagegroups/g/messages/m")]),
+          ("warning", "invalid_attribute", "/messagegroups/g/messages/m"),
+          ("warning", "never-matches", "/messagegroups/g/messages/m")]),
         ({"messagegroups": {"g": {"messages": {"m": {"basemessage": "/messagegroups/g/messages/n"}}}}},
          [("warning", "dangling_reference", "/messagegroups/g/messages/m")]),
         ({"messagegroups": {"g": {"messages": {"m": {"basemessageuri": "/messagegroups/g/messages/n"},
@@ -79,3 +80,61 @@ def test_the_samples_have_no_errors(run: Run) -> None:
     """The sample catalog passes its own check."""
     result = run("lint", str(Path(__file__).resolve().parents[2] / "samples"))
     assert 0 == result.code, result.out
+
+
+def test_an_unreadable_file_is_one_finding(run: Run, tmp_path: Path) -> None:
+    """Each file that cannot be read is a finding, the others are checked, and the exit code is 1."""
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text('{"messagegroup": {}}')
+    (tmp_path / "c.yaml").write_text("- [")
+    (tmp_path / "d.json").write_text("[]")
+    result = run("lint", str(tmp_path), "--json")
+    found = [json.loads(line) for line in result.out.splitlines()]
+    expected = [("a.json", "unreadable_document"), ("c.yaml", "unreadable_document"), ("d.json", "unreadable_document")]
+    assert [*expected, ("b.json", "unknown_attribute")] == [(Path(one["source"]).name, one["code"]) for one in found]
+    assert 1 == result.code
+    assert 2 == run("lint", str(tmp_path / "nothing.json")).code
+    assert "4 document(s) checked: 4 error(s)" in run("lint", str(tmp_path)).err
+
+
+OVERLAP = {
+    "messagegroups": {
+        "g": {"messages": {name: {"protocol": "NATS", "protocoloptions": {"subject": "s"}} for name in ("one", "two")}}
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("", [("warning", "definitions-overlap")]),
+        ('[[silence]]\nrule = "definitions-overlap"\nxid = "/messagegroups/g/messages/one"\nreason = "known"', []),
+        ('[[silence]]\nrule = "definitions-*"', []),
+        ('[[silence]]\nxid = "/messagegroups/g/*"', []),
+        ('[[silence]]\nrule = "never-matches"', [("warning", "definitions-overlap")]),
+        ('[[silence]]\nxid = "/messagegroups/h/*"', [("warning", "definitions-overlap")]),
+        ('[severity]\ndefinitions-overlap = "error"', [("error", "definitions-overlap")]),
+        ('[severity]\ndefinitions-overlap = "note"', [("note", "definitions-overlap")]),
+        ('[severity]\ndefinitions-overlap = "off"', []),
+    ],
+)
+def test_a_configuration(run: Run, tmp_path: Path, config: str, expected: list[tuple[str, str]]) -> None:
+    """The file .signalbook-lint.toml of the folder, or the one that --config names, silences by rule and xid."""
+    (tmp_path / "catalog.json").write_text(json.dumps(OVERLAP))
+    for name, options in ((".signalbook-lint.toml", ()), ("other.toml", ("--config", "other.toml"))):
+        (tmp_path / name).write_text(config)
+        result = run("lint", "catalog.json", "--json", *options)
+        found = [json.loads(line) for line in result.out.splitlines()]
+        assert expected == [(finding["severity"], finding["rule"]) for finding in found]
+        assert int(any(severity == "error" for severity, _ in expected)) == result.code
+
+
+@pytest.mark.parametrize(
+    "config",
+    ["[", "[other]", "[[silence]]", '[[silence]]\nfile = "x"', '[severity]\nx = "fatal"', "severity = 1"],
+)
+def test_a_configuration_that_is_none(run: Run, tmp_path: Path, config: str) -> None:
+    """What a configuration cannot have is refused as wrong usage."""
+    (tmp_path / "lint.toml").write_text(config)
+    assert 2 == run("lint", "-", "--config", "lint.toml", stdin="{}").code
+    assert 2 == run("lint", "-", "--config", "nothing.toml", stdin="{}").code

@@ -29,7 +29,7 @@ def test_completion(run: Run, shell: str) -> None:
 
 def test_completion_completes() -> None:
     """The script's question is answered with commands and options."""
-    asked = {**os.environ, "_SIGNALBOOK_COMPLETE": "bash_complete", "COMP_WORDS": "signalbook re", "COMP_CWORD": "1"}
+    asked = {**os.environ, "_SIGNALBOOK_COMPLETE": "bash_complete", "COMP_WORDS": "signalbook rest", "COMP_CWORD": "1"}
     answer = subprocess.run(
         [sys.executable, "-c", "from signalbook.cli import main; main()"], env=asked, capture_output=True, text=True
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import click
 
@@ -22,25 +23,34 @@ __all__ = ["lint"]
     show_default=True,
     help="The model to check by; `document` is each document's own modelsource.",
 )
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What to silence; else the file .signalbook-lint.toml of this folder, where there is one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding and line.")
-def lint(locations: tuple[str, ...], strict: bool, model: str, as_json: bool) -> int:
-    """Check catalog documents by the model and by the named rules beyond it.
+def lint(locations: tuple[str, ...], strict: bool, model: str, config: Path | None, as_json: bool) -> int:
+    """Check catalog documents by the model, by the named rules beyond it, and as one catalog.
 
-    Errors are what a registry would refuse; warnings are what it takes though it is likely a mistake. The documents
-    of one call are checked together, so one may refer to another.
+    Errors are what a registry would refuse and definitions that cannot do what they say; warnings are likely mistakes;
+    notes are good to know. The documents of one call are one catalog, so one may refer to another. The exit code is 1
+    where there are errors, with --strict also where there are warnings.
     """
-    from signalbook.sources import read_documents
-    from signalbook.sources.check import check
+    from signalbook.sources.lint import Config
+    from signalbook.sources.lint import lint as find
 
-    documents = [document for location in locations for document in read_documents(location)]
+    settings = Config.read(config)
     counts: Counter[str] = Counter()
-    for finding in check(documents, model):
+    sources: set[str] = set()
+    for finding in settings.apply(find(locations, model, sources.add)):
         counts[finding.severity] += 1
         if as_json:
             print_json(finding.to_dict(), compact=True)
         else:
             click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
     if not as_json:
-        errors, warnings = counts["error"], counts["warning"]
-        say(f"{len(documents)} document(s) checked: {errors} error(s), {warnings} warning(s)")
+        errors, warnings, notes = counts["error"], counts["warning"], counts["note"]
+        further = f", {notes} note(s)" if notes else ""
+        say(f"{len(sources)} document(s) checked: {errors} error(s), {warnings} warning(s){further}")
     return Exit.REFUSED if counts["error"] or (strict and counts["warning"]) else Exit.OK

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-__all__ = ["format_timestamp", "instant", "is_common_timestamp", "is_timestamp"]
+__all__ = ["COMMON", "format_timestamp", "instant", "is_common_timestamp", "is_timestamp"]
 
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _REST = rf"(?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})"
 _DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 # The days and seconds that every year and minute has; then those that only some have.
-is_common_timestamp = re.compile(rf"[0-9]{{4}}-{_DAY}[Tt]{_CLOCK}:[0-5][0-9]{_REST}").fullmatch
+COMMON = rf"[0-9]{{4}}-{_DAY}[Tt]{_CLOCK}:[0-5][0-9]{_REST}"
+is_common_timestamp = re.compile(COMMON).fullmatch
 _rare = re.compile(rf"[0-9]{{4}}-(?:{_DAY}|02-29)[Tt]{_CLOCK}:(?:[0-5][0-9]|60){_REST}").fullmatch
 _parts = re.compile(r"(.{4})-(..)-(..).(..):(..):(..)\.?([0-9]*)(?:[Zz]|([+-])(..):(..))").fullmatch
 _MINUTES_A_DAY = 24 * 60

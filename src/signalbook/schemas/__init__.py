@@ -108,14 +108,14 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "Protobuf/2",
-        ("protobuf/2.*", "proto2", "protobuf/proto2"),
+        ("protobuf/2.*", "proto2", "protobuf/proto2", "proto/2"),
         _Late("protobuf", "read_proto2"),
         _Late("protobuf_compare", "compare"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
     ),
     Format(
         "Protobuf/3",
-        ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf"),
+        ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf", "proto/3"),
         _Late("protobuf", "read_proto3"),
         _Late("protobuf_compare", "compare"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
@@ -129,7 +129,13 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "JsonStructure/draft-04",
-        ("jsonstructure", "jsonstructure/draft4", "jsonstructure/draft04", "jsonstructure/draft-4"),
+        (
+            "jsonstructure",
+            "jsonstructure/draft4",
+            "jsonstructure/draft04",
+            "jsonstructure/draft-4",
+            "jsonstructure/draft-0[23]",
+        ),
         _Late("json_structure", "read"),
         _Late("json_structure_compare", "compare"),
         _JSON,

@@ -148,6 +148,11 @@ class JsonSchema:
         """Whether all of it has the draft's own metaschema, so that each keyword means what the draft says."""
         return all(self.draft.names(uri) for uri in self.index.metaschemas)
 
+    @property
+    def accepts(self) -> Callable[[Any], bool]:
+        """What tells whether a value is right that was read exactly; it raises ValueError where the engine gives up."""
+        return self._accepts
+
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:

@@ -1,5 +1,6 @@
-"""Catalog documents from outside: a file, a folder or standard input, as JSON or YAML."""
+"""Catalog documents from outside: a file, a folder, standard input or a running registry, as JSON or YAML."""
 
+from signalbook.sources.catalogs import Contents, Source, open_source
 from signalbook.sources.documents import (
     Document,
     choose_model,
@@ -9,12 +10,18 @@ from signalbook.sources.documents import (
     read_model,
 )
 from signalbook.sources.parts import Part, parts
+from signalbook.sources.remote import Reach, SourceError
 
 __all__ = [
+    "Contents",
     "Document",
     "Part",
+    "Reach",
+    "Source",
+    "SourceError",
     "choose_model",
     "include_loader",
+    "open_source",
     "parts",
     "read_document",
     "read_documents",

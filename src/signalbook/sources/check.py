@@ -7,6 +7,7 @@ Rule 2: every finding is yielded; nothing stops at the first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,14 +42,21 @@ REFERENCES = ("basemessage", "dataschemauri", "dataschemaxid", "messagegroups", 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem of one entity of a document, and how bad it is; `code` and `args` are those of the error."""
+    """One problem of one entity of a document, and how bad it is; `code` and `args` are those of the error.
+
+    `rule` is what a configuration silences it by: the named rule, or the error's name where the model itself refuses.
+    """
 
     source: str
-    severity: Severity
+    severity: Literal["error", "warning", "note"]
     xid: str
     code: str
     message: str
     args: Mapping[str, str] = field(default_factory=dict)
+    rule: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", self.rule or self.code)
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values."""
@@ -233,7 +241,12 @@ def _own_model(document: Document) -> dict[str, Any]:
 def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
     error = RegistryError(problem.code, entity.xid)
     error.args_.update(problem.args)
-    return replace(_refusal(entity.source, error), severity=severity)
+    named = _RULE.search(problem.message)
+    return replace(_refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
+
+
+# A finding of a named rule ends with the rule's name (`document.rule`).
+_RULE = re.compile(r"\[([a-z0-9-]+)\]$")
 
 
 def _refusal(source: str, error: RegistryError) -> Finding:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -21,9 +22,25 @@ import yaml
 from signalbook.document.attribute import model_error
 from signalbook.errors import UsageError
 
-__all__ = ["Document", "choose_model", "include_loader", "read_document", "read_documents", "read_model"]
+__all__ = [
+    "SUFFIXES",
+    "YAML_SUFFIXES",
+    "Document",
+    "UnreadableDocument",
+    "choose_model",
+    "document_files",
+    "file_bytes",
+    "include_loader",
+    "parse_document",
+    "parse_value",
+    "read_document",
+    "read_documents",
+    "read_each",
+    "read_model",
+]
 
-SUFFIXES = (".json", ".yaml", ".yml")
+YAML_SUFFIXES = (".yaml", ".yml")
+SUFFIXES = (".json", *YAML_SUFFIXES)
 # In a folder that has files named so, only these are catalogs; other JSON files there are schemas or examples.
 CATALOG_SUFFIXES = tuple(f".xreg{suffix}" for suffix in SUFFIXES)
 STANDARD_INPUT = "-"
@@ -35,6 +52,14 @@ class Document:
 
     source: str
     content: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableDocument:
+    """A place that should hold a catalog document and does not: where, and why in words."""
+
+    source: str
+    reason: str
 
 
 class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
@@ -56,21 +81,41 @@ def read_documents(location: str, stdin: Callable[[], IO[bytes]] | None = None) 
     path = Path(location)
     if location == STANDARD_INPUT:
         stream = stdin() if stdin else sys.stdin.buffer
-        yield Document("standard input", _parse(stream.read(), "standard input", yaml_allowed=True))
-    elif path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and _visible(file, path))
-        catalogs = [file for file in files if file.name.endswith(CATALOG_SUFFIXES)]
-        if not files:
-            raise UsageError(f"the folder '{location}' holds no .json, .yaml or .yml file")
-        for file in catalogs or files:
-            yield read_document(file)
+        yield Document("standard input", parse_document(stream.read(), "standard input", yaml_allowed=True))
     else:
-        yield read_document(path)
+        for file in document_files(path):
+            yield read_document(file)
+
+
+def read_each(location: str) -> Iterator[Document | UnreadableDocument]:
+    """The same, with what is wrong in place of a document that cannot be read."""
+    if location == STANDARD_INPUT:
+        sources: list[tuple[str, Callable[[], Document]]] = [(location, lambda: next(read_documents(location)))]
+    else:
+        path = Path(location)
+        if not path.exists():
+            raise UsageError(f"there is no file or folder '{path}'")
+        sources = [(str(file), partial(read_document, file)) for file in document_files(path)]
+    for source, read in sources:
+        try:
+            yield read()
+        except UsageError as error:
+            yield UnreadableDocument("standard input" if source == STANDARD_INPUT else source, str(error))
+
+
+def document_files(path: Path) -> list[Path]:
+    """The files that hold the catalog at a path: itself, or those of a folder in order of their names."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and _visible(file, path))
+    if not files:
+        raise UsageError(f"the folder '{path}' holds no .json, .yaml or .yml file")
+    return [file for file in files if file.name.endswith(CATALOG_SUFFIXES)] or files
 
 
 def read_document(path: Path) -> Document:
     """The document in one file."""
-    return Document(str(path), _parse(_bytes(path), str(path), yaml_allowed=path.suffix in (".yaml", ".yml")))
+    return Document(str(path), parse_document(file_bytes(path), str(path), yaml_allowed=path.suffix in YAML_SUFFIXES))
 
 
 def choose_model(choice: str) -> str | dict[str, Any]:
@@ -121,7 +166,8 @@ def _visible(file: Path, folder: Path) -> bool:
     return file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _bytes(path: Path) -> bytes:
+def file_bytes(path: Path) -> bytes:
+    """What a file holds."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -130,9 +176,18 @@ def _bytes(path: Path) -> bytes:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
 
 
-def _parse(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]:
+def parse_document(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]:
+    """The document in a text that came from `source`."""
+    value = parse_value(content, source, yaml_allowed=yaml_allowed)
+    if not isinstance(value, dict):
+        raise UsageError(f"{source} holds {_kind(value)}; a catalog document is one JSON object")
+    return value
+
+
+def parse_value(content: bytes, source: str, *, yaml_allowed: bool) -> Any:
+    """The JSON or YAML value in a text that came from `source`."""
     try:
-        value = _value(content, yaml_allowed=yaml_allowed)
+        return _value(content, yaml_allowed=yaml_allowed)
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{source} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except yaml.YAMLError as error:
@@ -143,9 +198,6 @@ def _parse(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]
         raise UsageError(f"{source} holds a value that JSON cannot hold: {error}") from None
     except RecursionError:
         raise UsageError(f"{source} is nested too deeply to be read") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{source} holds {_kind(value)}; a catalog document is one JSON object")
-    return value
 
 
 def _value(content: bytes, *, yaml_allowed: bool) -> Any:

@@ -1,0 +1,179 @@
+"""The catalog that a command works by, from wherever --catalog says, and the lines that it reads.
+
+Rule 1: a catalog is a file, a folder, a store or the address of a running registry; several are taken as one.
+Rule 2: one JSON document a line comes in and one goes out, written as soon as it is known: a command works in a pipe.
+Rule 3: a line is bounded; a longer one is one unreadable line, and the next is read.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from signalbook.cli.options import read_secret
+from signalbook.errors import UsageError
+
+if TYPE_CHECKING:
+    from signalbook.messages.catalog import Catalog
+    from signalbook.sources import Contents, Reach
+
+__all__ = ["FILE", "LARGEST_LINE", "Line", "as_json_lines", "lines", "on_catalog", "on_documents", "print_line"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+LARGEST_LINE = 64 * 1024 * 1024
+_STORE_MARK = b"SQLite format 3\0"
+
+FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
+as_json_lines = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+
+_OPTIONS = (
+    click.option(
+        "--catalog",
+        "locations",
+        metavar="FILE|FOLDER|STORE|URL",
+        multiple=True,
+        required=True,
+        envvar="SIGNALBOOK_CATALOG",
+        show_envvar=True,
+        help="The catalog: documents, a store, or a running registry; may be repeated.",
+    ),
+    click.option(
+        "--resolve",
+        "hosts",
+        metavar="HOST[:PORT]",
+        multiple=True,
+        help="Fetch base messages that lie at this host; may be repeated. None is fetched otherwise.",
+    ),
+    click.option(
+        "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Read the token from the first line of a file.",
+    ),
+    click.option(
+        "--ca",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The certificates to trust, where the server's is signed by none that is known.",
+    ),
+)
+
+
+def on_catalog(command: Command) -> Command:
+    """Give a command the options that name a catalog, and the `Catalog` as its first argument."""
+    return _on(command, _read)
+
+
+def on_documents(command: Command) -> Command:
+    """Give a command the options that name a catalog, and what reads its documents as they are by then."""
+    return _on(command, _documents)
+
+
+def _on(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Command:
+    @functools.wraps(command)
+    def run(
+        *args: Any,
+        locations: tuple[str, ...],
+        hosts: tuple[str, ...],
+        token: str | None,
+        token_file: Path | None,
+        ca: Path | None,
+        **kw: Any,
+    ) -> Any:
+        from signalbook.sources import Reach
+
+        reach = Reach(
+            token=read_secret("--token", token, token_file),
+            ca=ca,
+            resolve=frozenset(host.lower() for host in hosts),
+        )
+        return command(read(locations, reach), *args, **kw)
+
+    decorated: Any = run
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Contents]:
+    from signalbook.sources import Contents, Document, open_source
+
+    if not _in_store(locations):
+        return open_source(*locations, reach=reach).read
+
+    def export() -> Contents:
+        from signalbook import Registry
+
+        with Registry.open(locations[0]) as registry:
+            return Contents((Document(locations[0], registry.export()),))
+
+    return export
+
+
+def _in_store(locations: tuple[str, ...]) -> bool:
+    found = any(_is_store(location) for location in locations)
+    if found and len(locations) > 1:
+        raise UsageError("a store is a whole catalog; give no other --catalog beside it")
+    return found
+
+
+def _read(locations: tuple[str, ...], reach: Reach) -> Catalog:
+    if _in_store(locations):
+        from signalbook import Registry
+        from signalbook.app import catalog_of
+
+        with Registry.open(locations[0]) as registry:
+            return catalog_of(registry)
+    from signalbook.sources import open_source
+
+    with open_source(*locations, reach=reach) as source:
+        return source.catalog()
+
+
+def _is_store(location: str) -> bool:
+    if location.startswith(("postgresql://", "postgres://", "sqlite:")):
+        return True
+    path = Path(location)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_STORE_MARK)) == _STORE_MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that was read: where it stood, and its text; `whole` is false where it was too long to be kept."""
+
+    number: int
+    text: bytes
+    whole: bool = True
+
+
+def lines(file: IO[bytes]) -> Iterator[Line]:
+    """Each line that is not empty, as soon as it has come."""
+    number = 0
+    while text := file.readline(LARGEST_LINE):
+        number += 1
+        whole = True
+        while len(text) == LARGEST_LINE and not text.endswith(b"\n"):
+            whole = False
+            text = file.readline(LARGEST_LINE)
+        if not whole:
+            yield Line(number, b"", whole=False)
+        elif text.strip():
+            yield Line(number, text.strip())
+
+
+def print_line(line: bytes) -> None:
+    """One line of output, at once."""
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,24 @@
+"""Message definitions that work: a catalog of them, and what it says about messages."""
+
+from signalbook.messages.answer import Answer, Candidate, Outcome
+from signalbook.messages.build import Built
+from signalbook.messages.catalog import Catalog, CatalogError
+from signalbook.messages.definition import Definition
+from signalbook.messages.dispatch import Delivery, Dispatcher, Unhandled
+from signalbook.messages.filling import Origin
+from signalbook.messages.handle import MessageHandle
+
+__all__ = [
+    "Answer",
+    "Built",
+    "Candidate",
+    "Catalog",
+    "CatalogError",
+    "Definition",
+    "Delivery",
+    "Dispatcher",
+    "MessageHandle",
+    "Origin",
+    "Outcome",
+    "Unhandled",
+]

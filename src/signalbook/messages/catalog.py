@@ -1,0 +1,216 @@
+"""`Catalog`: the definitions of some documents, ready to be asked about messages.
+
+Rule 1: a catalog never changes. `updated` gives another, and compiles only what is not the same in both.
+Rule 2: what is wrong with one definition is said about that one; the others match as if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from signalbook.errors import Problem, SignalbookError
+from signalbook.messages import match
+from signalbook.messages.answer import Answer
+from signalbook.messages.compiled import Compiled, Limits, compile_definition
+from signalbook.messages.definition import Definition
+from signalbook.messages.entities import Entities, Entity
+from signalbook.messages.materialise import materialise
+from signalbook.messages.observed import Given, is_batch, observe
+from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.messages.scope import Entry, Scope
+from signalbook.schemas import Schema
+
+if TYPE_CHECKING:
+    from signalbook.messages.handle import MessageHandle
+
+__all__ = ["Catalog", "CatalogError"]
+
+Documents = Mapping[str, Any]
+_MOST_SCOPES = 64
+
+
+class CatalogError(SignalbookError):
+    """A question that the catalog cannot take: about a definition or a scope that it does not have."""
+
+
+class Catalog:
+    """Message definitions; ask it with `match` and `validate`.
+
+    >>> catalog = Catalog.from_documents(
+    ...     {
+    ...         "messagegroups": {
+    ...             "fleet": {
+    ...                 "messages": {
+    ...                     "moved": {
+    ...                         "envelope": "CloudEvents/1.0",
+    ...                         "envelopemetadata": {
+    ...                             "type": {"value": "moved"},
+    ...                             "source": {"value": "/vehicles/{vin}"},
+    ...                         },
+    ...                     }
+    ...                 }
+    ...             }
+    ...         }
+    ...     }
+    ... )
+    >>> answer = catalog.match({"specversion": "1.0", "id": "1", "type": "moved", "source": "/vehicles/WVW1"})
+    >>> answer.outcome.value, answer.definition, answer.context
+    ('matched', '/messagegroups/fleet/messages/moved', {'vin': 'WVW1'})
+    """
+
+    def __init__(
+        self, entities: Entities, bases: Mapping[str, Documents] | None = None, before: Catalog | None = None
+    ) -> None:
+        self.entities = entities
+        self.definitions: Mapping[str, Definition] = MappingProxyType(materialise(entities, bases))
+        known: Mapping[str, Compiled] = {} if before is None else before._compiled
+        self._library: SchemaLibrary = SchemaLibrary(entities, None if before is None else before._library)
+        self._compiled: dict[str, Compiled] = {
+            xid: compile_definition(definition, self._library, known.get(xid))
+            for xid, definition in self.definitions.items()
+        }
+        self._scopes: dict[frozenset[str], Scope] = {}
+
+    @classmethod
+    def from_documents(cls, *documents: Documents, bases: Mapping[str, Documents] | None = None) -> Catalog:
+        """The catalog of registry documents; `bases` are definitions of other registries by their URI."""
+        return cls(Entities.of(*documents), bases)
+
+    def updated(self, *documents: Documents, bases: Mapping[str, Documents] | None = None) -> Catalog:
+        """The catalog of other documents; what is the same in both is not compiled again."""
+        return Catalog(Entities.of(*documents), bases, self)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the catalog's canonical JSON, without epochs, times and the registry's own URLs."""
+        content = {
+            name: {xid: entity.content() for xid, entity in collection.items()}
+            for name, collection in (
+                ("groups", self.entities.groups),
+                ("messages", self.entities.messages),
+                ("schemas", self.entities.schemas),
+                ("endpoints", self.entities.endpoints),
+            )
+        }
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
+
+    @property
+    def problems(self) -> dict[str, tuple[Problem, ...]]:
+        """What makes definitions unusable, by their xid."""
+        return {xid: definition.problems for xid, definition in self.definitions.items() if definition.problems}
+
+    def definition(self, xid: str) -> Definition:
+        """The definition of that name, materialised."""
+        return self._of(xid).definition
+
+    def message(self, xid: str) -> MessageHandle:
+        """The definition of that name, to build, sample and validate messages by."""
+        from signalbook.messages.handle import MessageHandle  # which builds on the catalog
+
+        return MessageHandle(self, self.definition(xid))
+
+    def schema(self, xid: str) -> Schema | Problem | None:
+        """The payload schema of a definition, or why it cannot be had; None where it names none."""
+        return self._of(xid).payload.schema
+
+    def compiled(self, xid: str) -> Compiled:
+        """The definition of that name as constraints."""
+        return self._of(xid)
+
+    def match(self, message: Given, within: Iterable[str] = ()) -> Answer:
+        """What the catalog says about one message; `within` are groups, endpoints and definitions to look among."""
+        if message.__class__ is bytes and not within:
+            answer = self._at_once(message)
+            if answer is not None:
+                return answer
+        answers = self.match_all(message, within)
+        if len(answers) != 1 or is_batch(message):
+            raise CatalogError(f"this is a batch of {len(answers)} events; match_all gives an answer for each")
+        return answers[0]
+
+    def match_all(self, message: Given, within: Iterable[str] = ()) -> list[Answer]:
+        """The same for a message that may be a batch: one answer for each event, in their order."""
+        scope = self.scope(within)
+        if not isinstance(message, bytes):
+            return [match.answer(scope, observed) for observed in observe(message)]
+        swift = scope.swift.answer(message)
+        if swift is not None:
+            return [swift]
+        answers = [match.answer(scope, observed) for observed in observe(message)]
+        scope.swift.learn(message, answers)
+        return answers
+
+    def validate(self, message: Given, xid: str) -> Answer:
+        """What one definition says about a message: that it holds, or everything that is wrong."""
+        answers = self.validate_all(message, xid)
+        if len(answers) != 1 or is_batch(message):
+            raise CatalogError(f"this is a batch of {len(answers)} events; validate_all gives an answer for each")
+        return answers[0]
+
+    def validate_all(self, message: Given, xid: str) -> list[Answer]:
+        """The same for a message that may be a batch: one answer for each event, in their order."""
+        compiled = self._of(xid)
+        return [match.answer_by_one(compiled, observed) for observed in observe(message)]
+
+    def scope(self, within: Iterable[str] = ()) -> Scope:
+        """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
+        names = frozenset([within] if isinstance(within, str) else within)
+        found = self._scopes.get(names)
+        if found is None:
+            found = Scope(self._entries(names))
+            if len(self._scopes) >= _MOST_SCOPES:
+                self._scopes.clear()
+            self._scopes[names] = found
+        return found
+
+    @cached_property
+    def _at_once(self) -> Callable[[Any], Answer | None]:
+        return self.scope().swift.answer
+
+    def _entries(self, names: frozenset[str]) -> Iterable[Entry]:
+        if not names:
+            return (Entry(compiled) for xid, compiled in self._compiled.items() if self._usable(xid))
+        found: list[Entry] = []
+        for name in names:
+            endpoint = self.entities.endpoints.get(name)
+            if endpoint is not None:
+                found += self._of_endpoint(endpoint)
+            elif name in self.entities.groups:
+                found += self._of_group(name, None)
+            elif name in self._compiled:
+                found += [Entry(self._compiled[name])] if self._usable(name) else []
+            else:
+                raise CatalogError(f"{name} is no message group, endpoint or message of the catalog")
+        return found
+
+    def _of_endpoint(self, endpoint: Entity) -> list[Entry]:
+        limits = Limits.of(endpoint.attributes)
+        carried = endpoint.attributes.get("messagegroups")
+        groups = [name for name in carried if isinstance(name, str)] if isinstance(carried, list) else []
+        known = [self.entities.addresses.get(name, name) for name in groups]
+        return [entry for name in (endpoint.xid, *known) for entry in self._of_group(name, limits)]
+
+    def _of_group(self, name: str, limits: Limits | None) -> list[Entry]:
+        return [Entry(self._compiled[xid], limits) for xid in self._members.get(name, ()) if self._usable(xid)]
+
+    @cached_property
+    def _members(self) -> dict[str, list[str]]:
+        members: dict[str, list[str]] = {}
+        for xid, definition in self.definitions.items():
+            members.setdefault(definition.group, []).append(xid)
+        return members
+
+    def _usable(self, xid: str) -> bool:
+        return not self.definitions[xid].problems
+
+    def _of(self, xid: str) -> Compiled:
+        found = self._compiled.get(xid)
+        if found is None:
+            raise CatalogError(f"{xid} is no message of the catalog")
+        return found

@@ -1,0 +1,173 @@
+"""`Constraint`: what a definition says about one property of a message, ready to be tested.
+
+Rule 1: a property that is absent is fine unless it is needed; of several values of one name, one has to satisfy.
+Rule 2: a placeholder means the same in all properties: what one captured, the next has to agree with.
+Rule 3: `holds` and `problem` say the same; `problem` has the words, and is asked when something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signalbook.errors import Problem
+from signalbook.messages.content_type import satisfies
+from signalbook.messages.observed import Observed
+from signalbook.messages.property_types import TEXTS, Form, canonical, is_of, type_of
+from signalbook.template import Template
+
+__all__ = ["NOW", "Constraint", "Context", "Property"]
+
+Context = dict[str, str]
+Read = Callable[[Observed], Sequence[Any]]
+
+# message/spec.md, Property Definitions: the mark for the current time when building, for any when matching.
+NOW = "0000-01-01T00:00:00Z"
+_LONGEST_SHOWN = 100
+_ANY_STRING = frozenset({"any", "string", "uritemplate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property definition: `type` is None where nothing is said about it, `value` where any is taken."""
+
+    type: str | None = None
+    value: Any = None
+    required: bool = False
+
+    @classmethod
+    def of(cls, given: Any) -> Property:
+        """The property that a definition, or a plain value in its place, states."""
+        if not isinstance(given, Mapping):
+            return cls(None, given)
+        named = given.get("type")
+        return cls(named if isinstance(named, str) else None, given.get("value"), given.get("required") is True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraint:
+    """One property's constraint.
+
+    `read` gives every value that a message has for it; `form` is how its transport carries them (None: as the event's
+    attributes are carried). At most one of `constant` and `template` is set. `code` is that of a value which is
+    another; `needed` says of a message whether the property must be there although it is not `required`.
+    """
+
+    path: str
+    read: Read
+    form: Form | None = Form.TEXT
+    type: str = "any"
+    required: bool = False
+    constant: str | None = None
+    template: Template | None = None
+    code: str = "value"
+    needed: Callable[[Observed], bool] | None = None
+    _names: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        if self.template is not None:
+            object.__setattr__(self, "_names", tuple(one.name for one in self.template.placeholders))
+
+    @classmethod
+    def of(
+        cls, path: str, read: Read, given: Property, *, form: Form | None, default: str | None, code: str = "value"
+    ) -> Constraint:
+        """The constraint of a property; `default` is its type where none is declared (None: it is not checked)."""
+        value = given.value
+        declared = given.type or (default if value is None or isinstance(value, str) else type_of(value))
+        kind = "any" if declared is None or code == "content_type" else declared
+        constant, template = None, None
+        if kind == "timestamp" and value == NOW:
+            value = None
+        if isinstance(value, str) and (declared is None or declared in TEXTS):
+            parsed = Template.parse(value)
+            constant, template = (value, None) if parsed.literal else (None, parsed)
+        elif value is not None:
+            constant = canonical(value)
+        return cls(path, read, form, kind, given.required, constant, template, code)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether a message has one value for it that a consumer could route by; a content type is none."""
+        return self.constant is not None and self.code == "value"
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it can be a key by itself: a constant, or a template with text in it."""
+        return self.is_constant or (
+            self.code == "value" and self.template is not None and self.template.has_literal_text
+        )
+
+    def holds(self, observed: Observed, context: Context, present: bool = False) -> bool:
+        """Whether the message satisfies it; captured names go into the context."""
+        return self.problem(observed, context, present) is None
+
+    def problem(self, observed: Observed, context: Context, present: bool = False) -> Problem | None:
+        """What is wrong with the property in the message; with `present` it must be there."""
+        values = self.read(observed)
+        if not values:
+            if present or self.required or (self.needed is not None and self.needed(observed)):
+                return Problem(self.path, "missing", f"{self._said} is missing")
+            return None
+        form = self.form or observed.form
+        first: Problem | None = None
+        for value in values:
+            found = self._judge(value, form, context)
+            if found is None:
+                return None
+            if first is None or found.code == "placeholder_conflict":
+                first = found
+        return first
+
+    def _judge(self, value: Any, form: Form, context: Context) -> Problem | None:
+        # Most values are strings of properties that take any.
+        if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
+            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is no {self.type}")
+        if self.constant is not None:
+            return None if self._equals(value) else self._differs(value, f"must be {_shown(self.constant)}")
+        return None if self.template is None else self._captures(self.template, value, context)
+
+    def _equals(self, value: Any) -> bool:
+        text, constant = canonical(value), self.constant or ""
+        if text == constant:
+            return True
+        if self.code == "content_type":
+            return satisfies(text, constant)
+        return self.type == "number" and _number(text) == _number(constant)
+
+    def _captures(self, template: Template, value: Any, context: Context) -> Problem | None:
+        found = template.captures(canonical(value))
+        if found is None:
+            code = "template" if self.code == "value" else self.code
+            return self._differs(value, f"must be like {_shown(template.text)}", code)
+        added: Context = {}
+        for name, text in zip(self._names, found, strict=True):
+            known = context.get(name, added.get(name))
+            if known is not None and known != text:
+                words = f"{self._said} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
+                return Problem(self.path, "placeholder_conflict", words)
+            added[name] = text
+        context.update(added)
+        return None
+
+    def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
+        return Problem(self.path, code or self.code, f"{self._said} {expected}, not {_shown(value)}")
+
+    @property
+    def _said(self) -> str:
+        return self.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    """A value in an error's words: on one line, and cut where it is long."""
+    text = canonical(value) if not isinstance(value, str) else value
+    cut = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return f'"{cut}"' if cut.isprintable() else repr(cut)

@@ -1,0 +1,135 @@
+"""Messages to the functions that handle them, by the definition they match; the rest to a sideline.
+
+Rule 1: a message goes to exactly one function: the one registered for its definition's xid, else the first whose
+pattern takes the xid, else the sideline. What is not `matched` goes to the sideline.
+Rule 2: nothing is dropped: a dispatcher without a sideline raises where one would be needed.
+Rule 3: what a function raises is the caller's; what it gives back is given back.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from signalbook.errors import SignalbookError, UsageError
+from signalbook.messages.answer import Answer
+from signalbook.messages.catalog import Catalog
+
+__all__ = ["Delivery", "Dispatcher", "Unhandled"]
+
+Handler = Callable[["Delivery"], Any]
+H = TypeVar("H", bound=Handler)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message with the answer about it: what a handler is called with."""
+
+    message: Any
+    answer: Answer
+
+
+class Unhandled(SignalbookError):
+    """A message that no function takes, where there is no sideline."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__(delivery)
+        self.delivery = delivery
+
+    def __str__(self) -> str:
+        answer = self.delivery.answer
+        what = f"{answer.outcome} {answer.definition or ''}".strip()
+        return f"no handler takes a message that is {what}, and there is no sideline"
+
+
+class Dispatcher:
+    """Sends messages to handlers; `within` is the scope that a match has.
+
+    dispatcher = Dispatcher(catalog, sideline=dead_letters.append)
+
+    @dispatcher.on("/messagegroups/fleet/messages/moved")
+    def moved(delivery): ...
+
+    @dispatcher.on("/messagegroups/fleet/messages/*")
+    async def other(delivery): ...
+    """
+
+    def __init__(self, catalog: Catalog, *, within: Iterable[str] = (), sideline: Handler | None = None) -> None:
+        self.catalog = catalog
+        self.counts: Counter[str] = Counter()
+        self._within = tuple(within)
+        self._sideline = sideline
+        self._exact: dict[str, Handler] = {}
+        self._patterns: list[tuple[re.Pattern[str], Handler]] = []
+        self._chosen: dict[str, Handler | None] = {}
+
+    def on(self, *targets: str) -> Callable[[H], H]:
+        """Register a function for definitions: xids, or patterns in which `*` is one step and `**` any number."""
+
+        def register(handler: H) -> H:
+            for target in targets:
+                self.add(target, handler)
+            return handler
+
+        return register
+
+    def add(self, target: str, handler: Handler) -> None:
+        """The same without a decorator."""
+        if not target.startswith("/"):
+            raise UsageError(f"'{target}' is no xid and no pattern of one; they begin with /")
+        if "*" in target:
+            self._patterns.append((_compiled(target), handler))
+        elif target in self._exact:
+            raise UsageError(f"{target} has a handler already")
+        else:
+            self._exact[target] = handler
+        self._chosen.clear()
+
+    def dispatch(self, message: Any) -> Any:
+        """What the handler of the message gives back; of a batch, the list of what each event's handler does."""
+        results = [_finished(handler(delivery)) for handler, delivery in self._deliveries(message)]
+        return results[0] if len(results) == 1 else results
+
+    async def dispatch_async(self, message: Any) -> Any:
+        """The same, where handlers may be coroutine functions; the events of a batch are handled in their order."""
+        results = []
+        for handler, delivery in self._deliveries(message):
+            result = handler(delivery)
+            results.append(await result if inspect.isawaitable(result) else result)
+        return results[0] if len(results) == 1 else results
+
+    def _deliveries(self, message: Any) -> Iterator[tuple[Handler, Delivery]]:
+        for answer in self.catalog.match_all(message, self._within):
+            delivery = Delivery(message, answer)
+            self.counts[answer.outcome.value] += 1
+            yield self._handler(delivery), delivery
+
+    def _handler(self, delivery: Delivery) -> Handler:
+        answer = delivery.answer
+        handler = self._choose(answer.definition) if answer.matched and answer.definition else None
+        handler = handler or self._sideline
+        if handler is None:
+            raise Unhandled(delivery)
+        return handler
+
+    def _choose(self, xid: str) -> Handler | None:
+        if xid not in self._chosen:
+            fitting = (handler for pattern, handler in self._patterns if pattern.fullmatch(xid))
+            self._chosen[xid] = self._exact.get(xid) or next(fitting, None)
+        return self._chosen[xid]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = ({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*)", pattern) if part)
+    return re.compile("".join(parts))
+
+
+def _finished(result: Any) -> Any:
+    if inspect.iscoroutine(result):
+        result.close()
+        raise UsageError("a handler is a coroutine function; call dispatch_async")
+    return result

@@ -1,0 +1,129 @@
+"""The CloudEvents envelope: what `envelopemetadata` and `envelopeoptions` say about an event.
+
+Rule 1: the attributes that CloudEvents defines are strings in every transport, so a type that is declared for one is
+judged as text; an extension is judged in the form in which its transport carries it.
+Rule 2: what is inferred (`datacontenttype`, `dataschema`) constrains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
+from signalbook.messages.constraint import Constraint, Property, Read
+from signalbook.messages.content_type import ContentType
+from signalbook.messages.observed import Observed
+from signalbook.messages.property_types import Form
+from signalbook.wire.fields import pointer
+
+__all__ = [
+    "CLOUDEVENTS",
+    "TYPE",
+    "constants",
+    "data_constraints",
+    "envelope_constraints",
+    "envelope_key",
+    "mode_constraint",
+    "transport_constraints",
+]
+
+CLOUDEVENTS = "CloudEvents/1.0"
+TYPE = "/envelopemetadata/type"
+
+# message/spec.md, CloudEvents/1.0; CloudEvents' other attributes and all extensions are strings.
+_DEFAULTS: Mapping[str, str] = {"source": "uritemplate", "time": "timestamp", "dataschema": "uritemplate"}
+# It is the same in every event, so nobody routes by it.
+_SAME_FOR_ALL = "/envelopemetadata/specversion"
+
+
+def envelope_constraints(stated: Any) -> Iterator[Constraint]:
+    """What `envelopemetadata` says about an event, in the order in which it stands there."""
+    for name, given in stated.items() if isinstance(stated, Mapping) else ():
+        if given is not None:
+            yield Constraint.of(
+                pointer("/envelopemetadata", name),
+                _attribute(name),
+                Property.of(given),
+                form=Form.TEXT if name in ATTRIBUTE_TYPES else None,
+                default=_DEFAULTS.get(name, "string"),
+                code="content_type" if name == "datacontenttype" else "value",
+            )
+
+
+def envelope_key(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """The key that `type` is, where it is declared with a value that has text in it."""
+    return tuple(one for one in constraints if one.path == TYPE and one.is_key)
+
+
+def constants(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """All constants among the metadata: together they are the key of a definition that has no other."""
+    return tuple(one for one in constraints if one.is_constant and one.path != _SAME_FOR_ALL)
+
+
+def data_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+    """What `datacontenttype` says about the data of a message."""
+    stated = _stated_type(document)
+    if stated is not None and not _is_of_event(stated):
+        yield _content_type("/datacontenttype", _data, stated)
+
+
+def transport_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+    """What `datacontenttype` and `envelopeoptions.format` say about the content type at the message itself."""
+    stated = _stated_type(document)
+    if stated is not None and _is_of_event(stated):
+        yield _content_type("/datacontenttype", _transport, stated)
+    options = document.get("envelopeoptions")
+    named = options.get("format") if isinstance(options, Mapping) else None
+    if isinstance(named, str) and named:
+        yield _content_type("/envelopeoptions/format", _structured, named)
+
+
+def _stated_type(document: Mapping[str, Any]) -> str | None:
+    stated = document.get("datacontenttype")
+    return stated if isinstance(stated, str) and stated else None
+
+
+def _is_of_event(stated: str) -> bool:
+    parsed = ContentType.parse(stated)
+    return parsed is not None and parsed.is_event
+
+
+def mode_constraint(mode: Any) -> Constraint | None:
+    """What `envelopeoptions.mode` says about how an event is carried."""
+    if not isinstance(mode, str) or not mode:
+        return None
+    return Constraint("/envelopeoptions/mode", _mode, constant=mode.lower(), code="mode")
+
+
+def _attribute(name: str) -> Read:
+    def read(observed: Observed) -> Sequence[Any]:
+        value = observed.attributes.get(name)
+        return () if value is None else (value,)
+
+    return read
+
+
+def _content_type(path: str, read: Read, stated: str) -> Constraint:
+    return Constraint.of(path, read, Property("string", stated), form=Form.TEXT, default="string", code="content_type")
+
+
+def _one(text: str | None) -> Sequence[str]:
+    return () if text is None else (text,)
+
+
+def _transport(observed: Observed) -> Sequence[str]:
+    return _one(observed.transport_content_type())
+
+
+def _data(observed: Observed) -> Sequence[str]:
+    return _one(observed.data_content_type())
+
+
+def _mode(observed: Observed) -> Sequence[str]:
+    return _one(None if observed.mode is None else observed.mode.value)
+
+
+def _structured(observed: Observed) -> Sequence[str]:
+    """The content type of a structured event; in binary mode it is that of the data, and no format of an event."""
+    return _one(observed.transport_content_type() if observed.mode not in (None, "binary") else None)

@@ -1,0 +1,178 @@
+"""Materialising a definition: its `xref` followed, then its `basemessage` chain, then everything merged upward.
+
+Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
+Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of the
+three.
+Rule 3: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is missing or
+lies in another registry is a note (message/spec.md, `basemessage`).
+Rule 4: materialising what is materialised changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.document.spelling import to_canonical
+from signalbook.errors import Problem, RegistryError
+from signalbook.messages.definition import Definition
+from signalbook.messages.entities import Entities, Entity
+from signalbook.spec.builtin import MESSAGE
+
+__all__ = ["materialise", "merge"]
+
+Attributes = Mapping[str, Any]
+
+_SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
+_MAX_DEPTH = 64
+
+
+def materialise(entities: Entities, bases: Mapping[str, Attributes] | None = None) -> dict[str, Definition]:
+    """Each definition of a catalog by its xid; `bases` are definitions of other registries by their URI."""
+    external = {uri: to_canonical(MESSAGE, attributes, uri) for uri, attributes in (bases or {}).items()}
+    return _Chains(entities, external).definitions()
+
+
+def merge(base: Attributes, nearer: Attributes) -> dict[str, Any]:
+    """What `nearer` is once it inherits from `base`."""
+    if any(name in nearer for name in _SCHEMA):
+        base = {name: value for name, value in base.items() if name not in _SCHEMA}
+    return _merged({name: value for name, value in base.items() if name != "basemessage"}, nearer, 0)
+
+
+def _merged(base: Attributes, nearer: Attributes, depth: int) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in nearer.items():
+        inherited = merged.get(name)
+        if value is None:
+            merged.pop(name, None)
+        elif depth == 0 and name in _SCHEMA:
+            merged[name] = value
+        elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
+            merged[name] = _merged(inherited if isinstance(inherited, Mapping) else {}, value, depth + 1)
+        else:
+            merged[name] = value
+    return merged
+
+
+class _Chains:
+    """The definitions of one catalog, each materialised once, bases before what derives from them."""
+
+    def __init__(self, entities: Entities, external: Mapping[str, Attributes]) -> None:
+        self._entities = entities
+        self._external = external
+        self._done: dict[str, Definition] = {}
+
+    def definitions(self) -> dict[str, Definition]:
+        found = {}
+        for xid, entity in self._entities.messages.items():
+            found[xid] = self._aliased(entity) if entity.xref is not None else self._materialised(xid)
+        return found
+
+    def _aliased(self, alias: Entity) -> Definition:
+        """The definition that an alias shows."""
+        seen = [alias.xid]
+        entity: Entity | None = alias
+        while entity is not None and entity.xref is not None:
+            if entity.xref in seen:
+                words = f"leads back to itself: {_shown([*seen, entity.xref])}"
+                return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", "loop", words),))
+            seen.append(entity.xref)
+            entity = self._entities.messages.get(entity.xref) if len(seen) <= MAX_CHAIN else None
+        if entity is None:
+            words = f"{seen[-1]} is not in the catalog"
+            return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", "dangling", words),))
+        shown = self._materialised(entity.xid)
+        return Definition(alias.xid, shown.document, shown.own, shown.bases, shown.xid, shown.notes, shown.problems)
+
+    def _materialised(self, place: str) -> Definition:
+        """The definition at a place, which is no alias; each on the way to the end of its chain is made with it."""
+        path: dict[str, None] = {}
+        at: str | None = place
+        note: Problem | None = None
+        while at is not None and at not in self._done:
+            if at in path:
+                words = f"leads back to itself: {_shown([*path, at])}"
+                self._refuse(path, Problem("/basemessage", "loop", words))
+                return self._done[place]
+            path[at] = None
+            at, note = self._base(at)
+        below = None if at is None else self._done[at]
+        for at in reversed(path):
+            below = self._done[at] = self._derived(at, below, () if note is None else (note,))
+            note = None
+        return self._done[place]
+
+    def _refuse(self, places: Iterable[str], problem: Problem) -> None:
+        for place in places:
+            self._done[place] = Definition(place, {}, self._attributes(place), problems=(problem,))
+
+    def _derived(self, place: str, base: Definition | None, notes: tuple[Problem, ...]) -> Definition:
+        own, problems = self._attributes(place), self._problems(place)
+        if base is None:
+            return Definition(place, merge({}, own), own, notes=notes, problems=problems)
+        bases = ((_message_of(base.xid), base.own), *base.bases)
+        if len(bases) >= MAX_CHAIN:
+            words = f"leads through more than {MAX_CHAIN} definitions"
+            return Definition(place, {}, own, bases, problems=(Problem("/basemessage", "chain", words),))
+        try:
+            own = _spelled(own, base.document.get("protocol"))
+            document = dict(to_canonical(MESSAGE, merge(base.document, own), place))
+        except RegistryError as error:
+            return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", error.name, str(error)),))
+        return Definition(place, document, own, bases, None, (*base.notes, *notes), (*base.problems, *problems))
+
+    def _base(self, place: str) -> tuple[str | None, Problem | None]:
+        """The place of a definition's base, or why there is none."""
+        reference = self._attributes(place).get("basemessage")
+        if not isinstance(reference, str) or not reference:
+            return None, None
+        found = self._entities.addresses.get(reference, reference)
+        if found in self._external:
+            return found, None
+        resolved = self._target(found)
+        if resolved is not None:
+            return resolved, None
+        if found.startswith("/"):
+            return None, Problem("/basemessage", "dangling", f"{found} is not in the catalog")
+        return None, Problem("/basemessage", "external", f"{found} lies outside the catalog and is not followed")
+
+    def _target(self, reference: str) -> str | None:
+        """The place that an xid means once aliases are followed."""
+        for _ in range(MAX_CHAIN):
+            entity = self._entities.messages.get(reference)
+            if entity is None:
+                return reference if self._entities.version(self._entities.messages, reference) else None
+            if entity.xref is None:
+                return reference
+            reference = entity.xref
+        return None
+
+    def _attributes(self, place: str) -> Attributes:
+        if place in self._external:
+            return self._external[place]
+        found = self._entities.version(self._entities.messages, place)
+        return {} if found is None else found[1]
+
+    def _problems(self, place: str) -> tuple[Problem, ...]:
+        entity = self._entities.messages.get(_message_of(place))
+        return () if entity is None else entity.problems
+
+
+def _message_of(place: str) -> str:
+    """The xid of the message that a place is, or is a version of."""
+    return place.partition("/versions/")[0] if place.startswith("/") else place
+
+
+def _shown(places: list[str]) -> str:
+    """A chain in words, its middle left out where it is long."""
+    return " -> ".join(places if len(places) <= 10 else [*places[:5], "...", *places[-4:]])
+
+
+def _spelled(own: Attributes, inherited: Any) -> Attributes:
+    """A definition's own attributes, spelled as the protocol wants that it inherits."""
+    if "protocol" in own or "protocoloptions" not in own or not isinstance(inherited, str):
+        return own
+    spelled = to_canonical(MESSAGE, {**own, "protocol": inherited})
+    return {name: value for name, value in spelled.items() if name != "protocol"}

@@ -1,0 +1,283 @@
+"""`Observed`: one message as definitions see it: its protocol, its event where it is one, its payload.
+
+Rule 1: a message is an event, bare or carried by a protocol, or it is native. Which it is the message says itself: by
+content type, by its metadata, or as a JSON object with `specversion` where the binding has no content type.
+Rule 2: what claims to be an event and is none, and what is no message at all, is `Unreadable`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
+from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, events_of, from_message, mode_of
+from signalbook.errors import Problem
+from signalbook.messages.amqp_body import plain_body
+from signalbook.messages.content_encoding import CannotUndo, undo
+from signalbook.messages.property_types import Form
+from signalbook.wire import JsonError, Message, Typed, WireError, read_members
+
+__all__ = ["Given", "Kind", "Observed", "Unreadable", "content_encodings", "observe"]
+
+Given = Message | CloudEvent | bytes | str | Mapping[str, Any]
+
+
+class Kind(enum.Enum):
+    """How a message is tested: on its envelope alone, on envelope and protocol, or on its protocol."""
+
+    BARE = "bare"
+    EVENT = "event"
+    NATIVE = "native"
+
+
+_NOTHING: dict[str, Any] = {}
+
+
+class Observed:
+    """One message; `attributes` are those of its event, in the form in which they were carried."""
+
+    __slots__ = ("attributes", "event", "form", "kind", "message", "mode", "protocol", "unreadable_payload")
+
+    def __init__(
+        self,
+        message: Message | None,
+        event: CloudEvent | None,
+        mode: Mode | None = None,
+        unreadable_payload: str | None = None,
+    ) -> None:
+        self.message = message
+        self.event = event
+        self.mode = mode
+        self.attributes: dict[str, Any] = _NOTHING if event is None else event._attributes
+        self.unreadable_payload = unreadable_payload
+        self.form = Form.JSON
+        if message is None:
+            self.kind, self.protocol = Kind.BARE, None
+        else:
+            self.kind, self.protocol = Kind.NATIVE if event is None else Kind.EVENT, message.protocol
+            if mode is Mode.BINARY:
+                self.form = Form.AMQP if message.protocol == "AMQP/1.0" else Form.TEXT
+
+    def payload(self) -> bytes | None:
+        """The bytes that a payload schema judges; None where there are none."""
+        if self.event is not None:
+            try:
+                return self.event.payload() or None
+            except CloudEventError:
+                # A charset that nobody knows; what came is judged as it is.
+                data = self.event.data
+                return None if data is None else data.content
+        assert self.message is not None
+        if self.message.get("body", "data") != "data":
+            return plain_body(self.message.payload or b"")
+        return self.message.payload or None
+
+    def is_json(self) -> bool:
+        """Whether the payload is known to be JSON already."""
+        data = None if self.event is None else self.event._data
+        return data is not None and data[0] == "json" and data[2]
+
+    def data_content_type(self) -> str | None:
+        """The content type of the payload."""
+        return self.transport_content_type() if self.event is None else self.event.content_type
+
+    def transport_content_type(self) -> str | None:
+        """The content type that stands at the message itself."""
+        if self.message is None:
+            return None
+        stated = [text for text in BINDINGS[self.message.protocol].content_types(self.message) if isinstance(text, str)]
+        return stated[0] if stated else None
+
+
+class Unreadable:
+    """What cannot be read, and why; `hint` is a message with as much of its `type` as could be read."""
+
+    __slots__ = ("hint", "problems")
+
+    def __init__(self, problems: tuple[Problem, ...], hint: Observed | None = None) -> None:
+        self.problems = problems
+        self.hint = hint
+
+
+def observe(given: Given) -> Iterator[Observed | Unreadable]:
+    """What was given: one message, or the events of a batch in their order."""
+    if isinstance(given, CloudEvent):
+        yield Observed(None, given)
+    elif isinstance(given, Message):
+        if given.protocol in BINDINGS:
+            yield from _observe_message(given)
+        else:
+            words = f"the message came over {given.protocol}, which is not known"
+            yield Unreadable((Problem("/protocol", "malformed", words),))
+    else:
+        yield from _observe_paper(given)
+
+
+def is_batch(given: Given) -> bool:
+    """Whether what was given holds any number of events."""
+    if isinstance(given, Message):
+        binding = BINDINGS.get(given.protocol)
+        return binding is not None and Mode.BATCH in binding.modes and mode_of(given) is Mode.BATCH
+    if isinstance(given, bytes | str):
+        return given[:1] in (b"[", "[") or given.lstrip()[:1] in (b"[", "[")
+    return False
+
+
+def _observe_paper(given: bytes | str | Mapping[str, Any]) -> Iterator[Observed | Unreadable]:
+    try:
+        document = orjson.dumps(given) if isinstance(given, Mapping) else given
+        text = document.encode() if isinstance(document, str) else bytes(document)
+    except (TypeError, UnicodeEncodeError) as error:
+        yield Unreadable((Problem("", "malformed", f"is no JSON: {error}"),))
+        return
+    if is_batch(text):
+        yield from _observe_batch(text)
+        return
+    try:
+        members = read_members(text)
+    except JsonError as error:
+        words = f"is neither a message on paper nor a CloudEvent: {error}"
+        yield Unreadable((Problem("", "malformed", words),))
+        return
+    if "protocol" in members:
+        yield from _observe_written(text)
+    elif "specversion" in members:
+        yield _observe_event(text)
+    else:
+        words = "is neither a message on paper, which has a protocol, nor a CloudEvent, which has a specversion"
+        yield Unreadable((Problem("", "malformed", words),), _bare_hint(text))
+
+
+def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
+    try:
+        message = Message.from_json(text)
+    except WireError as error:
+        yield Unreadable(tuple(Problem(one.path, "malformed", f"the message {one.message}") for one in error.problems))
+        return
+    yield from _observe_message(message)
+
+
+def _observe_event(text: bytes) -> Observed | Unreadable:
+    try:
+        return Observed(None, decode(text))
+    except CloudEventError as error:
+        return Unreadable(_malformed(error), _bare_hint(text))
+
+
+def _observe_batch(text: bytes) -> Iterator[Observed | Unreadable]:
+    try:
+        for element in iter_batch(text):
+            if isinstance(element, CloudEventError):
+                yield Unreadable(_malformed(element))
+            else:
+                yield Observed(None, element)
+    except CloudEventError as error:
+        yield Unreadable(_malformed(error))
+
+
+def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
+    message, unreadable = _decoded(message)
+    if not claims_event(message):
+        yield Observed(message, None, None, unreadable)
+        return
+    mode = mode_of(message)
+    for element in events_of(message) if mode is Mode.BATCH else (_event_of(message),):
+        if isinstance(element, CloudEvent):
+            yield Observed(message, element, mode, unreadable)
+        elif _is_native(message):
+            yield Observed(message, None, None, unreadable)
+        else:
+            yield Unreadable(_malformed(element), _carried_hint(message))
+
+
+def _event_of(message: Message) -> CloudEvent | CloudEventError:
+    try:
+        return from_message(message)
+    except CloudEventError as error:
+        return error
+
+
+def _is_native(message: Message) -> bool:
+    """Whether a message that is no event claimed to be one only by having the word `specversion` in its payload."""
+    if claims_event(Message(message.protocol, message.fields)):
+        return False
+    try:
+        return "specversion" not in read_members(message.payload or b"")
+    except JsonError:
+        return True
+
+
+def _decoded(message: Message) -> tuple[Message, str | None]:
+    """The message with its payload's content encodings undone, or why that cannot be."""
+    encodings = content_encodings(message)
+    if not encodings or not message.payload:
+        return message, None
+    try:
+        return Message(message.protocol, message.fields, undo(encodings, message.payload)), None
+    except CannotUndo as error:
+        return message, str(error)
+
+
+def content_encodings(message: Message) -> str:
+    """The content encodings that a message states, separated by commas."""
+    if message.protocol == "AMQP/1.0":
+        section = message.get("properties") or {}
+        value = section.get("content-encoding")
+        found = [value.value if isinstance(value, Typed) else value]
+    else:
+        field = "user_properties" if message.protocol == "MQTT/5.0" else "headers"
+        found = message.values(field, "content-encoding", any_case=True)
+    texts = [text.decode(errors="replace") if isinstance(text, bytes) else text for text in found]
+    return ",".join(text for text in texts if isinstance(text, str))
+
+
+# What of an unreadable message tells its type ------------------------------------------------------------------------
+
+
+def _malformed(error: CloudEventError) -> tuple[Problem, ...]:
+    return tuple(Problem(_in_definition(one.path), "malformed", one.message) for one in error.problems)
+
+
+def _in_definition(path: str) -> str:
+    """A place of an event in the words of definitions."""
+    if not path or path.startswith("/data/") or path in ("/data", "/data_base64"):
+        return "/data" if path else ""
+    return f"/envelopemetadata{path}"
+
+
+def _bare_hint(text: bytes) -> Observed | None:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return _hint(None, value.get("type") if isinstance(value, dict) else None)
+
+
+def _carried_hint(message: Message) -> Observed | None:
+    binding = BINDINGS[message.protocol]
+    if mode_of(message) is not Mode.BINARY:
+        try:
+            value = orjson.loads(message.payload or b"")
+        except orjson.JSONDecodeError:
+            return None
+        return _hint(message, value.get("type") if isinstance(value, dict) else None)
+    for name, value in binding.carried(message):
+        if (name.lower() if binding.any_case else name) in [f"{prefix}type" for prefix in binding.prefixes]:
+            try:
+                return _hint(message, binding.read_value(value))
+            except ValueError:
+                return None
+    return None
+
+
+def _hint(message: Message | None, named: Any) -> Observed | None:
+    if not isinstance(named, str):
+        return None
+    hint = Observed(message, None)
+    hint.kind = Kind.BARE if message is None else Kind.EVENT
+    hint.attributes = {"type": named}
+    return hint

@@ -1,0 +1,191 @@
+"""The payload schemas of a catalog: which one a definition names, read when the first payload needs it.
+
+Rule 1: a schema is had inline, or from the catalog itself by xid, by its own URL, or by a URI that ends in either; with
+the deep links of the schema specification after `#` or `:`. Nothing is fetched.
+Rule 2: what cannot be had is a `schema_unavailable` problem; whatever a schema's reader does, it stops nobody else.
+Rule 3: a schema is read once for all definitions that name it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signalbook import schemas
+from signalbook.cloudevents.json_value import write_json
+from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.errors import Problem
+from signalbook.messages.entities import Attributes, Entities
+from signalbook.schemas import References, Schema, SchemaError
+from signalbook.schemas.format import Text
+
+__all__ = ["SchemaLibrary", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a definition's schema comes from: its format and text, a deep link into it, and who names it."""
+
+    path: str
+    format: str
+    text: Text
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What came of reading a source, and the documents of the catalog that it asked for on the way."""
+
+    schema: Schema | Problem
+    asked: Mapping[str, Text | None]
+
+
+class SchemaLibrary:
+    """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
+
+    __slots__ = ("_before", "_by_id", "_entities", "_read")
+
+    def __init__(self, entities: Entities, before: SchemaLibrary | None = None) -> None:
+        self._entities = entities
+        self._read: dict[bytes, _Read] = {}
+        self._by_id: dict[str, list[str]] | None = None
+        self._before: Mapping[bytes, _Read] = {} if before is None else before._known()
+
+    def source(self, document: Attributes) -> Source | Problem | None:
+        """The source of a definition's payload schema; None where it names none."""
+        format_name = document.get("dataschemaformat")
+        inline = document.get("dataschema")
+        if inline is not None:
+            if not isinstance(format_name, str):
+                return _unavailable("/dataschema", "there is a dataschema but no dataschemaformat")
+            if not isinstance(inline, (str, bytes, bool, Mapping)):
+                return _unavailable("/dataschema", "the dataschema is no schema document")
+            return Source("/dataschema", format_name, inline)
+        problem: Problem | None = None
+        for name in ("dataschemauri", "dataschemaxid"):
+            reference = document.get(name)
+            if isinstance(reference, str) and reference:
+                found = self._referred(f"/{name}", reference, format_name)
+                if isinstance(found, Source):
+                    return found
+                problem = problem or found
+        return problem
+
+    def schema(self, source: Source) -> Schema | Problem:
+        """The schema that a source holds, read once."""
+        try:
+            key = _fingerprint(source)
+        except ValueError as error:
+            return _unavailable(source.path, f"the schema is no JSON value: {error}")
+        known = self._read.get(key) or self._before.get(key)
+        if known is None or any(self.text(reference) != text for reference, text in known.asked.items()):
+            known = self._made(source)
+        self._read[key] = known
+        return known.schema
+
+    def _known(self) -> Mapping[bytes, _Read]:
+        """What was read here or before; no longer what was before, where that is much more than there are schemas."""
+        most = 2 * (len(self._entities.messages) + len(self._entities.schemas))
+        return {**self._before, **self._read} if len(self._before) <= most else self._read
+
+    def _made(self, source: Source) -> _Read:
+        asked: dict[str, Text | None] = {}
+
+        def answered(reference: str) -> Text | None:
+            asked[reference] = self.text(reference)
+            return asked[reference]
+
+        return _Read(_schema(source, answered), asked)
+
+    def text(self, reference: str) -> Text | None:
+        """The document of the catalog that a schema refers to: by xid, by URL, or by an id that only one schema has."""
+        found = self._find(reference.partition("#")[0])
+        if found is None:
+            if self._by_id is None:
+                self._by_id = {}
+                for xid in self._entities.schemas:
+                    self._by_id.setdefault(xid.rpartition("/")[2], []).append(xid)
+            same = self._by_id.get(reference.rpartition("/")[2], [])
+            found = self._find(same[0]) if len(same) == 1 else None
+        return None if found is None else _document(found)
+
+    def _referred(self, path: str, reference: str, format_name: Any) -> Source | Problem:
+        place, link = self._place(reference.removeprefix("#") if reference.startswith("#/") else reference)
+        attributes = None if place is None else self._find(place)
+        if attributes is None:
+            return _unavailable(path, f"the schema {_short(reference)} is not in the catalog")
+        text = _document(attributes)
+        if text is None:
+            return _unavailable(path, f"the schema {_short(reference)} has no document in the catalog")
+        own = attributes.get("format")
+        named = own if isinstance(own, str) and own else format_name
+        if not isinstance(named, str):
+            return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
+        return Source(path, named, text, link)
+
+    def _place(self, reference: str) -> tuple[str | None, str]:
+        """The place of the schema that a reference names, and the deep link into it."""
+        place, _, fragment = reference.partition("#")
+        if self._find(place) is not None:
+            return place, fragment
+        # A name after a colon, which may stand in an id as well: the longest place that exists is meant.
+        end = len(place)
+        for _ in range(MAX_CHAIN):
+            end = place.rfind(":", 0, end)
+            if end <= 0:
+                break
+            if self._find(place[:end]) is not None:
+                return place[:end], place[end:]
+        return None, ""
+
+    def _find(self, place: str) -> Attributes | None:
+        """The attributes of the schema version at an xid or at an entity's own URL."""
+        entities = self._entities
+        xid = entities.addresses.get(place, place)
+        for _ in range(MAX_CHAIN):
+            entity = entities.schemas.get(xid)
+            if entity is None or entity.xref is None:
+                found = entities.version(entities.schemas, xid)
+                return None if found is None else found[1]
+            xid = entity.xref
+        return None
+
+
+def _fingerprint(source: Source) -> bytes:
+    text = source.text if isinstance(source.text, bytes) else write_json(source.text)
+    return hashlib.sha256(b"\0".join((source.format.lower().encode(), source.link.encode(), text))).digest()
+
+
+def _schema(source: Source, references: References) -> Schema | Problem:
+    try:
+        schema = schemas.read(source.format, source.text, references)
+        return schema.at(source.link) if source.link else schema
+    except SchemaError as error:
+        return _unavailable(source.path, f"the schema cannot be used: {_short(str(error))}")
+    except Exception as error:  # a schema is untrusted, and so is what a library does with it
+        return _unavailable(source.path, f"the schema cannot be read: {_short(repr(error))}")
+
+
+def _document(attributes: Attributes) -> Text | None:
+    inline = attributes.get("schema")
+    if isinstance(inline, (str, bool, Mapping)):
+        return inline
+    coded = attributes.get("schemabase64")
+    if isinstance(coded, str):
+        try:
+            return base64.b64decode(coded, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+    return None
+
+
+def _unavailable(path: str, words: str) -> Problem:
+    return Problem(path, "schema_unavailable", words)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,0 +1,114 @@
+"""Messages built by their definitions, case by case."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from signalbook.errors import UsageError
+from signalbook.messages.catalog import Catalog, CatalogError
+from signalbook.messages.filling import Origin
+from tests.cases import Case, cases
+
+XID = "/messagegroups/g/messages/m"
+ORIGIN = Origin(lambda: datetime(2024, 5, 17, 12, 30, tzinfo=UTC), lambda: "new-id")
+
+
+def catalog_of(definition: dict[str, Any]) -> Catalog:
+    """A catalog of one definition."""
+    return Catalog.from_documents({"messagegroups": {"g": {"messages": {"m": definition}}}})
+
+
+@cases("messages/build")
+def test_build(case: Case) -> None:
+    """A build gives the event and the message, or everything that is missing and wrong."""
+    given = dict(case.given)
+    catalog = catalog_of(given.pop("definition"))
+    built = catalog.message(XID).build(**given, origin=ORIGIN)
+    written = json.loads(built.to_bytes())
+    expected = {"ok": "problems" not in case.expect, **case.expect}
+    written["problems"] = [[one["path"], one["code"]] for one in written.get("problems", ())]
+    assert {"problems": [], **expected} == written
+    if built.ok:
+        answer = catalog.match(built.message or built.cloudevent)
+        assert ("matched", XID) == (answer.outcome.value, answer.definition)
+
+
+def test_an_unknown_definition_is_refused() -> None:
+    """A handle of a definition that is not there cannot be had."""
+    with pytest.raises(CatalogError, match="is no message"):
+        catalog_of({}).message("/messagegroups/g/messages/other")
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    """A protocol that nobody knows is a wrong request, not a finding."""
+    with pytest.raises(UsageError, match="CARRIERPIGEON"):
+        catalog_of({"envelope": "CloudEvents/1.0"}).message(XID).build(protocol="CARRIERPIGEON")
+
+
+def test_ids_and_times_are_new_each_time() -> None:
+    """Without an origin of its own, a build has a new id and the present time."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}, "time": {}},
+    }
+    handle = catalog_of(definition).message(XID)
+    one, other = handle.build().cloudevent, handle.build().cloudevent
+    assert one is not None
+    assert other is not None
+    assert one.id != other.id
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(str(one["time"]))).total_seconds() < 60
+    assert (XID, definition) == (handle.xid, dict(handle.document))
+
+
+def test_the_dataschema_of_an_event_is_inferred() -> None:
+    """An absolute `dataschemauri` that the catalog has is what the event says (message/spec.md, CloudEvents/1.0)."""
+    uri = "https://example.com/schemagroups/g/schemas/s"
+    schema = {"self": uri, "format": "JsonSchema/draft-07", "schema": {"type": "integer"}}
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+        "dataschemaformat": "JsonSchema/draft-07",
+        "dataschemauri": uri,
+    }
+    documents = {
+        "messagegroups": {"g": {"messages": {"m": definition}}},
+        "schemagroups": {"g": {"schemas": {"s": schema}}},
+    }
+    built = Catalog.from_documents(documents).message(XID).build(data=5)
+    assert built.cloudevent is not None
+    assert (uri, 5) == (built.cloudevent["dataschema"], built.cloudevent.value())
+
+
+def test_data_that_has_no_form() -> None:
+    """What JSON cannot hold is a problem; bytes that are no text stay bytes."""
+    handle = catalog_of({"envelope": "CloudEvents/1.0", "datacontenttype": "application/xml"}).message(XID)
+    given = {"type": "t", "source": "/s"}
+    assert ["payload"] == [one.code for one in handle.build(data=object(), attributes=given).problems]
+    built = handle.build(data=b"\xff", attributes=given)
+    assert built.cloudevent is not None
+    assert b"\xff" == built.cloudevent.value()
+    plain = catalog_of({"envelope": "CloudEvents/1.0"}).message(XID)
+    assert ["payload"] == [one.code for one in plain.build(data=object(), attributes=given).problems]
+
+
+def test_a_thousand_placeholders() -> None:
+    """A definition with a thousand placeholders names all that are missing, and is built in one go."""
+    topic = "/".join(f"{{p{number}}}" for number in range(1000))
+    handle = catalog_of({"protocol": "MQTT/5.0", "protocoloptions": {"topic_name": f"t/{topic}"}}).message(XID)
+    assert tuple(f"p{number}" for number in range(1000)) == handle.build().missing
+    built = handle.build(context={f"p{number}": number for number in range(1000)})
+    assert built.message is not None
+    assert "t/" + "/".join(map(str, range(1000))) == built.message.get("topic_name")
+
+
+def test_values_of_ten_mebibytes() -> None:
+    """A value of 10 MiB is put in, and comes back."""
+    handle = catalog_of({"protocol": "KAFKA", "protocoloptions": {"topic": "t", "key": "k-{a}-z"}}).message(XID)
+    value = "x" * (10 << 20)
+    built = handle.build(context={"a": value})
+    assert built.message is not None
+    assert value == catalog_of(dict(handle.document)).match(built.message).context["a"]

@@ -1,0 +1,213 @@
+import json
+import time
+import zlib
+from typing import Any
+
+import pytest
+
+from signalbook.cloudevents import CloudEvent
+from signalbook.messages import Catalog, CatalogError, Outcome
+from signalbook.messages.observed import Kind, Observed
+from signalbook.wire import Message
+
+A = "/messagegroups/g/messages/a"
+B = "/messagegroups/g/messages/b"
+EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "x"}
+
+
+def event_of(kind: str, **more: Any) -> dict[str, Any]:
+    """A definition of events of a type."""
+    return {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": kind}}, **more}
+
+
+def catalog_of(**messages: Any) -> Catalog:
+    """A catalog of one group."""
+    return Catalog.from_documents({"messagegroups": {"g": {"messages": messages}}})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [EVENT, json.dumps(EVENT), json.dumps(EVENT).encode(), CloudEvent(EVENT)],
+    ids=["value", "text", "bytes", "event"],
+)
+def test_an_event_in_every_form(message: Any) -> None:
+    """An event may be given as a value, a text, bytes or an event."""
+    answer = catalog_of(a=event_of("x")).match(message)
+    assert (Outcome.MATCHED, A, EVENT) == (answer.outcome, answer.definition, answer.to_json()["cloudevent"])
+
+
+def test_a_message_of_a_protocol_that_nobody_knows() -> None:
+    """A message that was made by hand and has no protocol of ours is malformed, not an error."""
+    assert Outcome.MALFORMED is catalog_of(a=event_of("x")).match(Message("SMTP", {})).outcome
+
+
+def test_the_id_of_a_frame_is_kept() -> None:
+    """Confluent's schema id stays with the answer."""
+    definition = {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}, "dataschemaformat": "Avro/1.11.0"}
+    catalog = catalog_of(a={**definition, "dataschema": {"type": "string"}})
+    answer = catalog.match(Message("KAFKA", {"topic": "t"}, b"\0\0\0\0\x07\x04hi"))
+    assert (True, 7, "hi") == (answer.matched, answer.schemaid, answer.checked.value if answer.checked else None)
+
+
+def test_questions_that_cannot_be_taken() -> None:
+    """An unknown definition or scope, and a batch where one event is expected, are errors that say so."""
+    catalog = catalog_of(a=event_of("x"))
+    for ask in (
+        lambda: catalog.definition("/messagegroups/g/messages/none"),
+        lambda: catalog.match(EVENT, ["/messagegroups/none"]),
+        lambda: catalog.match(json.dumps([EVENT, EVENT])),
+        lambda: catalog.validate(json.dumps([]), A),
+    ):
+        with pytest.raises(CatalogError):
+            ask()
+
+
+def test_the_digest_says_what_the_author_said() -> None:
+    """Epochs, times, counts and the registry's own URLs do not count; any other word does."""
+    plain = {"messagegroups": {"g": {"messages": {"a": event_of("x", basemessage=B)}}}}
+    message = event_of("x", basemessageuri=B, messageid="a", versionid="1", epoch=3, createdat="2026-01-01T00:00:00Z")
+    served = {
+        "specversion": "1.0-rc4",
+        "registryid": "r",
+        "epoch": 7,
+        "self": "https://r.example.com/",
+        "messagegroupsurl": "https://r.example.com/messagegroups",
+        "messagegroupscount": 1,
+        "messagegroups": {
+            "g": {
+                "messagegroupid": "g",
+                "self": "https://r.example.com/messagegroups/g",
+                "messagesurl": "https://r.example.com/messagegroups/g/messages",
+                "messagescount": 1,
+                "messages": {"a": {**message, "self": "https://r.example.com/x", "metaurl": "m", "isdefault": True}},
+            }
+        },
+    }
+    other = {"messagegroups": {"g": {"messages": {"a": event_of("y", basemessage=B)}}}}
+    digests = [Catalog.from_documents(document).digest for document in (plain, served, other)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_an_update_compiles_only_what_changed() -> None:
+    """A definition that is the same keeps its constraints, and a schema that is the same is not read again."""
+    schema = {"dataschemaformat": "JsonSchema/draft-07", "dataschema": {"type": "integer"}}
+    before = catalog_of(a=event_of("x", **schema), b=event_of("y"))
+    known = before.schema(A)
+    changed = {"a": event_of("x", **json.loads(json.dumps(schema))), "b": event_of("z")}
+    after = before.updated({"messagegroups": {"g": {"messages": changed}}})
+    assert before.compiled(A).on_envelope is after.compiled(A).on_envelope
+    assert before.compiled(B).on_envelope is not after.compiled(B).on_envelope
+    assert known is after.schema(A)
+    assert after.match({**EVENT, "type": "z"}).matched
+
+
+def test_a_schema_is_read_again_when_what_it_refers_to_changed() -> None:
+    """A schema that asked for another document is read again where that document is another."""
+
+    def document(kind: str) -> dict[str, Any]:
+        referred = {"format": "JsonSchema/draft-07", "schema": {"type": kind}}
+        schema = {"dataschemaformat": "JsonSchema/draft-07", "dataschema": {"$ref": "/schemagroups/s/schemas/n"}}
+        messages = {"a": event_of("x", **schema)}
+        return {"messagegroups": {"g": {"messages": messages}}, "schemagroups": {"s": {"schemas": {"n": referred}}}}
+
+    catalog = Catalog.from_documents(document("integer"))
+    assert catalog.match({**EVENT, "data": 1}).matched
+    updated = catalog.updated(document("string"))
+    assert (False, True) == (
+        updated.match({**EVENT, "data": 1}).matched,
+        updated.match({**EVENT, "data": "s"}).matched,
+    )
+
+
+def test_every_value_has_its_origin() -> None:
+    """Each value of a materialised definition names the definition that it comes from."""
+    base = event_of("x", dataschemaformat="JsonSchema/draft-07", dataschema={"type": "object"})
+    nearer = {"basemessage": A, "envelopemetadata": {"subject": {"required": True}}, "protocol": "KAFKA"}
+    origins = catalog_of(a=base, b=nearer).definition(B).origins()
+    expected = {
+        "/envelope": A,
+        "/envelopemetadata/type/value": A,
+        "/envelopemetadata/subject/required": B,
+        "/dataschemaformat": A,
+        "/dataschema": A,
+        "/basemessage": B,
+        "/protocol": B,
+    }
+    assert expected == origins
+
+
+def test_bases_that_cannot_be_followed_are_notes() -> None:
+    """A base that is missing or elsewhere is noted; one that was fetched is merged."""
+    uri = "https://example.com/messagegroups/g/messages/m"
+    catalog = catalog_of(
+        a=event_of("x", basemessage="/messagegroups/g/messages/none"), b=event_of("y", basemessage=uri)
+    )
+    assert ["dangling", "external"] == [catalog.definition(xid).notes[0].code for xid in (A, B)]
+    document = {"messagegroups": {"g": {"messages": {"b": {"basemessageuri": uri}}}}}
+    fetched = Catalog.from_documents(document, bases={uri: event_of("y")})
+    assert (True, (uri,)) == (fetched.match({**EVENT, "type": "y"}).matched, fetched.definition(B).derives_from)
+
+
+def test_chains_and_loops_are_bounded() -> None:
+    """A chain of a thousand bases and a loop are problems of those definitions alone, at once."""
+    chain = {f"m{n}": {"basemessage": f"/messagegroups/g/messages/m{n + 1}"} for n in range(1000)}
+    began = time.perf_counter()
+    catalog = catalog_of(**chain, m1000=event_of("x"), loop={"basemessage": "/messagegroups/g/messages/loop"})
+    assert time.perf_counter() - began < 5
+    assert {"loop", "chain"} == {problems[0].code for problems in catalog.problems.values()}
+    assert 901 + 1 == len(catalog.problems)
+    assert "/messagegroups/g/messages/m901" == catalog.match(EVENT).definition
+
+
+def test_hostile_values_take_no_time() -> None:
+    """Ten mebibytes in a header, a thousand placeholders, and schemas made to hurt: an answer within seconds."""
+    long = "-" * 10_000_000
+    template = "-".join(f"{{p{n}}}" for n in range(1000))
+    kafka = {"protocol": "KAFKA", "protocoloptions": {"topic": "t", "headers": {"h": {"value": template + "x"}}}}
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"properties": {"a": deep}}
+    hostile = [
+        {"pattern": "^(a+)+$"},
+        {"$ref": "#"},
+        {"$ref": "https://example.com/never"},
+        deep,
+        {"enum": list(range(100_000))},
+    ]
+    broken = {
+        f"h{n}": event_of(f"h{n}", dataschemaformat="JsonSchema/draft-07", dataschema=schema)
+        for n, schema in enumerate(hostile)
+    }
+    catalog = catalog_of(a=kafka, b=event_of("x"), **broken)
+    began = time.perf_counter()
+    answer = catalog.match(Message("KAFKA", {"topic": "t", "headers": (("h", long.encode()),)}))
+    assert [("/protocoloptions/headers/h", "template")] == [(one.path, one.code) for one in answer.problems]
+    assert len(answer.problems[0].message) < 10_000
+    for number in range(len(hostile)):
+        catalog.match({**EVENT, "type": f"h{number}", "data": "a" * 40 + "!"})
+    assert catalog.match(EVENT).matched
+    assert time.perf_counter() - began < 10
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    """A payload that would become larger than the bound is a payload problem."""
+    packed = zlib.compress(b"0" * (80 * 1024 * 1024), 9)
+    http = {"protocol": "HTTP", "protocoloptions": {"path": "/p"}, "dataschemaformat": "JsonSchema/draft-07"}
+    catalog = catalog_of(a={**http, "dataschema": True})
+    message = Message("HTTP", {"method": "GET", "path": "/p", "headers": (("content-encoding", "deflate"),)}, packed)
+    answer = catalog.match(message)
+    assert [("/data", "payload")] == [(one.path, one.code) for one in answer.problems]
+    assert "larger" in answer.problems[0].message
+
+
+def test_the_cost_of_a_match_does_not_grow_with_the_catalog() -> None:
+    """Of ten thousand definitions with templates for keys, an index gives the few that a message may mean."""
+    messages = {
+        f"m{n}": {"protocol": "NATS", "protocoloptions": {"subject": f"{{tenant}}.order{n}.{{id}}"}}
+        for n in range(10_000)
+    }
+    catalog = catalog_of(**messages)
+    message = Message("NATS", {"subject": "acme.order77.9"})
+    assert {"tenant": "acme", "id": "9"} == catalog.match(message).context
+    found = catalog.scope().index(Kind.NATIVE, "NATS").find(Observed(message, None))
+    assert ["/messagegroups/g/messages/m77"] == [plan.compiled.definition.xid for plan in found]

@@ -1,0 +1,170 @@
+"""Laws of matching, over the catalogs and messages of all cases and over made-up ones."""
+
+import json
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signalbook.cloudevents import CloudEvent
+from signalbook.messages import Answer, Catalog, Outcome, match
+from signalbook.messages.entities import Entities
+from signalbook.messages.materialise import materialise
+from signalbook.messages.observed import observe
+from tests.cases import Case, read_cases
+from tests.messages.test_match import FILES, catalog_of, message_of
+
+CASES = [case for name in FILES for case in read_cases(f"messages/{name}")]
+cases = st.sampled_from(CASES)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab{}/%é", max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+ASPECTS = st.sampled_from(
+    [
+        *("envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions", "basemessage"),
+        *("dataschema", "dataschemaformat", "dataschemauri", "dataschemaxid", "datacontenttype", "meta", "versions"),
+    ]
+)
+
+
+def answers_of(catalog: Catalog, case: Case) -> list[Answer]:
+    """The answers about the message of a case."""
+    return catalog.match_all(message_of(case.given), case.given.get("within", ()))
+
+
+def shuffled(value: Any, turn: random.Random) -> Any:
+    """The collections of entities in another order; what is inside an entity stays."""
+    entries = list(value.items())
+    turn.shuffle(entries)
+    return dict(entries)
+
+
+@given(cases, st.randoms(use_true_random=False))
+def test_the_order_of_the_catalog_changes_nothing(case: Case, turn: random.Random) -> None:
+    """`match` does not depend on the order of the catalog."""
+    other = {
+        name: shuffled(value, turn) if name in ("messages", "groups", "schemas") else value
+        for name, value in case.given.items()
+    }
+    assert answers_of(catalog_of(case.given), case) == answers_of(catalog_of(other), case)
+
+
+@given(cases, st.sampled_from(["never.sent", "{x}never{y}"]))
+def test_what_neither_holds_nor_has_its_key_there_changes_nothing(case: Case, kind: str) -> None:
+    """Adding a definition that neither holds nor whose key holds never changes an outcome."""
+    added = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": kind}}}
+    more = {**case.given, "groups": {**case.given.get("groups", {}), "added": {"messages": {"z": added}}}}
+    before, after = answers_of(catalog_of(case.given), case), answers_of(catalog_of(more), case)
+    assert [(one.outcome, one.definition, one.problems) for one in before] == [
+        (one.outcome, one.definition, one.problems) for one in after
+    ]
+
+
+@given(cases)
+def test_materialising_is_idempotent(case: Case) -> None:
+    """What was materialised is its own materialisation."""
+    for xid, definition in catalog_of(case.given).definitions.items():
+        _, _, groupid, _, messageid = xid.split("/")
+        document = {"messagegroups": {groupid: {"messages": {messageid: dict(definition.document)}}}}
+        again = materialise(Entities.of(document))[f"/messagegroups/{groupid}/messages/{messageid}"]
+        without_base = {name: value for name, value in definition.document.items() if name != "basemessage"}
+        assert without_base == {name: value for name, value in again.document.items() if name != "basemessage"}
+
+
+@given(cases, cases)
+@settings(max_examples=300)
+def test_validate_never_raises(case: Case, other: Case) -> None:
+    """Whatever message is validated by whatever definition, there is an answer; `match` and `validate` agree."""
+    catalog = catalog_of(case.given)
+    for xid in catalog.definitions:
+        for answer in catalog.validate_all(message_of(other.given), xid):
+            assert answer.outcome in (Outcome.MATCHED, Outcome.NONCONFORMANT, Outcome.MALFORMED)
+            assert json.loads(answer.to_bytes())["outcome"] == answer.outcome
+    for answer in answers_of(catalog, case):
+        if answer.matched and not case.given.get("within") and not isinstance(case.expect, list):
+            assert catalog.validate(message_of(case.given), str(answer.definition)).matched
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=2), st.dictionaries(ASPECTS, JSON, max_size=6)), cases)
+@settings(max_examples=300)
+def test_no_document_is_too_wrong(messages: dict[str, Any], case: Case) -> None:
+    """Whatever stands in a definition, a catalog is made of it, and the others match as if it were not there."""
+    sound = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "sound.one"}}}
+    document = {"messagegroups": {"g": {"messages": messages}, "sound": {"messages": {"m": sound}}}}
+    catalog = Catalog.from_documents(document)
+    assert len(catalog.digest) == 64
+    catalog.match_all(message_of(case.given))
+    event = b'{"specversion":"1.0","id":"1","source":"/s","type":"sound.one"}'
+    assert Outcome.UNEXPECTED is not catalog.match(event).outcome
+
+
+@given(st.binary(max_size=80) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_no_message_is_too_wrong(message: bytes) -> None:
+    """Whatever bytes come, there are answers."""
+    for case in CASES[:3]:
+        for answer in catalog_of(case.given).match_all(message):
+            assert isinstance(answer, Answer)
+
+
+SOURCES = st.sampled_from(["/stores/7", "/stores/a b", "/stores/7/8", "/stores/%41", "/stores/", "no", "/stores/7?a"])
+SWIFT = catalog_of(
+    {
+        "messages": {
+            "m": {
+                "envelope": "CloudEvents/1.0",
+                "envelopemetadata": {
+                    "type": {"value": "sold"},
+                    "source": {"value": "/stores/{store}"},
+                    "subject": {"value": "{till}-{clerk}"},
+                    "kind": {"value": "k"},
+                },
+                "dataschemaformat": "JsonSchema/draft-07",
+                "dataschema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+            }
+        }
+    }
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"specversion": st.just("1.0"), "id": st.sampled_from(["1", "", 'a"b', "é"]), "source": SOURCES},
+        optional={
+            "type": st.sampled_from(["sold", "lost"]),
+            "subject": st.sampled_from(["1-2", "1-%20", "", "x"]),
+            "time": st.sampled_from(["2026-01-01T00:00:00Z", "2024-02-29T00:00:00Z", "never"]),
+            "kind": st.sampled_from(["k", "l"]),
+            "ext": st.sampled_from(["", "e", 5]),
+            "protocol": st.just("x"),
+            "data": st.sampled_from(
+                [None, {}, {"n": 1}, {"n": "x"}, {"n": 12345678901234567890}, "é", {"type": "sold"}]
+            ),
+        },
+    ),
+    st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]),
+)
+@settings(max_examples=500)
+def test_the_swift_road_says_what_the_patient_road_says(event: dict[str, Any], spelling: tuple[str, str]) -> None:
+    """A shape that was learned gives the answer that reading and matching give."""
+    document = json.dumps(event, separators=spelling, ensure_ascii=False).encode()
+    scope = SWIFT.scope()
+    patient = [match.answer(scope, observed) for observed in observe(document)]
+    for _ in range(2):
+        answers = SWIFT.match_all(document)
+        assert patient == answers
+        assert [one.checked for one in patient] == [one.checked for one in answers]
+        assert [(one.cloudevent is None) for one in patient] == [(one.cloudevent is None) for one in answers]
+
+
+def test_the_swift_road_is_taken() -> None:
+    """The second event of a shape is answered by the shape: its event is not read until somebody asks."""
+    document = b'{"specversion":"1.0","id":"1","source":"/stores/7","type":"sold","data":{"n":1}}'
+    SWIFT.match(document)
+    answer = SWIFT.match(document.replace(b"/7", b"/8"))
+    assert ({"store": "8"}, {"n": 1}) == (answer.context, answer.checked.value if answer.checked else None)
+    assert isinstance(answer.event, bytes)
+    assert isinstance(answer.cloudevent, CloudEvent)
+    assert "/stores/8" == answer.cloudevent.source

@@ -1,0 +1,208 @@
+"""POST /match, /validate and /build, through the whole edge and on a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from signalbook import Registry, UsageError
+from signalbook.app import RegistryCatalog, catalog_of, flow
+from signalbook.server.asgi import AsgiApp
+from signalbook.settings import Settings
+
+XID = "/messagegroups/g/messages/moved"
+DEFINITION = {
+    "envelope": "CloudEvents/1.0",
+    "envelopemetadata": {"type": {"value": "moved"}, "source": {"value": "/vehicles/{vin}"}},
+}
+MOVED = {"specversion": "1.0", "id": "1", "type": "moved", "source": "/vehicles/A1"}
+LINES = {"content-type": "application/x-ndjson"}
+
+
+class Client:
+    """A server without a socket."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._runner = asyncio.Runner()
+        self.app = AsgiApp(flow(Settings(store="memory:", log=False, **settings)))
+
+    def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """One request; a body that is no text goes as JSON."""
+        content = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body)
+
+        async def run() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://registry.example:8080") as client:
+                return await client.request(method, path, content=content, **options)
+
+        return self._runner.run(run())
+
+    def close(self) -> None:
+        """End the threads."""
+        self.app.close()
+        self._runner.close()
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """A server with one definition."""
+    made = Client()
+    assert 201 == made.send("PUT", XID, DEFINITION).status_code
+    yield made
+    made.close()
+
+
+def test_one_message_one_answer(client: Client) -> None:
+    """A message is answered with JSON, and status 200 whatever the outcome is."""
+    answer = client.send("POST", "/match", MOVED)
+    assert (200, "application/json; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
+    assert ("matched", XID, {"vin": "A1"}) == tuple(
+        answer.json()[name] for name in ("outcome", "definition", "context")
+    )
+    assert "malformed" == client.send("POST", "/match", "nonsense").json()["outcome"]
+    assert "unexpected" == client.send("POST", "/match", {**MOVED, "type": "z"}).json()["outcome"]
+
+
+def test_json_lines(client: Client) -> None:
+    """As many lines come back as messages were sent, in their order; empty ones are passed over."""
+    body = "\n".join(json.dumps(one) for one in (MOVED, {**MOVED, "type": "z"})) + "\n\n" + json.dumps(MOVED)
+    answer = client.send("POST", "/match", body, headers=LINES)
+    assert "application/x-ndjson" == answer.headers["content-type"]
+    found = [json.loads(line)["outcome"] for line in answer.text.splitlines()]
+    assert ["matched", "unexpected", "matched"] == found
+    assert answer.text == client.send("POST", "/match", body).text
+    assert "matched" == client.send("POST", "/match", json.dumps(MOVED, indent=1) + "\n").json()["outcome"]
+
+
+def test_a_batch_gets_an_array(client: Client) -> None:
+    """The events of a batch are answered one by one."""
+    answer = client.send("POST", "/match", [MOVED, {}])
+    assert ["matched", "malformed"] == [one["outcome"] for one in answer.json()]
+
+
+def test_within(client: Client) -> None:
+    """`within` names groups and endpoints to look among; one that is not there is a bad request."""
+    client.send("PUT", "/messagegroups/h", {})
+    assert "matched" == client.send("POST", "/match?within=/messagegroups/g,/messagegroups/h", MOVED).json()["outcome"]
+    assert "unexpected" == client.send("POST", "/match?within=/messagegroups/h", MOVED).json()["outcome"]
+    refused = client.send("POST", "/match?within=/messagegroups/z", MOVED)
+    assert (400, "bad_request") == (refused.status_code, refused.json()["type"].rpartition("#")[2])
+
+
+def test_validate(client: Client) -> None:
+    """A message is checked by the definition that is named, or by the one it matches."""
+    assert "matched" == client.send("POST", "/validate", MOVED).json()["outcome"]
+    answer = client.send("POST", f"/validate?definition={XID}", {**MOVED, "type": "z", "source": "/x"})
+    assert ["/envelopemetadata/type", "/envelopemetadata/source"] == [one["path"] for one in answer.json()["problems"]]
+    assert 400 == client.send("POST", "/validate?definition=/messagegroups/g/messages/z", MOVED).status_code
+
+
+def test_build(client: Client) -> None:
+    """Values make a message by the definition that the request or the line names."""
+    values = {"context": {"vin": "A"}, "attributes": {"id": "1"}}
+    expected = {"ok": True, "cloudevent": {**MOVED, "source": "/vehicles/A"}}
+    assert expected == client.send("POST", f"/build?definition={XID}", values).json()
+    assert expected == client.send("POST", "/build", {**values, "definition": XID}).json()
+    body = json.dumps({**values, "definition": XID}) + "\n" + json.dumps({"definition": XID}) + "\n{"
+    found = [json.loads(line) for line in client.send("POST", "/build", body, headers=LINES).text.splitlines()]
+    assert [True, False, False] == [one["ok"] for one in found]
+    assert ["vin"] == found[1]["missing"]
+    assert 400 == client.send("POST", "/build", values).status_code
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "error"),
+    [
+        ("GET", "/match", None, 405, "action_not_supported"),
+        ("PUT", "/build", "{}", 405, "action_not_supported"),
+        ("POST", "/match", None, 400, "missing_body"),
+        ("POST", "/match?other=1", "{}", 400, "bad_flag"),
+        ("POST", "/match?" + "&".join(["within=/messagegroups/g"] * 1001), "{}", 400, "bad_request"),
+        ("POST", "/build?definition=/a&definition=/b", "{}", 400, "bad_request"),
+    ],
+)
+def test_wrong_requests(client: Client, method: str, path: str, body: Any, status: int, error: str) -> None:
+    """What the paths do not have is refused as any request is."""
+    answer = client.send(method, path, body)
+    assert (status, error) == (answer.status_code, answer.json()["type"].rpartition("#")[2])
+
+
+def test_how_much_one_request_may_ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More messages than are answered at once are refused, as lines and as a batch; so is too large an answer."""
+    assert 400 == client.send("POST", "/match", "{}\n" * 100_001, headers=LINES).status_code
+    assert 400 == client.send("POST", "/match", f"[{'{},' * 100_001}{{}}]").status_code
+    assert 400 == client.send("POST", "/match", f"[{'{},' * 100_001}{{}}]", headers=LINES).status_code
+    monkeypatch.setattr("signalbook.server.messages.LARGEST_ANSWER", 1000)
+    refused = client.send("POST", "/match", "{}\n" * 100, headers=LINES)
+    assert "too_large" == refused.json()["type"].rpartition("#")[2]
+
+
+def test_options(client: Client) -> None:
+    """A browser is told the methods."""
+    assert "OPTIONS, POST" == client.send("OPTIONS", "/match").headers["allow"]
+
+
+def test_the_catalog_follows_the_store(client: Client) -> None:
+    """A write is seen by the next question."""
+    assert "unexpected" == client.send("POST", "/match", {**MOVED, "type": "new"}).json()["outcome"]
+    other = {**DEFINITION, "envelopemetadata": {"type": {"value": "new"}}}
+    client.send("PUT", "/messagegroups/g/messages/new", other)
+    assert "matched" == client.send("POST", "/match", {**MOVED, "type": "new"}).json()["outcome"]
+    client.send("DELETE", "/messagegroups/g/messages/new")
+    assert "unexpected" == client.send("POST", "/match", {**MOVED, "type": "new"}).json()["outcome"]
+
+
+def test_who_may_read_may_ask() -> None:
+    """A read token is enough, none is not; a server that is read-only answers."""
+    client = Client(read_token="r", write_token="w", read_only=True)
+    try:
+        assert 401 == client.send("POST", "/match", MOVED).status_code
+        assert 200 == client.send("POST", "/match", MOVED, headers={"authorization": "Bearer r"}).status_code
+        assert 403 == client.send("PUT", XID, DEFINITION, headers={"authorization": "Bearer w"}).status_code
+    finally:
+        client.close()
+
+
+def test_a_path_that_is_switched_off() -> None:
+    """Without the path a model may have a group type of that name; with it, the model is refused."""
+    model = {"groups": {"match": {"singular": "matching", "resources": {"things": {"singular": "thing"}}}}}
+    plain = Client()
+    without = Client(without=frozenset({"match"}))
+    try:
+        refused = plain.send("PUT", "/modelsource", model)
+        assert (400, "model_error") == (refused.status_code, refused.json()["type"].rpartition("#")[2])
+        assert 200 == without.send("PUT", "/modelsource", model).status_code
+        assert 201 == without.send("PUT", "/match/one", {}).status_code
+        assert 200 == without.send("POST", "/validate", MOVED).status_code
+    finally:
+        plain.close()
+        without.close()
+
+
+def test_a_store_whose_model_has_the_path(tmp_path: Path) -> None:
+    """A server does not hide a group type of a store behind its own path: it says what to do, and does not start."""
+    store = str(tmp_path / "one.db")
+    model = {"groups": {"build": {"singular": "building"}}}
+    Registry.open(store, model=model).close()
+    with pytest.raises(UsageError, match="--without build"):
+        flow(Settings(store=store))
+    with pytest.raises(UsageError, match="--without"):
+        Settings(without=frozenset({"messagegroups"})).checked()
+
+
+def test_a_catalog_is_compiled_once() -> None:
+    """The catalog of a registry is the same object until something is written."""
+    with Registry.open("memory:") as registry:
+        registry.put(XID, DEFINITION)
+        kept = RegistryCatalog(registry.store)
+        first = kept.current()
+        assert first is kept.current()
+        registry.patch(XID, {"description": "x"})
+        assert first is not kept.current()
+        assert [XID] == list(catalog_of(registry).definitions)

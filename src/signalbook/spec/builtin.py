@@ -12,12 +12,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-__all__ = ["ENDPOINT", "MESSAGE", "SCHEMA", "builtin_modelsource"]
+__all__ = ["ENDPOINT", "MESSAGE", "RECORDED", "SCHEMA", "builtin_modelsource"]
 
 # What a type says in `modelcompatiblewith`, and so what spellings and named rules go by.
 MESSAGE: Final = "https://xregistry.io/xreg/domains/message/specs/model.json"
 SCHEMA: Final = "https://xregistry.io/xreg/domains/schema/specs/model.json"
 ENDPOINT: Final = "https://xregistry.io/xreg/domains/endpoint/specs/model.json"
+
+# The types whose changes are kept as numbered snapshots: the definitions of the 0.1 catalog.
+RECORDED: Final = frozenset({MESSAGE})
 
 _DOCUMENTS: Final = ("message.json", "schema.json", "endpoint.json")
 

@@ -175,6 +175,16 @@ _SIGNALBOOK = (
         "The precondition in the request's headers fails for: <subject>.",
         origin="signalbook",
     ),
+    ErrorType(
+        "unknown_cursor", 400, "The cursor (<cursor>) is not one of this catalog's: <subject>.", origin="signalbook"
+    ),
+    ErrorType("sink_refused", 400, "The sink (<sink>) cannot be delivered to: <error_detail>.", origin="signalbook"),
+    ErrorType(
+        "feed_trimmed",
+        410,
+        "Changes behind the cursor (<cursor>) are not kept any more; compare in full and go on from the newest.",
+        origin="signalbook",
+    ),
     ErrorType("request_too_large", 413, "The body is larger than <limit> bytes: <subject>.", origin="signalbook"),
     ErrorType(
         "unsupported_media_type", 415, 'A body of type "<contenttype>" is not read at: <subject>.', origin="signalbook"

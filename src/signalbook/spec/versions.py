@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["DEFAULT", "RC2", "RC4", "VERSIONS", "SpecVersion", "find"]
+__all__ = ["DEFAULT", "OLDER", "RC2", "RC4", "VERSIONS", "SpecVersion", "find", "find_older"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class SpecVersion:
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # The member of an endpoint's `protocoloptions.endpoints` that holds a network address.
     address: str = "uri"
+    # The dialect that whole answers are rewritten into, where other names alone do not make one.
+    dialect: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -56,11 +58,25 @@ VERSIONS: Mapping[str, SpecVersion] = MappingProxyType({version.name: version fo
 
 DEFAULT = RC2
 
+# Versions that answers can be had in and requests cannot be made in; so no capability lists them.
+OLDER: Mapping[str, SpecVersion] = MappingProxyType(
+    {"0.5-wip": SpecVersion(name="0.5-wip", ancestor="ancestorid", dialect="0.5-wip")}
+)
+
 # core/spec.md 1.0-rc4 "SpecVersion Flag": major.minor, a patch number that is ignored, and a suffix that is not.
 _LABEL = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(-[a-z0-9.]+)?", re.ASCII)
 
 
 def find(text: str) -> SpecVersion | None:
     """The version a client means by `text`, in any case and with any patch number, or None."""
+    return VERSIONS.get(_label(text))
+
+
+def find_older(text: str) -> SpecVersion | None:
+    """The older version, for reading only, that a client means by `text`, or None."""
+    return OLDER.get(_label(text))
+
+
+def _label(text: str) -> str:
     found = _LABEL.fullmatch(text.strip().lower())
-    return VERSIONS.get(f"{found[1]}.{found[2]}{found[3] or ''}") if found else None
+    return f"{found[1]}.{found[2]}{found[3] or ''}" if found else ""

@@ -1,0 +1,118 @@
+"""Catalog documents in every dialect since 2022: recognised by content, read into one form, written out of it.
+
+Rule 1: a dialect is a value of `signalbook.spec.dialects`; nothing here asks which one it has.
+Rule 2: a conversion says what it did: each note is a `Problem` whose code is `held`, `lost`, `changed` or `assigned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signalbook.document.dialects.catalog_form import read_catalog, read_definition, write_catalog, write_definition
+from signalbook.document.dialects.detect import Detection, detect, level_of
+from signalbook.document.dialects.meaning import meaning
+from signalbook.document.dialects.registry_form import (
+    read_entity,
+    read_registry,
+    refuse,
+    write_entity,
+    write_registry,
+)
+from signalbook.document.dialects.relations import filled_formats, overrides
+from signalbook.errors import Problem
+from signalbook.spec.dialects import Dialect
+
+__all__ = ["Conversion", "Detection", "Reading", "convert", "detect", "level_of", "meaning", "read", "write"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document in the canonical form: the level of what it holds, and the notes of the way."""
+
+    level: str
+    content: Json
+    notes: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A document in another dialect, the notes of the way, and how the original was recognised."""
+
+    content: Any
+    notes: tuple[Problem, ...]
+    source: Detection
+
+
+def read(document: Any, dialect: Dialect, level: str = "") -> Reading:
+    """A document of a dialect in the canonical form; raises `RegistryError` where it is none.
+
+    `level` says what the document holds, where that is known and need not be found.
+    """
+    notes: list[Problem] = []
+    level, content = _READERS[dialect.form](document, dialect, notes, level)
+    if dialect.overrides:
+        notes.extend(overrides(content))
+        notes.extend(filled_formats(content))
+    return Reading(level, content, tuple(notes))
+
+
+def write(reading: Reading, dialect: Dialect) -> tuple[Any, tuple[Problem, ...]]:
+    """What was read, in a dialect that can be written, and the notes of the way."""
+    notes: list[Problem] = []
+    return _WRITERS[dialect.form](reading, dialect, notes), tuple(notes)
+
+
+def convert(document: Any, to: Dialect, source: Dialect | None = None) -> Conversion:
+    """A document in another dialect; `source` is its own, recognised where it is not given."""
+    found = detect(document) if source is None else Detection(source, "", "")
+    reading = read(document, found.dialect)
+    content, notes = write(reading, to)
+    return Conversion(content, (*reading.notes, *notes), found)
+
+
+def _read_maps(document: Any, dialect: Dialect, notes: list[Problem], level: str) -> tuple[str, Json]:
+    if not isinstance(document, dict):
+        raise refuse("", "document", "must be an object")
+    level = level or level_of(document)
+    if level == "registry":
+        return level, read_registry(document, dialect, notes)
+    return level, read_entity(document, level, dialect, notes)
+
+
+def _read_lists(document: Any, dialect: Dialect, notes: list[Problem], level: str) -> tuple[str, Json]:
+    lone = isinstance(document, dict) and ("definition" in document or "versions" in document)
+    if lone:
+        return "message", read_definition(document, dialect, notes)
+    return "registry", read_catalog(document, dialect, notes)
+
+
+def _write_maps(reading: Reading, dialect: Dialect, notes: list[Problem]) -> Any:
+    if reading.level == "registry":
+        return write_registry(reading.content, dialect, notes)
+    return write_entity(reading.content, reading.level, dialect, notes)
+
+
+def _write_lists(reading: Reading, dialect: Dialect, notes: list[Problem]) -> Any:
+    content = reading.content
+    if reading.level == "registry":
+        return write_catalog(content, dialect, notes)
+    if reading.level == "messagegroup":
+        return write_catalog({"messagegroups": {content.get("messagegroupid", "group"): content}}, dialect, notes)
+    if reading.level == "message":
+        return write_definition(str(content.get("messageid", "")), content, dialect, notes)
+    notes.append(Problem("", "lost", f"a {reading.level} has no place in a catalog of {dialect.label}"))
+    return []
+
+
+_READERS: Mapping[str, Callable[[Any, Dialect, list[Problem], str], tuple[str, Json]]] = {
+    "registry": _read_maps,
+    "catalog": _read_lists,
+}
+_WRITERS: Mapping[str, Callable[[Reading, Dialect, list[Problem]], Any]] = {
+    "registry": _write_maps,
+    "catalog": _write_lists,
+}

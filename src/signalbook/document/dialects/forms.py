@@ -1,0 +1,321 @@
+"""The forms of 0.5 and 1.0 that a row may name: how a value looks on either side.
+
+Rule: a form knows no version. What differs between dialects (names of types, the marker for "now", spellings of
+protocols) it reads from the dialect of its step.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from signalbook.document.dialects.catalog_forms import CATALOG_FORMS
+from signalbook.document.dialects.properties import NOW, PROPERTY, unwrapped, wrapped
+from signalbook.document.dialects.rows import LABELS, MISSING, Form, Step, parsed
+from signalbook.document.spelling import PROTOCOLS
+from signalbook.spec.dialects.dialect import Row
+
+__all__ = ["FORMS"]
+
+Convert = Callable[[Any, Step, Row], Any]
+
+
+def _same(value: Any, step: Step, row: Row) -> Any:
+    return value
+
+
+def _nothing(value: Any, step: Step, row: Row) -> Any:
+    return MISSING
+
+
+def _into_label(value: Any, step: Step, row: Row) -> Any:
+    return orjson.dumps(value).decode()
+
+
+def _out_of_label(value: Any, step: Step, row: Row) -> Any:
+    return parsed(value)
+
+
+def _json_inward(value: Any, step: Step, row: Row) -> Any:
+    return (_into_label if row.here.startswith(LABELS) else _out_of_label)(value, step, row)
+
+
+def _json_outward(value: Any, step: Step, row: Row) -> Any:
+    return (_into_label if row.there.startswith(LABELS) else _out_of_label)(value, step, row)
+
+
+def _renames(names: Mapping[str, str], value: Any) -> Any:
+    return {names.get(name, name): member for name, member in value.items()} if isinstance(value, dict) else value
+
+
+# --- references ---------------------------------------------------------------------------------------------------
+
+
+def _pointer_inward(value: Any, step: Step, row: Row) -> Any:
+    """A JSON Pointer into the document as an xid, with today's names of the collections."""
+    if not isinstance(value, str) or not value.startswith("#/"):
+        return value
+    return "/".join(step.dialect.collections.get(part, part) for part in value[1:].split("/"))
+
+
+def _pointer_outward(value: Any, step: Step, row: Row) -> Any:
+    return f"#{value}" if isinstance(value, str) and value.startswith("/") else value
+
+
+def _each(convert: Convert) -> Convert:
+    def change(value: Any, step: Step, row: Row) -> Any:
+        return [convert(member, step, row) for member in value] if isinstance(value, list) else value
+
+    return change
+
+
+def _xref_inward(value: Any, step: Step, row: Row) -> Any:
+    xid = _pointer_inward(value, step, row)
+    if isinstance(xid, str) and xid.startswith("/"):
+        return xid
+    step.hold(f"{step.dialect.prefix}.xref", value, row.there)
+    return MISSING
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def _protocol_inward(value: Any, step: Step, row: Row) -> Any:
+    if not isinstance(value, str):
+        return value
+    name = value.lower()
+    # A protocol without versions in 1.0 stands for all of them: Kafka/0.11.
+    return PROTOCOLS.get(name) or PROTOCOLS.get(name.partition("/")[0], value)
+
+
+def _protocol_outward(value: Any, step: Step, row: Row) -> Any:
+    return step.dialect.protocols.get(value, value) if isinstance(value, str) else value
+
+
+def _binding_inward(value: Any, step: Step, row: Row) -> Any:
+    """An endpoint's `binding` beside `config.protocol`: the same, alone, or something that 1.0 cannot say."""
+    protocol = _protocol_inward(value, step, row)
+    if "protocol" not in step.target:
+        step.put("protocol", protocol)
+    elif step.target["protocol"] != protocol:
+        step.hold(f"{step.dialect.prefix}.binding", value, row.there)
+    return MISSING
+
+
+# --- property definitions -----------------------------------------------------------------------------------------
+
+
+def _definition(types: Mapping[str, str], now: tuple[str, str], value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("type")
+    if isinstance(kind, str) and kind in types:
+        value = {**value, "type": types[kind]}
+    return {**value, "value": now[1]} if value.get("value") == now[0] else value
+
+
+def _definition_inward(value: Any, step: Step, row: Row) -> Any:
+    return _definition(step.dialect.types, (step.dialect.now, NOW), value)
+
+
+def _definition_outward(value: Any, step: Step, row: Row) -> Any:
+    return _definition(step.dialect.types_out, (NOW, step.dialect.now), value)
+
+
+def _all(convert: Convert) -> Convert:
+    def change(value: Any, step: Step, row: Row) -> Any:
+        if isinstance(value, dict):
+            return {name: convert(member, step, row) for name, member in value.items()}
+        return _each(convert)(value, step, row)
+
+    return change
+
+
+def _metadata_inward(value: Any, step: Step, row: Row) -> Any:
+    """Metadata without the level `attributes` that the prose of 0.5 has and its examples have not."""
+    inner = value.get("attributes") if isinstance(value, dict) else None
+    if isinstance(inner, dict) and all(isinstance(member, dict) for member in inner.values()):
+        value = {**{name: member for name, member in value.items() if name != "attributes"}, **inner}
+    return _all(_definition_inward)(value, step, row)
+
+
+def _datacontenttype_outward(value: Any, step: Step, row: Row) -> Any:
+    """Where there is an envelope, the content type is one of its attributes; else a label holds it."""
+    if "envelope" not in step.source and "envelopemetadata" not in step.source:
+        return value
+    metadata = step.source.get("envelopemetadata")
+    metadata = dict(metadata) if isinstance(metadata, dict) else {}
+    member = metadata.get("datacontenttype")
+    member = member if isinstance(member, dict) else {}
+    if member.get("value", value) != value:
+        return value
+    if "value" not in member:
+        metadata["datacontenttype"] = {**member, "value": value}
+        step.source["envelopemetadata"] = metadata
+        step.note("changed", row.here, "stands among the attributes of the envelope")
+    return MISSING
+
+
+# --- options of protocols -----------------------------------------------------------------------------------------
+
+
+def _key_inward(value: Any, step: Step, row: Row) -> Any:
+    """A Kafka key: text, unless it is declared as bytes that are none."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    key = unwrapped(value, step, "protocoloptions/key")
+    if kind == "binary" and isinstance(key, str):
+        step.kept.get("protocoloptions/key", {}).pop("type", None)
+        if not step.kept.get("protocoloptions/key", True):
+            del step.kept["protocoloptions/key"]
+        try:
+            key = base64.b64decode(key, validate=True).decode()
+        except UnicodeDecodeError:
+            step.put("protocoloptions/key_base64", key)
+            return MISSING
+        except binascii.Error:
+            pass
+    if key is not MISSING:
+        step.put("protocoloptions/key", key)
+    return MISSING
+
+
+def _key_outward(value: Any, step: Step, row: Row) -> Any:
+    encoded = step.take("protocoloptions/key_base64")
+    if encoded is not MISSING:
+        return {"type": "binary", "value": encoded}
+    key = step.take("protocoloptions/key")
+    return key if key is MISSING else wrapped(key, step, "protocoloptions/key")
+
+
+def _user_properties_inward(value: Any, step: Step, row: Row) -> Any:
+    """Properties as 0.5 has them, one object of one member each, with the name beside the value."""
+    if not isinstance(value, list):
+        return value
+    found: list[Any] = []
+    for member in value:
+        if isinstance(member, dict) and not PROPERTY & member.keys():
+            for name, definition in member.items():
+                definition = definition if isinstance(definition, dict) else {"value": definition}
+                found.append({"name": name, **_definition_inward(definition, step, row)})
+        else:
+            found.append(_definition_inward(member, step, row))
+    return found
+
+
+def _user_properties_outward(value: Any, step: Step, row: Row) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [
+        {member["name"]: _without("name", _definition_outward(member, step, row))}
+        if isinstance(member, dict) and isinstance(member.get("name"), str)
+        else member
+        for member in value
+    ]
+
+
+def _without(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: member for key, member in value.items() if key != name}
+
+
+def _query_inward(value: Any, step: Step, row: Row) -> Any:
+    known = step.target.get("protocoloptions")
+    return MISSING if isinstance(known, dict) and "query" in known else value
+
+
+def _query_outward(value: Any, step: Step, row: Row) -> Any:
+    """A map of names and values; what that cannot say is held as well."""
+    if not isinstance(value, list):
+        return value
+    simple = {
+        str(member["name"]): member.get("value", "")
+        for member in value
+        if isinstance(member, dict) and isinstance(member.get("name"), str)
+    }
+    if [{"name": name, "value": text} for name, text in simple.items()] != value:
+        step.hold("1.0.query", value, row.here)
+    return simple
+
+
+# --- endpoints ----------------------------------------------------------------------------------------------------
+
+
+def _usage_inward(value: Any, step: Step, row: Row) -> Any:
+    return MISSING if "usage" in step.target else value if isinstance(value, list) else [value]
+
+
+def _usage_outward(value: Any, step: Step, row: Row) -> Any:
+    if not isinstance(value, list) or not value:
+        return value
+    if len(value) > 1:
+        step.hold("1.0.usage", value, row.here)
+    return value[0]
+
+
+def _addresses_inward(value: Any, step: Step, row: Row) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [{"uri": member} if isinstance(member, str) else member for member in value]
+
+
+_AUTHORIZATION = {"resourceurl": "resourceuri", "grant_types": "granttypes"}
+_AUTHORIZATION_OUT = {name: old for old, name in _AUTHORIZATION.items()}
+
+
+def _authorization_inward(value: Any, step: Step, row: Row) -> Any:
+    members = value if isinstance(value, list) else [value]
+    return [_renames(_AUTHORIZATION, member) for member in members]
+
+
+def _authorization_outward(value: Any, step: Step, row: Row) -> Any:
+    members = [_renames(_AUTHORIZATION_OUT, member) for member in value] if isinstance(value, list) else [value]
+    return members[0] if len(members) == 1 else members
+
+
+# --- the rest -----------------------------------------------------------------------------------------------------
+
+
+def _compatibility_inward(value: Any, step: Step, row: Row) -> Any:
+    return MISSING if isinstance(value, str) and value.lower() == "none" else value
+
+
+def _unconverted(value: Any, step: Step, row: Row) -> Any:
+    step.note("lost", row.there or row.here, "is written in another model language, and left out")
+    return MISSING
+
+
+FORMS: Mapping[str, Form] = {
+    "same": Form(_same, _same),
+    "text": Form(_same, _same),
+    "json": Form(_json_inward, _json_outward),
+    "pointer": Form(_pointer_inward, _pointer_outward),
+    "pointers": Form(_each(_pointer_inward), _each(_pointer_outward)),
+    "xref": Form(_xref_inward, _pointer_outward),
+    "envelope": Form(_same, _same),
+    "protocol": Form(_protocol_inward, _protocol_outward),
+    "endpoint_protocol": Form(_protocol_inward, _same),
+    "binding": Form(_binding_inward, _nothing),
+    "definition": Form(_definition_inward, _definition_outward),
+    "definitions": Form(_all(_definition_inward), _all(_definition_outward)),
+    "metadata": Form(_metadata_inward, _all(_definition_outward)),
+    "datacontenttype": Form(_same, _datacontenttype_outward),
+    "options": Form(_same, _same),
+    "key": Form(_key_inward, _key_outward),
+    "user_properties": Form(_user_properties_inward, _user_properties_outward),
+    "query": Form(_query_inward, _query_outward),
+    "usage": Form(_usage_inward, _usage_outward),
+    "addresses": Form(_addresses_inward, _same),
+    "authorization": Form(_authorization_inward, _authorization_outward),
+    "deprecation": Form(
+        lambda value, step, row: _renames({"docs": "documentation"}, value),
+        lambda value, step, row: _renames({"documentation": "docs"}, value),
+    ),
+    "compatibility": Form(_compatibility_inward, _same),
+    "unconverted": Form(_unconverted, _unconverted),
+    "rest": Form(lambda value, step, row: _json_inward(value, step, row) if value else MISSING, _json_outward),
+    "marker": Form(_nothing, _nothing),
+    **CATALOG_FORMS,
+}

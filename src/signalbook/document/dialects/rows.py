@@ -1,0 +1,212 @@
+"""The row engine: one entity from a dialect to the canonical form, or back, by the rows of a table.
+
+Rule 1: a row takes its value out of the source and puts what its form makes of it into the target; what no row names is
+carried over as it is.
+Rule 2: nothing is dropped without a word: what goes into a label is noted as `held`, what goes nowhere as `lost`, what
+a server assigns anew as `assigned`, and what means something else than before as `changed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from signalbook.document.xid import MAP_KEY
+from signalbook.errors import Problem
+from signalbook.spec.dialects.dialect import Dialect, Row, Table
+
+__all__ = ["MISSING", "Form", "Forms", "Step", "inward", "outward"]
+
+MISSING: Final = object()
+LABELS: Final = "labels/"
+MAX_LABEL: Final = 4096  # core/spec.md: the name and the value of a scalar together
+Attributes = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Step:
+    """One entity on its way: what is left of the source, what there is of the target, and the notes of the way.
+
+    `protocol` is the canonical one of the entity; `rests` are members of property definitions that the other side
+    keeps apart, by place; `kept` is where this step puts those that its own target has no member for.
+    """
+
+    dialect: Dialect
+    notes: list[Problem]
+    at: str
+    source: Attributes
+    target: Attributes = field(default_factory=dict)
+    protocol: str = ""
+    rests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
+
+    def note(self, code: str, place: str, message: str) -> None:
+        """Add a note about a place of the source."""
+        self.notes.append(Problem(f"{self.at}/{place}" if place else self.at, code, message))
+
+    def take(self, place: str) -> Any:
+        """The value at a place of the source, which has it no longer; MISSING where there is none."""
+        return _take(self.source, place.split("/")) if place else MISSING
+
+    def peek(self, place: str) -> Any:
+        """The value at a place of the source, or MISSING."""
+        value: Any = self.source
+        for name in place.split("/"):
+            value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
+        return value
+
+    def put(self, place: str, value: Any) -> None:
+        """Set a value in the target; an object joins the one that is there."""
+        if place.startswith(LABELS):
+            self._label(place[len(LABELS) :], value)
+            return
+        *path, last = place.split("/")
+        target = self.target
+        for name in path:
+            inner = target.get(name)
+            target[name] = target = dict(inner) if isinstance(inner, dict) else {}
+        present = target.get(last)
+        both = isinstance(present, dict) and isinstance(value, dict)
+        target[last] = {**present, **value} if both else value  # type: ignore[dict-item]
+
+    def hold(self, name: str, value: Any, place: str = "") -> None:
+        """Keep a value in the target's label `name`, as text or else as JSON, and note it."""
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        if self._label(name, text):
+            self.note("held", place, f"is kept in the label '{name}'")
+
+    def _label(self, name: str, value: Any) -> bool:
+        if len(name.encode()) + len(str(value).encode()) > MAX_LABEL or not MAP_KEY.fullmatch(name):
+            self.note("lost", "", f"'{name}' has no place, and is too long for a label")
+            return False
+        labels = self.target.get("labels")
+        self.target["labels"] = {**labels, name: value} if isinstance(labels, dict) else {name: value}
+        return True
+
+
+Convert = Callable[[Any, Step, Row], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value is converted into the canonical form and out of it; MISSING leaves it out."""
+
+    inward: Convert
+    outward: Convert
+
+
+Forms = Mapping[str, Form]
+
+
+def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
+    """The canonical attributes of the step's entity."""
+    step.rests = _popped(step.source, "1.0.properties")
+    for row in _expanded(step, rows, "out"):
+        value = step.take(row.there)
+        if value is MISSING and row.there:
+            continue
+        made = forms[row.form].inward(value, step, row)
+        if made is not MISSING:
+            if row.here.startswith(LABELS):
+                step.hold(row.here[len(LABELS) :], made, row.there)
+            else:
+                step.put(row.here, made)
+    _carry_over(step)
+    if step.kept:
+        step.hold(f"{step.dialect.prefix}.properties", step.kept)
+    return step.target
+
+
+def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attributes:
+    """The attributes of the step's entity, which is canonical, as the dialect has them."""
+    step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
+    gone = sorted(table.assigned & step.source.keys())
+    for name in gone:
+        del step.source[name]
+    for row in _expanded(step, rows, "in"):
+        value = step.take(row.here)
+        if value is MISSING and row.here:
+            if row.here in step.rests and row.there:  # it said something, only no value
+                step.put(row.there, dict(step.rests[row.here]))
+            continue
+        made = forms[row.form].outward(value, step, row)
+        if made is not MISSING:
+            if row.there.startswith(LABELS):
+                step.hold(row.there[len(LABELS) :], made, row.here)
+            else:
+                step.put(row.there, made)
+    _carry_over(step)
+    if step.kept:
+        step.hold("1.0.properties", step.kept)
+    if gone:
+        step.note("assigned", "", f"left out, for a server assigns them: {', '.join(gone)}")
+    return step.target
+
+
+def _expanded(step: Step, rows: Iterable[Row], other: str) -> Iterator[Row]:
+    """The rows of one direction; in front of one for all options, those for each option of the entity's protocol."""
+    for row in rows:
+        if row.only == other:
+            continue
+        if row.form == "options":
+            protocol = step.protocol or str(step.target.get("protocol", ""))
+            for option in step.dialect.options.get(protocol, ()):
+                if option.only != other:
+                    yield _within(row, option)
+        yield row
+
+
+def _within(row: Row, option: Row) -> Row:
+    there = f"{row.there}/{option.there}" if option.there else ""
+    here = f"{row.here}/{option.here}" if option.here else ""
+    return Row(there, here, option.form, option.only)
+
+
+def _carry_over(step: Step) -> None:
+    labels = step.source.pop("labels", None)
+    for name, value in step.source.items():
+        step.put(name, value)
+    if isinstance(labels, dict):
+        step.target["labels"] = {**labels, **step.target.get("labels", {})}
+    elif labels is not None:
+        step.target["labels"] = labels
+
+
+def _take(source: Attributes, path: list[str]) -> Any:
+    name, *rest = path
+    if name not in source:
+        return MISSING
+    if not rest:
+        return source.pop(name)
+    inner = source[name]
+    if not isinstance(inner, dict):
+        return MISSING
+    inner = source[name] = dict(inner)
+    value = _take(inner, rest)
+    if value is not MISSING and not inner:
+        del source[name]
+    return value
+
+
+def _popped(source: Attributes, label: str) -> Mapping[str, Mapping[str, Any]]:
+    """The members of property definitions that a label of the source holds; the label goes."""
+    labels = source.get("labels")
+    if not isinstance(labels, dict) or label not in labels:
+        return {}
+    rests = parsed(labels[label])
+    if not isinstance(rests, dict) or not all(isinstance(rest, dict) for rest in rests.values()):
+        return {}
+    _take(source, ["labels", label])
+    return rests
+
+
+def parsed(text: Any) -> Any:
+    """What a label's text holds as JSON, or the text itself."""
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, TypeError):
+        return text

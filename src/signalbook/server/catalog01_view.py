@@ -1,0 +1,272 @@
+"""Groups, definitions and versions as the 0.1 catalog shows them, and how it asks the registry for them.
+
+Rule: what is shown of a definition is a snapshot: its number is its version, its time the version's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import orjson
+
+from signalbook.document.dialects.catalog_form import format_of, write_definition, write_group
+from signalbook.document.dialects.ids import from_id, to_id
+from signalbook.errors import RegistryError
+from signalbook.registry import snapshots
+from signalbook.registry.flags import Flags, parse_flags
+from signalbook.registry.reads import Page
+from signalbook.registry.requests import Requests
+from signalbook.registry.snapshots import Snapshot
+from signalbook.registry.store import Connection
+from signalbook.server.http import Request
+from signalbook.spec.dialects import DIALECTS
+
+__all__ = ["FILTERS", "Catalog01View", "definition_path", "definition_xid", "version_uri"]
+
+Json = dict[str, Any]
+DIALECT = DIALECTS["0.1"]
+ROOT = "/messagecatalog"
+GROUPS = "/messagegroups"
+
+# What a listing can be filtered by, and the attribute that it is in the registry; a tag is a label.
+FILTERS: Mapping[str, str] = {
+    "id": "id",
+    "description": "description",
+    "tags": "labels",
+    "authority": "authority",
+    "relatedto": "relatedto",
+    "relatedvia": "relatedvia",
+    "relation": "relation",
+}
+_PAGING = ("limit", "page")
+
+
+class Catalog01View:
+    """Reads of one registry in the words of 0.1, within a transaction that is open."""
+
+    def __init__(self, requests: Requests, request: Request) -> None:
+        self._requests = requests
+        self._request = request
+
+    # ---- groups
+
+    def groups(self, db: Connection) -> tuple[list[Json], Page]:
+        """The groups that the request asks for, without their definitions, and the page they are on."""
+        page = self._page(db, GROUPS, self._flags("messagegroupid"))
+        found = [self._shown_group(key, group) for key, group in orjson.loads(page.text).items()]
+        return found, page
+
+    def group(self, db: Connection, groupid: str) -> Json:
+        """A group with its definitions, each in its newest version."""
+        group = self.find_group(db, groupid)
+        definitions = [self._latest(db, group, entity) for entity in self._all(db, f"{GROUPS}/{groupid}/messages")]
+        return {**self._shown_group(groupid, group), "definitions": definitions}
+
+    def find_group(self, db: Connection, groupid: str) -> Json:
+        """The group as the registry has it; raises `not_found`."""
+        found: Json = orjson.loads(self._page(db, f"{GROUPS}/{groupid}", Flags.EMPTY).text)
+        return found
+
+    def _shown_group(self, groupid: str, group: Json) -> Json:
+        own = {name: value for name, value in group.items() if name not in ("messages", "messagesurl")}
+        shown = write_group(groupid, own, format_of(group, DIALECT, {}), DIALECT, [])
+        del shown["definitions"]
+        return shown
+
+    # ---- definitions
+
+    def definitions(self, db: Connection, groupid: str) -> tuple[list[Json], Page]:
+        """The definitions of a group that the request asks for, and the page they are on."""
+        group = self.find_group(db, groupid)
+        page = self._page(db, f"{GROUPS}/{groupid}/messages", self._flags("messageid"))
+        return [self._latest(db, group, entity) for entity in orjson.loads(page.text).values()], page
+
+    def latest(self, db: Connection, groupid: str, messageid: str) -> Json:
+        """A definition in its newest version."""
+        group = self.find_group(db, groupid)
+        page = self._page(db, definition_xid(groupid, messageid), Flags.EMPTY)
+        return self._latest(db, group, orjson.loads(page.text))
+
+    def _latest(self, db: Connection, group: Json, entity: Json) -> Json:
+        xid = definition_xid(group["messagegroupid"], entity["messageid"])
+        # One that shows another's content (xref) has no log of its own.
+        found = snapshots.latest(db, xid) or Snapshot(1, entity.get("modifiedat", ""), _client(entity))
+        return shown_version(entity["messageid"], found, group)
+
+    # ---- versions
+
+    def versions(self, db: Connection, groupid: str, messageid: str) -> tuple[list[Json], Page]:
+        """The versions of a definition, the oldest first, and the page they are on."""
+        group = self.find_group(db, groupid)
+        xid = definition_xid(groupid, messageid)
+        self._page(db, xid, Flags.EMPTY)
+        flags = self._flags("")
+        most = min(flags.limit or self._requests.limits.page, self._requests.limits.page)
+        after = _number(flags.page or "0", self._request.path)
+        found = snapshots.listing(db, xid, after, most + 1)
+        following = str(found[most - 1].number) if len(found) > most else ""
+        return [shown_version(messageid, one, group) for one in found[:most]], Page("", following)
+
+    def version(self, db: Connection, groupid: str, messageid: str, number: str) -> Json:
+        """One version of a definition."""
+        group = self.find_group(db, groupid)
+        self._page(db, definition_xid(groupid, messageid), Flags.EMPTY)
+        found = snapshots.find(db, definition_xid(groupid, messageid), _number(number, self._request.path))
+        if found is None:
+            raise RegistryError("not_found", self._request.path)
+        return shown_version(messageid, found, group)
+
+    # ---- by URI
+
+    def by_uri(self, db: Connection, uri: str) -> Json:
+        """The definition version that a URI names: its authority, and what identifies it there (section 2.2.2)."""
+        implied = self._request.base + ROOT
+        for groupid, messageid, number, authority in _readings(uri, implied):
+            for group, entity in self._candidates(db, groupid, messageid):
+                if _authority(entity, implied) == authority:
+                    if number is None:
+                        return self._latest(db, group, entity)
+                    return self.version(db, group["messagegroupid"], entity["messageid"], number)
+        raise RegistryError("not_found", uri)
+
+    def _candidates(self, db: Connection, groupid: str, messageid: str) -> list[tuple[Json, Json]]:
+        """The definitions of an id, those of the named group first: groups may have other names in a copy."""
+        flags = Flags(filters=(f"messages.messageid={_escaped(messageid)}",), inline=("messages",), raw="filter")
+        found = orjson.loads(self._page(db, GROUPS, flags).text)
+        groups = sorted(found.values(), key=lambda group: group["messagegroupid"] != groupid)
+        return [
+            (group, entity)
+            for group in groups
+            for entity in (group.get("messages") or {}).values()
+            if entity["messageid"] == messageid
+        ]
+
+    # ---- asking
+
+    def _page(self, db: Connection, path: str, flags: Flags) -> Page:
+        page = self._requests.read_in(db, path, lambda setup: flags, self._request.base).page
+        assert page is not None
+        return page
+
+    def _all(self, db: Connection, path: str) -> Iterator[Json]:
+        """Every member of a collection, read in pages; raises where that is more than one answer may hold."""
+        room, following = self._requests.limits.size, ""
+        while True:
+            page = self._page(db, path, Flags(page=following or None, raw="page"))
+            room -= len(page.text)
+            if room < 0:
+                raise RegistryError("too_large", self._request.path)
+            yield from orjson.loads(page.text).values()
+            following = page.next
+            if not following:
+                return
+
+    def _flags(self, id_attribute: str) -> Flags:
+        """The flags of a listing: the part of it that is asked for, and what its members have to have."""
+        pairs = parse_qsl(self._request.query, keep_blank_values=True)
+        paging = "&".join(f"{name}={quote(text)}" for name, text in pairs if name in _PAGING)
+        clauses = []
+        for name, text in pairs:
+            if name in _PAGING:
+                continue
+            if name not in FILTERS or not id_attribute:
+                raise RegistryError("bad_flag", self._request.path, flag=name)
+            clauses.append(_clause(name, text, id_attribute))
+        flags = parse_flags(paging, path=self._request.path)
+        filters = (",".join(clauses),) if clauses else ()
+        return Flags(limit=flags.limit, page=flags.page, filters=filters, raw=self._request.query)
+
+
+def _clause(name: str, text: str, id_attribute: str) -> str:
+    if name == "id":
+        return f"{id_attribute}={_escaped(to_id(text))}"
+    if name == "tags":
+        return f"labels['{text}']" if "'" not in text else "labels.none=none"
+    return f"{FILTERS[name]}={_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{character}" if character in "*,\\" else character for character in text)
+
+
+def _number(text: str, path: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise RegistryError("not_found", path)
+    return int(text)
+
+
+def shown_version(messageid: str, snapshot: Snapshot, group: Json) -> Json:
+    """A definition version as a document of its own."""
+    written = write_definition(messageid, snapshot.attrs, DIALECT, [], "", group)
+    head = {"id": written.pop("id"), "specversion": DIALECT.label, "format": written.pop("format")}
+    definition = written.pop("definition")
+    written.pop("version", None)
+    return {
+        **head,
+        "version": snapshot.number,
+        **written,
+        "createdtimeutc": snapshot.at,
+        "definition": definition,
+    }
+
+
+def definition_xid(groupid: str, messageid: str) -> str:
+    """Where the registry has a definition."""
+    return f"{GROUPS}/{groupid}/messages/{messageid}"
+
+
+def definition_path(groupid: str, messageid: str, number: int | None = None) -> str:
+    """Where the 0.1 catalog has a definition, or one of its versions."""
+    path = f"{ROOT}/{from_id(groupid)}/messagedefinitions/{from_id(messageid)}"
+    return path if number is None else f"{path}/versions/{number}"
+
+
+def version_uri(authority: str, groupid: str, messageid: str, number: int) -> str:
+    """The URI of a version: the authority as its base, and what identifies the version there."""
+    if authority.lower().startswith("urn:"):
+        return f"{authority}:{from_id(groupid)}:{from_id(messageid)}:{number}"
+    return authority.rstrip("/") + definition_path(groupid, messageid, number)[len(ROOT) :]
+
+
+def _authority(entity: Json, implied: str) -> str:
+    return str(entity.get("authority") or implied).rstrip("/")
+
+
+def _readings(uri: str, implied: str) -> list[tuple[str, str, str | None, str]]:
+    """What a URI may mean: (group, definition, version, authority), the most exact first."""
+    found: list[tuple[str, str, str | None, str]] = []
+    separator = ":" if uri.lower().startswith("urn:") else "/"
+    parts = uri.rstrip("/").split(separator)
+    words = [] if separator == ":" else ["messagedefinitions", "versions"]
+    for shape in _SHAPES[separator]:
+        count = len(shape)
+        if len(parts) <= count:
+            continue
+        tail = parts[-count:]
+        if any(want in words and want != got for want, got in zip(shape, tail, strict=True)):
+            continue
+        named = dict(zip(shape, tail, strict=True))
+        authority = separator.join(parts[:-count]).rstrip("/")
+        group = to_id(named.get("group", ""))
+        found.append((group, to_id(named["id"]), named.get("number"), authority))
+    return found
+
+
+_SHAPES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "/": (
+        ("group", "messagedefinitions", "id", "versions", "number"),
+        ("group", "messagedefinitions", "id"),
+        ("id", "versions", "number"),
+        ("id",),
+    ),
+    ":": (("group", "id", "number"), ("id", "number"), ("id",)),
+}
+
+
+def _client(entity: Json) -> Json:
+    """What of an entity its author controls."""
+    left = {"self", "xid", "epoch", "isdefault", "ancestor", "ancestorid", "metaurl", "meta", "versionsurl"}
+    left |= {"versionscount", "createdat", "modifiedat", "versionid", "messageid", "shortself"}
+    return {name: value for name, value in entity.items() if name not in left}

@@ -1,0 +1,95 @@
+"""The metaschemas of 0.1, section 3: the sections of a `definition` by format, and the fields of each.
+
+Rule: a section with names has these fields and no others; one with a pattern has any field whose name matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from signalbook.spec.dialects.dialect import AMQP_PROPERTIES
+
+__all__ = ["METASCHEMAS", "Field", "Metaschema", "Section"]
+
+Field = Literal["template", "boolean", "integer", "dataschema", "text"]
+
+# CloudEvents 1.0 "Naming Conventions"; AMQP 1.0 section 1.6.18 `symbol`: ASCII; MQTT 5.0 section 1.5.4: any UTF-8.
+_CLOUDEVENTS_NAME = r"[a-z0-9]+"
+_SYMBOL = r"[\x21-\x7e]+"
+_ANY = r"[^\x00]+"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: its fields by name, or the pattern of their names; `choices` limits the value of some."""
+
+    fields: Mapping[str, Field] | None = None
+    pattern: str = ""
+    choices: Mapping[str, tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metaschema:
+    """The sections of a format, and where its `relatedvia` may point: fixed places, or any field of some sections.
+
+    `modern` are the fields that only the newer of two protocol versions has, `related` to which the relation needs it.
+    """
+
+    sections: Mapping[str, Section]
+    via: tuple[str, ...] = ()
+    via_sections: tuple[str, ...] = ()
+    via_attribute: str = ""
+    modern: frozenset[str] = frozenset()
+
+
+_PAYLOAD = Section({"dataschema": "dataschema"})
+_MODERN = ("payloadformat", "expiryinterval", "responsetopic", "correlationdata", "contenttype")
+
+METASCHEMAS: Mapping[str, Metaschema] = {
+    "CloudEvents": Metaschema(
+        {"attributes": Section(pattern=_CLOUDEVENTS_NAME)},
+        via_attribute="attributes",
+    ),
+    "AMQP": Metaschema(
+        {
+            "header": Section({"durable": "boolean", "priority": "integer", "ttl": "integer"}),
+            "deliveryannotations": Section(pattern=_SYMBOL),
+            "messageannotations": Section(pattern=_SYMBOL),
+            "properties": Section(dict.fromkeys((name.replace("-", "") for name in AMQP_PROPERTIES), "template")),
+            "applicationproperties": Section(pattern=_SYMBOL),
+            "applicationdata": Section(
+                {"dataschema": "dataschema", "amqpencoding": "text"},
+                choices={"amqpencoding": ("Data", "Value", "Sequence")},
+            ),
+            "footer": Section(pattern=_SYMBOL),
+        },
+        via=("properties.correlationid", "properties.groupid"),
+        via_sections=("applicationproperties",),
+    ),
+    "MQTT": Metaschema(
+        {
+            "publish": Section(
+                {
+                    "mqttversion": "text",
+                    "qos": "integer",
+                    "retain": "boolean",
+                    "topicname": "template",
+                    "payloadformat": "integer",
+                    "expiryinterval": "integer",
+                    "responsetopic": "template",
+                    "correlationdata": "template",
+                    "contenttype": "template",
+                },
+                choices={"mqttversion": ("3.1.1", "5.0"), "qos": ("0", "1", "2")},
+            ),
+            "userproperty": Section(pattern=_ANY),
+            "payload": _PAYLOAD,
+        },
+        via=("publish.correlationdata",),
+        via_sections=("userproperty",),
+        modern=frozenset(_MODERN),
+    ),
+    "NATS": Metaschema({"pub": Section({"subject": "template", "replyto": "template"}), "payload": _PAYLOAD}),
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import orjson
 
-from signalbook.registry import rows, shortnames
+from signalbook.registry import rows, shortnames, snapshots
 from signalbook.registry.events import events_of
 from signalbook.registry.index import Entry, enter
 from signalbook.registry.rows import Row
@@ -94,6 +94,8 @@ def _delete_subtree(work: Work, group: GroupState) -> None:
     for kind in (rows.RESOURCE, rows.VERSION):
         work.db.execute("DELETE FROM entities WHERE key > ? AND key < ?", rows.range_of(kind, group.xid))
     work.db.execute("DELETE FROM entities WHERE key = ?", (rows.group_key(group.xid),))
+    if any(kind.modelcompatiblewith in work.recorded for kind in group.type.resources.values()):
+        snapshots.forget_below(work.db, group.xid)
 
 
 def _flush_resource(work: Work, state: ResourceState) -> None:
@@ -106,6 +108,8 @@ def _flush_resource(work: Work, state: ResourceState) -> None:
             _forget(work, work.db.execute(rows.SELECT_RANGE, (low, high)))
             work.db.execute("DELETE FROM entities WHERE key > ? AND key < ?", (low, high))
             work.db.execute("DELETE FROM entities WHERE key = ?", (key,))
+            if state.type.modelcompatiblewith in work.recorded:
+                snapshots.forget(work.db, key)
         return
     for version in state.gone.values():
         assert version.row is not None
@@ -124,6 +128,22 @@ def _flush_resource(work: Work, state: ResourceState) -> None:
         )  # fmt: skip
         rows.save(work.db, row)
         work.saved[key] = row
+    if state.type.modelcompatiblewith in work.recorded:
+        _record(work, state, key)
+
+
+def _record(work: Work, state: ResourceState, key: str) -> None:
+    """Take a snapshot of a default version that says something else than the one before."""
+    link = rows.version_key(state.xid, state.default) if state.default is not None else None
+    row = work.saved.get(link) if link is not None else None
+    if row is None or (state.row is not None and state.row.link == link and _same(state, row)):
+        return
+    snapshots.record(work.db, key, work.now, row.doc)
+
+
+def _same(state: ResourceState, row: Row) -> bool:
+    before = state.versions[state.default].row if state.default is not None else None
+    return before is not None and before.doc == row.doc
 
 
 def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:

@@ -26,12 +26,14 @@ from signalbook.registry.flush import flush
 from signalbook.registry.operations import Outcome, perform
 from signalbook.registry.reads import Limits, Page, make_view, read_target
 from signalbook.registry.resources import Ask
+from signalbook.registry.rewriting import rewritten
 from signalbook.registry.setup import Setup
 from signalbook.registry.show import show
 from signalbook.registry.state import Work
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.targets import Target, find_target
 from signalbook.spec import versions
+from signalbook.spec.builtin import RECORDED
 from signalbook.spec.versions import SpecVersion
 
 __all__ = ["Answer", "Requests", "now"]
@@ -59,7 +61,7 @@ class Requests:
     def __init__(
         self, store: Store, spec: SpecVersion, *, offer: Offer = OFFER, limits: Limits | None = None,
         clock: Callable[[], str] = now, load_include: Callable[[str], Any] | None = None,
-        reserved: frozenset[str] = frozenset(),
+        reserved: frozenset[str] = frozenset(), recorded: frozenset[str] = RECORDED,
     ) -> None:  # fmt: skip
         self.store = store
         self.spec = spec
@@ -68,6 +70,7 @@ class Requests:
         self._clock = clock
         self._load_include = load_include
         self._reserved = reserved
+        self._recorded = recorded
         self._setup: Setup | None = None
 
     def create(self, registryid: str, source: Any) -> None:
@@ -108,6 +111,11 @@ class Requests:
             raise RegistryError("unsupported_specversion", path, specversion=flags.specversion, list=known)
         return found
 
+    def shown_version(self, flags: Flags, setup: Setup, path: str) -> SpecVersion:
+        """Return the version that a read is answered in, which may be an older one."""
+        older = versions.find_older(flags.specversion) if flags.specversion is not None else None
+        return older or self.version(flags, setup, path)
+
     def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
         """Answer a GET of metadata."""
         return self.store.read(lambda db: self.read_in(db, path, flags_of, base))
@@ -117,11 +125,14 @@ class Requests:
         setup = self.setup(db)
         target = find_target(setup.model, path)
         flags = flags_of(setup)
-        spec = self.version(flags, setup, target.path)
+        spec = self.shown_version(flags, setup, target.path)
         return Answer(target, spec, self.page(db, setup, target, flags, spec, base))
 
     def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
         """Return what a GET shows, within a transaction."""
+        if spec.dialect:
+            page = self.page(db, setup, target, flags, versions.RC4, base)
+            return rewritten(page, target, spec.dialect)
         kind = target.kind
         if kind in _DOCUMENTS:
             if kind not in setup.capabilities.available:
@@ -160,7 +171,7 @@ class Requests:
         body, ask = body_of(setup, target, flags)
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,
-            load_include=self._load_include, reserved=self._reserved,
+            load_include=self._load_include, reserved=self._reserved, recorded=self._recorded,
         )  # fmt: skip
         if check is not None:
             check(work, target)

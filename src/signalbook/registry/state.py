@@ -180,6 +180,7 @@ class Work:
     root: str = ""  # the xid of the one entity that the request addresses, if it is one
     load_include: Callable[[str], Any] | None = None
     reserved: frozenset[str] = frozenset()
+    recorded: frozenset[str] = frozenset()  # the types whose resources have a log, by `modelcompatiblewith`
     new_settings: dict[str, str] = field(default_factory=dict)
     saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
     entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index

@@ -46,10 +46,10 @@ class Access:
         self._loopback = loopback
         self.reading_is_open = not read_tokens
 
-    def check(self, request: Request) -> None:
-        """Raise `unauthorized` or `forbidden` unless this request may be answered."""
+    def check(self, request: Request, *, asks: bool = False) -> None:
+        """Raise `unauthorized` or `forbidden` unless this request may be answered; one that only `asks` is a read."""
         method = request.method
-        if method in READS:
+        if method in READS or asks:
             if not self.reading_is_open and method != "OPTIONS" and not self._is_reader(request):
                 raise _unauthorized(request)
             return

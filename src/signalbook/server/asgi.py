@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from signalbook.server.flow import Flow
-from signalbook.server.http import Response, joined
+from signalbook.server.http import Response, Stream, joined
 from signalbook.server.limits import half_a_body
 
 __all__ = ["AsgiApp"]
@@ -42,6 +42,7 @@ class AsgiApp:
         """Finish what was begun and close the service."""
         if self._loop is not None:
             self._loop = None
+            self._flow.hurry()
             self._flow.stop()
 
     def _start(self) -> None:
@@ -70,9 +71,12 @@ class AsgiApp:
         step = flow.begin(method, path, query, headers, scope.get("scheme", "http"), authority)
         response = step if isinstance(step, Response) else await flow.answer(step, _Body(receive, path))
         names = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-        if response.status not in (204, 304):
+        if isinstance(response, Response) and response.status not in (204, 304):
             names.append((b"content-length", str(len(response.body)).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": names})
+        if isinstance(response, Stream) and method != "HEAD":
+            async for piece in response.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
         client = scope.get("client")
         flow.done(method, path, query, response, started, f"{client[0]}:{client[1]}" if client else "-")

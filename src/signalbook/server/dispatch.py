@@ -1,11 +1,13 @@
 """From a request to a registry's operation and back: the HTTP binding (requests/http.md).
 
-Rule 1: paths come from the model; the few of our own are listed here (`/.xregistry`, `/.well-known/xregistry`).
+Rule 1: paths come from the model; the few of our own are listed here (`/.xregistry`, `/.well-known/xregistry`) or given
+as extensions.
 Rule 2: nothing here decides an error's status: errors are raised, `problems` answers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -29,9 +31,10 @@ from signalbook.registry.store import Connection, Store
 from signalbook.registry.targets import DETAILS, Target, find_target
 from signalbook.server import cross_origin
 from signalbook.server.conditional import unchanged
+from signalbook.server.delivery import Courier
 from signalbook.server.entities import document_body, document_response
 from signalbook.server.headers import refuse_headers
-from signalbook.server.http import JSON, Request, Response
+from signalbook.server.http import JSON, Patient, Request, Response
 from signalbook.server.point_cache import PointCache
 from signalbook.server.preconditions import check_preconditions, tag, view_name
 from signalbook.server.problems import not_supported
@@ -46,8 +49,21 @@ _ROOT = Target("registry", "/", "/")
 class RegistryService:
     """Answers requests for one registry."""
 
-    def __init__(self, requests: Requests, *, local: bool = True) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        *,
+        local: bool = True,
+        extensions: Mapping[str, Callable[[Request], Response]] | None = None,
+        branches: Mapping[str, Callable[[Request], Response]] | None = None,
+        patient: Mapping[str, Patient] | None = None,
+        courier: Courier | None = None,
+    ) -> None:
         self._requests = requests
+        self._extensions = extensions or {}
+        self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
+        self.patient: Mapping[str, Patient] = patient or {}
+        self._courier = courier
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
         self._points = PointCache()
@@ -61,13 +77,13 @@ class RegistryService:
 
     def quick(self, request: Request) -> Response | None:
         """Answer a point read on the spot."""
-        if request.query or request.method != "GET" or not self._local:
+        if request.query or request.method != "GET" or not self._local or request.path in self._extensions:
             return None
-        db = self._requests.store.reader()
+        store = self._requests.store
         address = (request.base, request.path)
-        kept = self._points.find(db, address)
+        kept = self._points.find(store.state(), address)
         if kept is None:
-            kept = self._point(db, request)
+            kept = self._point(store.reader(), request)
             if kept is None:
                 return None
             self._points.keep(address, *kept)
@@ -99,6 +115,11 @@ class RegistryService:
 
     def answer(self, request: Request) -> Response:
         """Answer any request."""
+        if request.path in self._extensions:
+            return self._extensions[request.path](request)
+        branch = self._branches.get(request.path.split("/", 2)[1]) if request.path.startswith("/") else None
+        if branch is not None:
+            return branch(request)
         if request.path in _DISCOVERY:
             return self._discovery(request)
         if request.path.startswith(shortnames.PREFIX):
@@ -143,7 +164,7 @@ class RegistryService:
         setup = requests.setup(db)
         target = find_target(setup.model, request.path)
         flags = self._flags(request, setup)
-        spec = requests.version(flags, setup, target.path)
+        spec = requests.shown_version(flags, setup, target.path)
         known = request.headers.get("if-none-match")
         if not request.query:
             view = make_view(db, setup, flags, spec, request.base, _ROOT, requests.limits)
@@ -212,6 +233,11 @@ class RegistryService:
 
     # ---- upkeep
 
+    @property
+    def asking(self) -> frozenset[str]:
+        """The paths where a POST only asks, so that whoever may read may send it."""
+        return frozenset(self._extensions)
+
     def health(self) -> str:
         """Return why requests cannot be answered; empty where they can."""
         try:
@@ -220,8 +246,15 @@ class RegistryService:
             return str(error)
         return ""
 
+    def start(self) -> None:
+        """Begin what goes on beside the requests: deliveries to subscribers."""
+        if self._courier is not None:
+            self._courier.start()
+
     def close(self) -> None:
         """Give the store back."""
+        if self._courier is not None:
+            self._courier.stop()
         self._requests.store.close()
 
 

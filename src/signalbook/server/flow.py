@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 
 import orjson
@@ -19,7 +20,18 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.server import cross_origin, encoding, problems
 from signalbook.server.access import READS, Access
-from signalbook.server.http import JSON, Bases, Headers, Request, Response, Service, joined
+from signalbook.server.http import (
+    JSON,
+    Bases,
+    Headers,
+    Patience,
+    Patient,
+    Request,
+    Response,
+    Service,
+    Stream,
+    joined,
+)
 from signalbook.server.limits import BodySource, Limits
 from signalbook.server.metrics import Metrics
 from signalbook.server.pool import Pool
@@ -60,6 +72,9 @@ class Flow:
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
+        self._asking: frozenset[str] = getattr(service, "asking", frozenset())
+        self._patient: Mapping[str, Patient] = getattr(service, "patient", {})
+        self._closing = asyncio.Event()
         self._metrics = Metrics(getattr(service, "measures", None))
         self._own: Mapping[str, Callable[[], Response]] = {"/healthz": self._health, "/metrics": self._figures}
         self._extras: dict[str, tuple[_Extras, _Extras]] = {}
@@ -69,6 +84,13 @@ class Flow:
         self._pool = Pool(loop, self._threads)
         if self._log is not None:
             self._log.later = loop.call_later
+        begin = getattr(self._service, "start", None)
+        if begin is not None:
+            begin()
+
+    def hurry(self) -> None:
+        """Let nobody wait any more, because the server is about to stop."""
+        self._closing.set()
 
     def stop(self) -> None:
         """Finish what was begun, write the log out, close the service."""
@@ -110,7 +132,9 @@ class Flow:
             return self._coded(request, self._finish(request, response))
         return self._finish(request, response)
 
-    def done(self, method: str, path: str, query: str, response: Response, started: float, client: str) -> None:
+    def done(
+        self, method: str, path: str, query: str, response: Response | Stream, started: float, client: str
+    ) -> None:
         """Count and log a response that was sent."""
         seconds = perf_counter() - started
         self._metrics.count(method, response.status, seconds)
@@ -119,13 +143,13 @@ class Flow:
 
     # The long road ---------------------------------------------------------------------------------------------------
 
-    async def answer(self, request: Request, source: BodySource) -> Response:
+    async def answer(self, request: Request, source: BodySource) -> Response | Stream:
         """The response to a request that `begin` gave back."""
         self._metrics.in_flight += 1
         held = 0
         try:
             if request.path != "/healthz":
-                self._access.check(request)
+                self._access.check(request, asks=request.path in self._asking)
             request.headers = _dict_of(request.headers)
             if request.method not in READS:
                 length = request.headers.get("content-length")
@@ -134,12 +158,23 @@ class Flow:
                     held = len(request.body)
             if self._pool is None:
                 raise RegistryError("server_busy", request.path)
+            patient = self._patient.get(request.path) if request.method == "GET" else None
+            if patient is not None:
+                return await self._wait(request, patient, self._pool)
             return await self._pool.run(self._work, request)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
         finally:
             self._limits.release(held)
             self._metrics.in_flight -= 1
+
+    async def _wait(self, request: Request, patient: Patient, pool: Pool) -> Response | Stream:
+        """The finished response of a path where an answer may wait."""
+        response = await patient(request, Patience(pool.run, self._closing))
+        if isinstance(response, Stream):
+            head = self._finish(request, Response(response.status, response.headers))
+            return Stream(response.status, head.headers, response.pieces)
+        return await pool.run(partial(self._coded, request), self._finish(request, response))
 
     def _work(self, request: Request) -> Response:
         """In a thread of the pool: the finished response."""

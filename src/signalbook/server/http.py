@@ -8,14 +8,15 @@ Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` wit
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
 
-__all__ = ["JSON", "Bases", "Headers", "Request", "Response", "Service", "joined"]
+__all__ = ["JSON", "Bases", "Headers", "Patience", "Patient", "Request", "Response", "Service", "Stream", "joined"]
 
 JSON = ("content-type", "application/json; charset=utf-8")
 """The content type of every metadata response (HTTP-5)."""
@@ -60,11 +61,34 @@ class Response:
     body: bytes = b""
 
 
+@dataclass(slots=True)
+class Stream:
+    """A response whose body comes piece by piece, for as long as there are pieces and the client stays."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    pieces: AsyncIterator[bytes]
+    body: bytes = b""  # what is counted and logged of it
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """What an answer that may wait is given: threads for what takes long, and when to stop waiting."""
+
+    run: Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+    closing: asyncio.Event
+
+
+Patient = Callable[[Request, Patience], Awaitable[Response | Stream]]
+"""Answers on the event loop, and may wait there without holding a thread."""
+
+
 class Service(Protocol):
     """What answers requests.
 
     It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
-    `/metrics`) and `close()`.
+    `/metrics`), `asking` (the paths where a POST writes nothing), `patient` (what answers a GET of a path where that
+    may wait), `start()` and `close()`.
     """
 
     def quick(self, request: Request, /) -> Response | None:

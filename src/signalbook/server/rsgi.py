@@ -3,11 +3,14 @@
 Rule 1: no more Python here than taking the head apart and handing the answer over.
 Rule 2: granian yields an empty chunk for the end of a body and one more for a body that broke off (src/rsgi/io.rs,
 `__anext__`); so a body of unknown length is whole only if exactly one empty chunk came last.
+Rule 3: granian waits for answers that were begun before it stops; so who waits for something is told of the signal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator
 from time import perf_counter
 from typing import Any
@@ -16,7 +19,7 @@ from granian._granian import RSGIHTTPProtocol, RSGIProtocolClosed
 from granian.rsgi import Scope
 
 from signalbook.server.flow import Flow
-from signalbook.server.http import Response
+from signalbook.server.http import Response, Stream
 from signalbook.server.limits import half_a_body
 
 __all__ = ["RsgiApp"]
@@ -30,6 +33,10 @@ class RsgiApp:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flow.start(loop)
+        if threading.current_thread() is threading.main_thread():
+            # The loop learns of signals through its wake-up descriptor and goes on doing so; see granian/_signals.py.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._flow.hurry))
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flow.stop()
@@ -41,9 +48,25 @@ class RsgiApp:
         authority = headers.get("host") or scope.server
         step = flow.begin(method, path, query, headers, scope.scheme, authority)
         response = step if isinstance(step, Response) else await flow.answer(step, _Body(protocol, path))
+        if isinstance(response, Stream):
+            await _send(protocol, response, method)
+            flow.done(method, path, query, response, started, scope.client)
+            return
         # For HEAD hyper sends the length and leaves the body out.
         protocol.response_bytes(response.status, response.headers, response.body)
         flow.done(method, path, query, response, started, scope.client)
+
+
+async def _send(protocol: RSGIHTTPProtocol, response: Stream, method: str) -> None:
+    if method == "HEAD":
+        protocol.response_empty(response.status, response.headers)
+        return
+    transport = protocol.response_stream(response.status, response.headers)
+    try:
+        async for piece in response.pieces:
+            await transport.send_bytes(piece)
+    except RSGIProtocolClosed:
+        return  # the client has left
 
 
 class _Body:

@@ -1,0 +1,180 @@
+"""The command replicate: what one catalog has authority over, copied to another.
+
+Rule: `pull`, `push` and `follow` are the same way from a source to a target; they differ in who is asked for a token by
+default, and in whether they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from signalbook.cli import options
+from signalbook.cli.failures import Exit
+from signalbook.cli.output import print_json, say
+from signalbook.cli.target import check_exists
+from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
+from signalbook.replication.replicate import Replication
+from signalbook.replication.report import Report
+from signalbook.replication.scope import Scope
+
+__all__ = ["replicate"]
+
+
+@click.group(
+    short_help="Copy a catalog to another and keep it up to date.",
+    epilog="Example: signalbook replicate pull --from https://a.example.com --to signalbook.db",
+)
+def replicate() -> None:
+    """Copy what one catalog has authority over to another: once (pull, push) or as it changes (follow).
+
+    What is copied is read-only at the target and names its authority. What the target owns itself is never overwritten:
+    conflicts are reported. A run may be interrupted at any time; the next goes on where it ended.
+    """
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that all of them have."""
+    for option in (
+        options.as_json,
+        click.option("--authority", default="", metavar="URI", help="Who the source is, where not its address."),
+        click.option(
+            "--map-group", multiple=True, metavar="A=B", help="Name the group A of the source B at the target."
+        ),
+        click.option(
+            "--scope", default="/", show_default=True, metavar="XID", help="Copy only this and what is below."
+        ),
+        click.option("--to-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."),
+        click.option(
+            "--to-token", metavar="TOKEN", envvar="SIGNALBOOK_TO_TOKEN", show_envvar=True, help="For writing."
+        ),
+        click.option(
+            "--from-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."
+        ),
+        click.option(
+            "--from-token", metavar="TOKEN", envvar="SIGNALBOOK_FROM_TOKEN", show_envvar=True, help="For reading."
+        ),
+        click.option("--to", "target", required=True, metavar="URL|STORE", help="The catalog to write to."),
+        click.option("--from", "source", required=True, metavar="URL|STORE", help="The catalog to read."),
+    ):
+        command = option(command)
+    return command
+
+
+_COMPARE = click.option("--compare", is_flag=True, help="Read everything, whatever the cursor or the epochs say.")
+
+
+@replicate.command(
+    short_help="Bring a target up to date, once.",
+    epilog="Example: signalbook replicate pull --from https://a.example.com --to signalbook.db",
+)
+@_COMPARE
+@_shared
+def pull(compare: bool, as_json: bool, **named: Any) -> int:
+    """Read what changed at a source, and write it to a target."""
+    with _replication(**named) as replication:
+        return _tell(replication.run(compare=compare), as_json=as_json)
+
+
+@replicate.command(
+    short_help="The same, from the source's side.",
+    epilog="Example: signalbook replicate push --from signalbook.db --to https://hub.example.com",
+)
+@_COMPARE
+@_shared
+def push(compare: bool, as_json: bool, **named: Any) -> int:
+    """Write what changed at a source, such as a store of this machine, to a target."""
+    with _replication(**named) as replication:
+        return _tell(replication.run(compare=compare), as_json=as_json)
+
+
+@replicate.command(
+    short_help="Keep a target up to date.",
+    epilog="Example: signalbook replicate follow --from https://a.example.com --to http://127.0.0.1:8080",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often a source without a change feed is compared.",
+)
+@_shared
+def follow(every: float, as_json: bool, **named: Any) -> None:
+    """Write what changes at a source to a target as it changes, until stopped (Ctrl+C)."""
+    with _replication(**named) as replication:
+        for report in replication.follow(every):
+            if report.changed or report.problems or report.failure:
+                _tell(report, as_json=as_json)
+
+
+def _tell(report: Report, *, as_json: bool) -> int:
+    if as_json:
+        print_json(report.to_dict(), compact=True)
+    else:
+        for problem in report.problems.values():
+            say(f"{problem.code}: {problem.path}: {problem.message}")
+        counted = ", ".join(f"{number} {outcome}" for outcome, number in sorted(report.outcomes.items()))
+        say(f"signalbook: {report.failure or counted or 'nothing changed'}")
+    return Exit.REFUSED if report.problems or report.failure else Exit.OK
+
+
+@contextmanager
+def _replication(
+    source: str, target: str, scope: str, map_group: tuple[str, ...], authority: str, from_token: str | None,
+    from_token_file: Path | None, to_token: str | None, to_token_file: Path | None,
+) -> Iterator[Replication]:  # fmt: skip
+    chosen = Scope.parse(scope, map_group)
+    tokens = (
+        options.read_secret("--from-token", from_token, from_token_file),
+        options.read_secret("--to-token", to_token, to_token_file),
+    )
+    with ExitStack() as stack:
+        origin = _peer(source, tokens[0], stack, must_exist=True)
+        copy = _peer(target, tokens[1], stack, must_exist=False)
+        yield Replication(origin, copy, chosen, authority=authority)
+
+
+def _peer(place: str, token: str, stack: ExitStack, *, must_exist: bool) -> Peer:
+    if place.lower().startswith(("http://", "https://")):
+        peer = HttpPeer(place, token)
+        stack.callback(peer.close)
+        return peer
+    if must_exist:
+        check_exists(place)
+    return _LocalPeer(place, stack)
+
+
+class _LocalPeer:
+    """A catalog in a store that this process opens."""
+
+    address = ""
+
+    def __init__(self, store: str, stack: ExitStack) -> None:
+        from signalbook import app
+        from signalbook.settings import Settings
+
+        self._name = store
+        self._service = app.service(Settings(store=store, deliver=False))
+        stack.callback(self._service.close)
+
+    def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Answer:
+        from signalbook.server import problems
+        from signalbook.server.http import Request
+
+        plain, _, query = path.partition("?")
+        content = b"" if body is None else orjson.dumps(body)
+        try:
+            response = self._service.answer(Request(method, plain, query, {}, content, ""))
+        except Exception as error:
+            response = problems.respond(error, plain)
+        if response.status >= 300:
+            raise refusal(self._name, path, response.status, response.body)
+        value = orjson.loads(response.body) if response.body else None
+        return Answer(value, {name.lower(): text for name, text in response.headers})

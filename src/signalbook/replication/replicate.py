@@ -1,0 +1,115 @@
+"""Replication from one catalog to another: once, or following.
+
+Rule 1: the state of a replication is in the target, written with the entries; a run may end anywhere and the next goes
+on. What cannot be gone on from (a trimmed feed, another history) is compared in full.
+Rule 2: a comparison takes the newest cursor first and reads then; so what changes meanwhile is read again, and nothing
+is missed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from signalbook.replication.peers import Peer, PeerError
+from signalbook.replication.report import Report
+from signalbook.replication.scope import Scope
+from signalbook.replication.source import FeedSource, PlainSource, open_source
+from signalbook.replication.target import Target
+
+__all__ = ["Replication"]
+
+_PAGE = 500
+_COMPARE_IN_FULL = ("feed_trimmed", "unknown_cursor")
+
+
+class Replication:
+    """The way from one catalog to another for what is within a scope."""
+
+    def __init__(self, source: Peer, target: Peer, scope: Scope, *, authority: str = "") -> None:
+        self._source = open_source(source, authority)
+        self._target = target
+        self._scope = scope
+        self._name = f"{self._source.catalog} {scope.name}"
+
+    def run(self, *, compare: bool = False) -> Report:
+        """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say."""
+        report = Report()
+        target = Target(self._target, self._name, report)
+        if isinstance(self._source, PlainSource):
+            self._compare_epochs(self._source, target, trusting=not compare)
+            return report
+        if compare or not target.link.cursor:
+            self._compare(self._source, target)
+        try:
+            self._catch_up(self._source, target)
+        except PeerError as error:
+            if error.name not in _COMPARE_IN_FULL:
+                raise
+            self._compare(self._source, target)
+            self._catch_up(self._source, target)
+        return report
+
+    def follow(
+        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep
+    ) -> Iterator[Report]:
+        """Bring the target up to date again and again: when the source changes, or else `every` so many seconds.
+
+        A catalog that does not answer is asked again after a while; its error is the report's.
+        """
+        failures = 0
+        while True:
+            try:
+                report = self.run()
+                failures = 0
+                yield report
+                if isinstance(self._source, PlainSource) or not report.cursor:
+                    pause(every)
+                else:
+                    self._source.changes(report.cursor, self._scope, wait)
+            except PeerError as error:
+                failures += 1
+                yield Report(failure=str(error))
+                pause(min(0.2 * 2**failures, 30.0))
+
+    # ---- the ways
+
+    def _compare(self, source: FeedSource, target: Target) -> None:
+        target.report.compared = True
+        newest = source.newest()
+        target.begin()
+        target.write(source.everything(self._scope))
+        target.retry()
+        target.sweep()
+        target.reached(newest)
+
+    def _catch_up(self, source: FeedSource, target: Target) -> None:
+        target.report.cursor = target.link.cursor
+        while True:
+            xids, following = source.changes(target.link.cursor, self._scope)
+            if following == target.link.cursor:
+                return
+            target.write(source.entries(xids, self._scope))
+            target.retry()
+            target.reached(following)
+
+    def _compare_epochs(self, source: PlainSource, target: Target, *, trusting: bool) -> None:
+        target.report.compared = True
+        target.begin()
+        known = target.marks if trusting else lambda _: {}
+        met: list[str] = []
+        page: list[dict[str, Any]] = []
+        for entry in source.everything(self._scope, known):
+            if isinstance(entry, str):
+                met.append(entry)
+            else:
+                page.append(entry)
+            if len(met) + len(page) >= _PAGE:
+                target.write(page)
+                target.met(met)
+                met, page = [], []
+        target.write(page)
+        target.met(met)
+        target.retry()
+        target.sweep()

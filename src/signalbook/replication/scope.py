@@ -1,0 +1,84 @@
+"""Which part of a catalog is copied, and under which names.
+
+Rule: a scope is the xid of what is copied with all below it; a mapping gives groups other ids at the target. References
+to what is renamed are renamed along, in the attributes that the specification makes references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from signalbook.errors import UsageError
+
+__all__ = ["Scope", "entity_of"]
+
+_REFERENCES = frozenset({"basemessage", "dataschemauri", "dataschemaxid", "messagegroups", "xref"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is copied: `xid` and all below, with groups renamed by `groups` (ids, or `messagegroups/a`)."""
+
+    xid: str = "/"
+    groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def parse(cls, xid: str, mappings: tuple[str, ...]) -> Scope:
+        """The scope that a user names; `A=B` renames a group."""
+        steps = xid.rstrip("/").split("/")[1:]
+        if not xid.startswith("/") or len(steps) > 4 or not all(steps):
+            raise UsageError(f"'{xid}' is no scope; write / or the xid of a group, such as /messagegroups/orders")
+        groups = {}
+        for mapping in mappings:
+            old, mark, new = mapping.partition("=")
+            if not (mark and old and new) or ("/" in old) != ("/" in new) or "/" in old.strip("/").partition("/")[2]:
+                raise UsageError(f"'{mapping}' maps no group; write OLD=NEW, or /messagegroups/OLD=/messagegroups/NEW")
+            if "/" in old and old.strip("/").split("/")[0] != new.strip("/").split("/")[0]:
+                raise UsageError(f"'{mapping}' would move a group into another collection, which cannot be")
+            groups[old.strip("/")] = new.strip("/").rpartition("/")[2]
+        return cls("/" + "/".join(steps), MappingProxyType(groups))
+
+    @property
+    def name(self) -> str:
+        """A text that tells this scope from others."""
+        return self.xid + "".join(f" {old}={new}" for old, new in sorted(self.groups.items()))
+
+    def holds(self, xid: str) -> bool:
+        """Whether an entity is copied: what is below the scope, and the group that a lone resource is in."""
+        own, given = self.xid.lower().rstrip("/"), xid.lower()
+        return f"{given}/".startswith(own + "/") or (given.count("/") == 2 and own.startswith(given + "/"))
+
+    def renamed(self, xid: str) -> str:
+        """The xid at the target."""
+        if not self.groups or not xid.startswith("/"):
+            return xid
+        steps = xid.split("/")
+        if len(steps) > 2:
+            steps[2] = self.groups.get(f"{steps[1]}/{steps[2]}") or self.groups.get(steps[2], steps[2])
+        return "/".join(steps)
+
+    def rewritten(self, body: Any) -> Any:
+        """An entity's body with its references renamed."""
+        if not self.groups or not isinstance(body, dict):
+            return body
+        return {name: self._value(name, value) for name, value in body.items()}
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name in _REFERENCES and isinstance(value, str):
+            return self.renamed(value)
+        if name in _REFERENCES and isinstance(value, list):
+            return [self.renamed(one) if isinstance(one, str) else one for one in value]
+        if name in ("meta", "versions"):
+            return self.rewritten(value)
+        return self.rewritten(value) if isinstance(value, dict) and "createdat" in value else value
+
+
+def entity_of(subject: str) -> str | None:
+    """The group or resource that an event's subject is, or is a part of; None for what is above groups."""
+    steps = subject.split("/")
+    if len(steps) < 3 or steps[0]:
+        return None
+    return "/".join(steps[:5]) if len(steps) >= 5 else "/".join(steps[:3])

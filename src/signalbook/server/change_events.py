@@ -1,0 +1,78 @@
+"""Recorded changes as CloudEvents: those of xRegistry's core/events.md, and those of the 0.1 message catalog.
+
+Rule 1: an event's `id` is the cursor of the place behind it, so a client that knows an event knows where to go on.
+Rule 2: every change of a message group or of a message's shown version is told a second time in the words of the 0.1
+catalog (seed 004, section 5.5): created or updated, or deleted, with the path of its API as subject and without data.
+A version of its own has no event there: the catalog's versions are a log that the definition itself leads to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from signalbook.registry.change_feed import Change
+
+__all__ = ["attributes_of", "event_of", "expand"]
+
+_XREGISTRY = "io.xregistry."
+UPDATED = "io.cloudevents.messagecatalog.updated.v1"
+DELETED = "io.cloudevents.messagecatalog.deleted.v1"
+
+_CATALOG: Mapping[str, str] = {
+    **dict.fromkeys(
+        (f"{entity}.{action}" for entity in ("group", "resource") for action in ("created", "updated")), UPDATED
+    ),
+    **dict.fromkeys(("group.deprecation", "resource.deprecation"), UPDATED),
+    **dict.fromkeys(("group.deleted", "resource.deleted"), DELETED),
+}
+_SUBJECT = re.compile(r"/messagegroups/([^/]+)(?:/messages/([^/]+))?")
+_ESCAPED = re.compile(r"((?:~[0-9a-f]{2})+)")
+
+
+def expand(recorded: list[list[Any]]) -> list[list[Any]]:
+    """Return the recorded events of one request, and behind them those of the 0.1 catalog."""
+    told = {}
+    for type_, subject, _ in recorded:
+        if type_ in _CATALOG and (path := _catalog_path(subject)) is not None:
+            told[path] = [_CATALOG[type_], path, None]
+    return [*recorded, *told.values()]
+
+
+def attributes_of(change: Change, source: str) -> dict[str, Any]:
+    """Return the context attributes of an event of the registry at `source`."""
+    known = change.type if change.type.startswith("io.") else _XREGISTRY + change.type
+    found = {
+        "specversion": "1.0",
+        "type": known,
+        "source": source,
+        "subject": change.subject,
+        "id": str(change.position),
+        "time": change.at,
+    }
+    if known.startswith(_XREGISTRY):
+        found["xregcorrelationid"] = change.correlation
+    return found
+
+
+def event_of(change: Change, source: str) -> dict[str, Any]:
+    """Return an event in the JSON format."""
+    event = attributes_of(change, source)
+    if change.changed is not None:
+        event["data"] = {"changed": change.changed}
+    return event
+
+
+def _catalog_path(subject: str) -> str | None:
+    found = _SUBJECT.fullmatch(subject)
+    if found is None:
+        return None
+    group, message = (None if part is None else quote(_own_id(part), safe="!$&'()*+,;=:@") for part in found.groups())
+    return f"/messagecatalog/{group}" + (f"/messagedefinitions/{message}" if message is not None else "")
+
+
+def _own_id(id_: str) -> str:
+    """Return the id that a 0.1 client gave: `~` and two hex digits stand for a byte no xRegistry id can hold."""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("~", "")).decode("utf-8", "replace"), id_)

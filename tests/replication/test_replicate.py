@@ -1,0 +1,392 @@
+"""Replication between catalogs: who may change what, what travels, and that it ends equal whatever happens."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from signalbook.registry.change_feed import trim
+from signalbook.replication.peers import PeerError
+from signalbook.replication.replicate import Replication
+from signalbook.replication.report import Report
+from signalbook.replication.scope import Scope
+from signalbook.server.change_events import expand
+from tests.replication.conftest import MakePeer
+from tests.replication.peers import ApiPeer, catalog_of, content, without_feed
+
+MESSAGE = "/messagegroups/g/messages/m"
+SCHEMA = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
+
+
+def pull(source: ApiPeer, target: ApiPeer, scope: str = "/", *maps: str, compare: bool = False) -> Report:
+    """Replicate once."""
+    return Replication(source, target, Scope.parse(scope, maps)).run(compare=compare)
+
+
+def fill(peer: ApiPeer) -> None:
+    """Some of everything: groups, messages, schemas with versions and documents, a sticky default, a reference."""
+    api = peer.api
+    replies = [
+        api("PUT", "/messagegroups/g", {"name": "G", "labels": {"a": "b"}}),
+        api("PUT", MESSAGE, {"description": "x", "envelope": "CloudEvents/1.0"}),
+        api("PUT", "/messagegroups/g/messages/n", {"basemessage": MESSAGE}),
+        api("PUT", "/schemagroups/s/schemas/x$details", SCHEMA),
+        api("POST", "/schemagroups/s/schemas/x$details", {**SCHEMA, "versionid": "2", "ancestorid": "1"}),
+        api("PUT", "/schemagroups/s/schemas/raw", b"\x00\xff raw", {"content-type": "application/octet-stream"}),
+        api("PATCH", "/schemagroups/s/schemas/x/meta", {"defaultversionid": "1", "defaultversionsticky": True}),
+        api("PUT", "/messagegroups/h/messages/ref", {"meta": {"xref": MESSAGE}}),
+        api("PUT", "/endpoints/e", {"usage": ["producer"], "protocol": "HTTP"}),
+        api("PUT", "/endpoints/e/messages/own", {"name": "own"}),
+    ]
+    assert [] == [reply.body for reply in replies if reply.status >= 300]
+
+
+# ---- what travels
+
+
+def test_all_of_a_catalog(a: ApiPeer, b: ApiPeer) -> None:
+    """After a pull the target has every group, resource, version and document as the source has it."""
+    fill(a)
+    report = pull(a, b)
+    assert ({}, True) == (report.problems, report.compared)
+    assert content(a.api) == content(b.api)
+    assert b"\x00\xff raw" == b.api("GET", "/schemagroups/s/schemas/raw").body
+
+
+def test_a_copy_is_read_only_and_names_its_authority(a: ApiPeer, b: ApiPeer) -> None:
+    """Seed 004 2.2.4: an imported definition gets its source's authority where it had none; META-3 protects it."""
+    fill(a)
+    a.api("PUT", "/messagegroups/g/messages/named", {"authority": "urn:example:corp"})
+    pull(a, b)
+    assert "http://a.test" == b.api("GET", MESSAGE).json["authority"]
+    assert "urn:example:corp" == b.api("GET", "/messagegroups/g/messages/named").json["authority"]
+    assert b.api("GET", f"{MESSAGE}/meta").json["readonly"] is True
+    for method in ("PUT", "DELETE"):
+        assert "readonly" == b.api(method, MESSAGE, {} if method == "PUT" else None).error
+    assert 200 == a.api("PUT", MESSAGE, {"description": "mine"}).status
+
+
+def test_changes_and_deletions_travel(a: ApiPeer, b: ApiPeer) -> None:
+    """What is changed, added and deleted at the source is so at the target, by the feed and without a comparison."""
+    fill(a)
+    pull(a, b)
+    api = a.api
+    api("PATCH", MESSAGE, {"description": "new"})
+    api("PATCH", "/messagegroups/g", {"name": None, "labels": {"c": "d"}})
+    api("POST", "/schemagroups/s/schemas/x$details", {**SCHEMA, "versionid": "3", "ancestorid": "2"})
+    api("DELETE", "/schemagroups/s/schemas/x/versions/2")
+    api("PUT", "/schemagroups/s/schemas/raw", b"other", {"content-type": "text/plain"})
+    api("DELETE", "/messagegroups/g/messages/n")
+    api("DELETE", "/endpoints/e")
+    api("PATCH", f"{MESSAGE}/meta", {"deprecated": {"alternative": "http://x"}})
+    report = pull(a, b)
+    assert (False, {}) == (report.compared, report.problems)
+    assert content(a.api) == content(b.api)
+    assert 0 == pull(a, b).changed
+
+
+def test_versions_that_have_nothing_in_common(a: ApiPeer, b: ApiPeer) -> None:
+    """A resource that was deleted and made again, or became a reference, is made again."""
+    fill(a)
+    pull(a, b)
+    a.api("DELETE", "/schemagroups/s/schemas/x")
+    a.api("PUT", "/schemagroups/s/schemas/x/versions/9$details", SCHEMA)
+    a.api("PUT", "/messagegroups/h/messages/ref/meta", {})
+    a.api("PUT", "/messagegroups/g/messages/n", {"meta": {"xref": MESSAGE}})
+    assert {} == pull(a, b).problems
+    assert content(a.api) == content(b.api)
+
+
+# ---- authority
+
+
+def test_two_ways_settle(a: ApiPeer, b: ApiPeer) -> None:
+    """Replicating both ways ends: each has both, and a further round writes nothing."""
+    fill(a)
+    b.api("PUT", "/messagegroups/b/messages/own", {"description": "of b"})
+    pull(a, b)
+    pull(b, a)
+    before = [peer.api("GET", "/changes?since=latest").headers["signalbook-cursor"] for peer in (a, b)]
+    for _ in range(3):
+        assert 0 == pull(a, b).changed + pull(b, a).changed
+    assert before == [peer.api("GET", "/changes?since=latest").headers["signalbook-cursor"] for peer in (a, b)]
+    assert content(a.api) == content(b.api)
+
+
+def test_conflicts_are_reported_and_not_overwritten(a: ApiPeer, b: ApiPeer) -> None:
+    """What the target owns, or has changed in a copied group, stays; the rest comes."""
+    fill(a)
+    b.api("PUT", MESSAGE, {"description": "of b"})
+    report = pull(a, b)
+    assert ["conflict", "conflict"] == [report.problems[xid].code for xid in ("/messagegroups/g", MESSAGE)]
+    assert "of b" == b.api("GET", MESSAGE).json["description"]
+    assert 200 == b.api("GET", "/messagegroups/g/messages/n").status
+    b.api("PATCH", "/schemagroups/s", {"name": "changed at b"})
+    a.api("PATCH", "/schemagroups/s", {"name": "changed at a"})
+    assert "changed here" in pull(a, b).problems["/schemagroups/s"].message
+    assert "changed at b" == b.api("GET", "/schemagroups/s").json["name"]
+
+
+def test_two_authorities_for_one_name(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """Who came first stays; the other is a conflict."""
+    hub = make_peer("hub")
+    for peer, words in ((a, "of a"), (b, "of b")):
+        peer.api("PUT", MESSAGE, {"description": words})
+        report = pull(peer, hub)
+    assert "a copy from http://a.test" in report.problems[MESSAGE].message
+    assert "of a" == hub.api("GET", MESSAGE).json["description"]
+
+
+def test_a_hub_passes_on_under_the_owner_s_name(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """Through a hub a definition keeps its authority, comes back to its owner as its own, and is deleted everywhere."""
+    hub = make_peer("hub")
+    fill(a)
+    pull(a, hub)
+    pull(hub, b)
+    assert content(a.api) == content(b.api)
+    assert "http://a.test" == b.api("GET", MESSAGE).json["authority"]
+    assert {"ours": 10} == dict(pull(hub, a, compare=True).outcomes)
+    a.api("DELETE", "/messagegroups/g")
+    pull(a, hub)
+    pull(hub, b)
+    assert content(a.api) == content(hub.api) == content(b.api)
+
+
+def test_an_older_copy_does_not_come_back(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """What was deleted or changed directly is not undone by a hub that lags behind."""
+    hub = make_peer("hub")
+    fill(a)
+    pull(a, hub)
+    pull(a, b)
+    a.api("DELETE", "/messagegroups/h/messages/ref")
+    a.api("PATCH", MESSAGE, {"description": "newer"})
+    pull(a, b)
+    report = pull(hub, b)
+    assert "stale" in report.outcomes
+    assert content(a.api) == content(b.api)
+
+
+def test_a_group_with_others_resources_stays(a: ApiPeer, b: ApiPeer) -> None:
+    """Deleting a group at its owner leaves what the target owns in it."""
+    fill(a)
+    pull(a, b)
+    b.api("PUT", "/messagegroups/g/messages/own", {})
+    a.api("DELETE", "/messagegroups/g")
+    pull(a, b)
+    assert ["own"] == list(b.api("GET", "/messagegroups/g/messages").json)
+
+
+# ---- scope and names
+
+
+def test_a_scope(a: ApiPeer, b: ApiPeer) -> None:
+    """Only the scope travels; what leaves it elsewhere is not touched."""
+    fill(a)
+    pull(a, b, "/messagegroups/g")
+    assert {"/messagegroups/g", MESSAGE, "/messagegroups/g/messages/n"} == content(b.api).keys()
+    pull(a, b, "/schemagroups/s/schemas/raw")
+    assert {"/schemagroups/s", "/schemagroups/s/schemas/raw"} <= content(b.api).keys()
+    a.api("DELETE", "/schemagroups/s/schemas/raw")
+    pull(a, b, "/schemagroups/s/schemas/raw")
+    assert "/schemagroups/s/schemas/raw" not in content(b.api)
+
+
+def test_groups_by_another_name(a: ApiPeer, b: ApiPeer) -> None:
+    """A group gets its new name, references to it follow, and so do later changes and deletions."""
+    fill(a)
+    pull(a, b, "/", "/messagegroups/g=/messagegroups/from-a")
+    mapped = "/messagegroups/from-a/messages/"
+    assert f"{mapped}m" == b.api("GET", f"{mapped}n").json["basemessage"]
+    assert f"{mapped}m" == b.api("GET", "/messagegroups/h/messages/ref/meta").json["xref"]
+    assert 404 == b.api("GET", "/messagegroups/g").status
+    a.api("PATCH", MESSAGE, {"description": "new"})
+    a.api("DELETE", "/messagegroups/g/messages/n")
+    pull(a, b, "/", "/messagegroups/g=/messagegroups/from-a")
+    assert "new" == b.api("GET", f"{mapped}m").json["description"]
+    assert 404 == b.api("GET", f"{mapped}n").status
+
+
+# ---- interruptions
+
+
+class Interrupted(Exception):
+    """The process ends here."""
+
+
+def interrupt(peer: ApiPeer, number: int) -> None:
+    """Let the request of this number, and all later ones, never be made."""
+    start = peer.requests
+
+    def stop(method: str, path: str) -> None:
+        if peer.requests - start >= number:
+            raise Interrupted
+
+    peer.before = stop
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_interrupted_anywhere(side: str, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended before any of its requests, a replication goes on with the next run and ends equal."""
+    monkeypatch.setattr("signalbook.replication.target._MOST_ENTRIES", 2)
+    for number in range(1, 12):
+        source, target = make_peer("a"), make_peer("b")
+        fill(source)
+        for change in (lambda: None, lambda: source.api("DELETE", "/messagegroups/g/messages/n")):
+            change()
+            interrupt(source if side == "source" else target, number)
+            with suppress(Interrupted):
+                pull(source, target, compare=True)
+            source.before = target.before = lambda method, path: None
+        pull(source, target)
+        assert content(source.api) == content(target.api), number
+
+
+def test_the_feed_was_trimmed(a: ApiPeer, b: ApiPeer) -> None:
+    """Where the feed does not go back far enough everything is compared, and deletions are found."""
+    fill(a)
+    pull(a, b)
+    a.api("DELETE", "/messagegroups/g/messages/n")
+    a.api("PATCH", MESSAGE, {"description": "new"})
+    trim(a.api.service.store, "9999-01-01T00:00:00Z", expand)
+    report = pull(a, b)
+    assert (True, 1) == (report.compared, report.outcomes["deleted"])
+    assert content(a.api) == content(b.api)
+
+
+def test_another_catalog_at_the_address(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """A cursor is never used at another catalog: its content is another link's, and nothing is deleted for it."""
+    fill(a)
+    pull(a, b)
+    other = make_peer("a")
+    other.api("PUT", "/messagegroups/other", {})
+    assert {} == pull(other, b).problems
+    assert content(a.api).keys() | {"/messagegroups/other"} == content(b.api).keys()
+
+
+# ---- bad sources
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, [], {"entries": 5}, {"entries": [5]}, {"entries": [{"xid": 5}]}, {"entries": [], "next": "x"}],
+)
+def test_a_source_that_talks_nonsense(a: ApiPeer, b: ApiPeer, value: Any) -> None:
+    """An answer of another form ends the run with a clear error; the target stays as it was."""
+    fill(a)
+    a.after = lambda path, real: value if path.startswith("/replicas/entities") else real
+    with pytest.raises(PeerError, match=r"a\.test"):
+        pull(a, b)
+    assert {} == content(b.api)
+
+
+def test_definitions_that_break_our_rules(a: ApiPeer, b: ApiPeer) -> None:
+    """What the target's model or rules refuse is reported one by one; the rest comes."""
+    fill(a)
+
+    def spoil(path: str, value: Any) -> Any:
+        for entry in value.get("entries", []) if isinstance(value, dict) else []:
+            if entry["xid"] == MESSAGE:
+                entry["body"]["versions"]["1"]["envelopemetadata"] = 5
+            if entry["xid"] == "/schemagroups/s":
+                entry["xid"] = "/unknowns/s"
+        return value
+
+    a.after = spoil
+    report = pull(a, b)
+    assert {MESSAGE, "/unknowns/s"} == report.problems.keys()
+    assert {"refused"} == {problem.code for problem in report.problems.values()}
+    assert 404 == b.api("GET", MESSAGE).status
+    assert 200 == b.api("GET", "/messagegroups/g/messages/n").status
+
+
+# ---- any xRegistry server
+
+
+@pytest.fixture
+def plain(a: ApiPeer) -> ApiPeer:
+    """A catalog that knows xRegistry alone."""
+    fill(a)
+    a.before = without_feed
+    return a
+
+
+def test_a_server_without_a_feed(plain: ApiPeer, b: ApiPeer) -> None:
+    """It is read through once, and afterwards only what shows other epochs."""
+    assert {} == pull(plain, b).problems
+    plain.before = lambda method, path: None
+    assert content(plain.api) == content(b.api)
+    plain.before = without_feed
+    assert 0 == pull(plain, b).changed
+    plain.api("PATCH", MESSAGE, {"description": "new"})
+    plain.api("DELETE", "/messagegroups/g/messages/n")
+    plain.api("POST", "/schemagroups/s/schemas/x$details", {**SCHEMA, "versionid": "7", "ancestorid": "2"})
+    assert 3 == pull(plain, b).changed
+    plain.before = lambda method, path: None
+    assert content(plain.api) == content(b.api)
+
+
+def test_a_server_that_lies_about_epochs(plain: ApiPeer, b: ApiPeer) -> None:
+    """A change without a new epoch is not seen, unless everything is to be compared."""
+    pull(plain, b)
+    plain.api("PATCH", MESSAGE, {"description": "new"})
+
+    def lie(path: str, value: Any) -> Any:
+        if "/messages?" in path:
+            for message in value.values():
+                for version in message.get("versions", {}).values():
+                    version["epoch"] = 1
+        return value
+
+    plain.after = lie
+    assert 0 == pull(plain, b).changed
+    assert 1 == pull(plain, b, compare=True).changed
+    assert "new" == b.api("GET", MESSAGE).json["description"]
+
+
+def test_a_server_that_vanishes(plain: ApiPeer, b: ApiPeer) -> None:
+    """Where the source ends in the middle nothing is deleted for being unseen."""
+    pull(plain, b)
+    before = content(b.api)
+
+    def vanish(method: str, path: str) -> None:
+        without_feed(method, path)
+        if path.startswith("/schemagroups"):
+            raise PeerError("nothing answers")
+
+    plain.before = vanish
+    with pytest.raises(PeerError):
+        pull(plain, b)
+    assert before == content(b.api)
+
+
+def test_pages_in_a_circle_and_elsewhere(plain: ApiPeer, b: ApiPeer) -> None:
+    """A source whose links lead in a circle or to another host is left."""
+    for link, words in (("http://a.test/messagegroups", "circle"), ("http://evil.test/x", "not followed")):
+        api = plain.api
+
+        class Linked(ApiPeer):
+            def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Any:
+                answer = super().request(method, path, body, wait)
+                return type(answer)(answer.value, {**answer.headers, "link": f"<{link}>;rel=next"})
+
+        peer = Linked(api, "http://a.test")
+        peer.before = without_feed
+        with pytest.raises(PeerError, match=words):
+            pull(peer, b)
+
+
+def test_the_target_has_to_be_ours(a: ApiPeer, b: ApiPeer) -> None:
+    """A target without `/replicas` is refused before anything is written."""
+    b.before = without_feed
+    with pytest.raises(PeerError, match="has to be"):
+        pull(a, b)
+
+
+def test_who_it_is(a: ApiPeer, b: ApiPeer) -> None:
+    """`authority` names the source where its address does not."""
+    fill(a)
+    Replication(a, b, Scope(), authority="urn:example:a").run()
+    assert "urn:example:a" == b.api("GET", MESSAGE).json["authority"]
+    assert catalog_of(a.api) != catalog_of(b.api)

@@ -44,11 +44,9 @@ class Server:
 
     def __init__(
         self, store: str, folder: Path, workers: int = 1, command: Sequence[str] = ("-m", "signalbook"),
-        model: str = "", options: Sequence[str] = (),
+        model: str = "", options: Sequence[str] = (), port: int = 0,
     ) -> None:  # fmt: skip
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = port or _free_port()
         if not model:
             model = str(folder / "model.json")
             Path(model).write_text(json.dumps(MODEL))
@@ -85,6 +83,12 @@ class Server:
         """End it with all its processes, at once."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def send(connection: http.client.HTTPConnection, method: str, path: str, body: Any = None) -> tuple[int, Any]:

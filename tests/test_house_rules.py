@@ -53,9 +53,9 @@ def test_public_names_are_listed(module: Path) -> None:
 
 def test_the_public_names_of_the_package() -> None:
     """`import signalbook` gives these names and no others; a change here is a change for users."""
-    assert sorted(signalbook.__all__) == sorted(
-        ["Problem", "Registry", "RegistryError", "SignalbookError", "StoreError", "UsageError", "__version__"]
-    )
+    classes = ["Catalog", "Dispatcher", "Problem", "Registry"]
+    errors = ["RegistryError", "SignalbookError", "StoreError", "UsageError"]
+    assert sorted(signalbook.__all__) == sorted([*classes, *errors, "__version__", "open_source"])
 
 
 def test_a_version_is_compared_nowhere_else() -> None:

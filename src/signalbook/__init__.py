@@ -8,17 +8,38 @@ from typing import TYPE_CHECKING, Any
 from signalbook.errors import Problem, RegistryError, SignalbookError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from signalbook.messages import Catalog, Dispatcher
     from signalbook.registry.registry import Registry
+    from signalbook.sources import open_source
 
-__all__ = ["Problem", "Registry", "RegistryError", "SignalbookError", "StoreError", "UsageError", "__version__"]
+__all__ = [
+    "Catalog",
+    "Dispatcher",
+    "Problem",
+    "Registry",
+    "RegistryError",
+    "SignalbookError",
+    "StoreError",
+    "UsageError",
+    "__version__",
+    "open_source",
+]
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    # Imported when first asked for: a command that talks to a server starts in half the time without it.
-    if name == "Registry":
-        from signalbook.registry.registry import Registry
+# Imported when first asked for: a command that talks to a server starts in half the time without them.
+_LATE = {
+    "Catalog": "signalbook.messages",
+    "Dispatcher": "signalbook.messages",
+    "Registry": "signalbook.registry.registry",
+    "open_source": "signalbook.sources",
+}
 
-        return Registry
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        from importlib import import_module
+
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module 'signalbook' has no attribute '{name}'")

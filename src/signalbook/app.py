@@ -1,28 +1,46 @@
 """Where the parts meet: a store, the registry in it, and the server in front.
 
-Rule: only this module and the command line know all of them.
+Rule 1: only this module and the command line know all of them.
+Rule 2: the catalog of a registry is compiled once for each state of its store, and then only what changed.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 
+import orjson
+
+from signalbook.errors import UsageError
+from signalbook.messages.catalog import Catalog
 from signalbook.registry.capabilities import Offer
-from signalbook.registry.registry import model_source
-from signalbook.registry.requests import Requests, spec_version
-from signalbook.registry.store import open_store
+from signalbook.registry.flags import parse_flags
+from signalbook.registry.reads import Limits
+from signalbook.registry.registry import Registry, model_source
+from signalbook.registry.requests import Requests, latest_change, spec_version
+from signalbook.registry.setup import generation
+from signalbook.registry.store import Connection, Store, open_store
 from signalbook.server import run
+from signalbook.server.catalog01 import MessageCatalog
+from signalbook.server.changes import ChangeFeed
+from signalbook.server.delivery import Courier
 from signalbook.server.dispatch import RegistryService
 from signalbook.server.flow import Flow
+from signalbook.server.messages import message_paths
+from signalbook.server.openapi import OpenApi
+from signalbook.server.replicas import Replicas
+from signalbook.server.sinks import Sinks, parse_networks
+from signalbook.server.subscriptions import Subscriptions
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
+from signalbook.spec import versions
 
-__all__ = ["RESERVED", "flow", "serve", "service"]
+__all__ = ["RESERVED", "RegistryCatalog", "catalog_of", "flow", "serve", "service"]
 
 # the paths that this server has, or will have, besides those of the model
 RESERVED = frozenset(
     {"messagecatalog", "messagedefinition", "subscriptions", "changes", "match", "validate", "build", "ui", "metrics"}
-    | {"healthz", "capabilities", "capabilitiesoffered", "export", "model", "modelsource"}
+    | {"replicas", "openapi.json", "healthz", "capabilities", "capabilitiesoffered", "export", "model", "modelsource"}
 )
 
 
@@ -33,13 +51,79 @@ def service(settings: Settings) -> RegistryService:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
         spec = spec_version(settings.specversion)
         offer = Offer(trust_unknown=settings.trust_unknown)
-        requests = Requests(store, spec, offer=offer, load_include=include, reserved=RESERVED)
+        reserved = RESERVED - settings.without
+        requests = Requests(store, spec, offer=offer, load_include=include, reserved=reserved)
         requests.create(settings.registryid, model_source(choose_model(settings.model)))
-        requests.setup(store.reader())
+        taken = sorted(reserved & requests.setup(store.reader()).model.groups.keys())
+        if taken:
+            raise UsageError(
+                f"the model in this store has the group type '{taken[0]}', which is a path of this server itself; "
+                f"rename it, or leave the path out with --without {taken[0]} where that can be"
+            )
     except BaseException:
         store.close()
         raise
-    return RegistryService(requests, local=not store.url.startswith("postgres"))
+    extensions = message_paths(RegistryCatalog(store).current)
+    changes = ChangeFeed(store)
+    catalog = MessageCatalog(requests, update=not settings.read_only)
+    sinks = Sinks(parse_networks(settings.allow_sinks))
+    branches = {
+        "changes": changes.answer,
+        "replicas": Replicas(requests).answer,
+        "subscriptions": Subscriptions(store, sinks).answer,
+        "messagecatalog": catalog.answer,
+        "messagedefinition": catalog.resolve,
+        "openapi.json": OpenApi(requests).answer,
+    }
+    return RegistryService(
+        requests,
+        branches={path: answer for path, answer in branches.items() if path not in settings.without},
+        patient={"/changes": changes.wait},
+        courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
+        local=not store.url.startswith("postgres"),
+        extensions={path: answer for path, answer in extensions.items() if path[1:] not in settings.without},
+    )
+
+
+class RegistryCatalog:
+    """The catalog that a registry holds, by the state of its store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # What a server must not build for a client may be as large as this machine allows
+        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, seconds=3600))
+        self._lock = threading.Lock()
+        self._known: tuple[str, Catalog] | None = None
+
+    def current(self) -> Catalog:
+        """The catalog as the store has it now; the same one where nothing was written since."""
+        known = self._known
+        if known is not None and known[0] == _state(self._store.reader()):
+            return known[1]
+        with self._lock:
+            return self._store.read(self._compiled)
+
+    def _compiled(self, db: Connection) -> Catalog:
+        state = _state(db)
+        known = self._known
+        if known is not None and known[0] == state:
+            return known[1]
+        page = self._requests.read_in(db, "/", lambda setup: parse_flags("doc&inline=*"), "").page
+        assert page is not None
+        document = orjson.loads(page.text)
+        catalog = Catalog.from_documents(document) if known is None else known[1].updated(document)
+        self._known = (state, catalog)
+        return catalog
+
+
+def catalog_of(registry: Registry) -> Catalog:
+    """The catalog that a registry holds now."""
+    return RegistryCatalog(registry.store).current()
+
+
+def _state(db: Connection) -> str:
+    """What is another with every write to entities, model or capabilities."""
+    return f"{latest_change(db)} {generation(db)}"
 
 
 def flow(settings: Settings) -> Flow:

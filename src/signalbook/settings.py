@@ -7,15 +7,18 @@ Rule 2: the server listens to this machine only, unless a token is set or `open`
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from signalbook.errors import UsageError
 from signalbook.spec import versions
 
-__all__ = ["MEBIBYTE", "Settings", "is_loopback"]
+__all__ = ["MEBIBYTE", "OPTIONAL_PATHS", "Settings", "is_loopback"]
 
 MEBIBYTE = 1024 * 1024
+# The server's own paths that a model may take, where they are switched off.
+OPTIONAL_PATHS = frozenset({"match", "validate", "build", "messagecatalog", "messagedefinition"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
+    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers.
     """
 
     store: str = "signalbook.db"
@@ -46,12 +50,18 @@ class Settings:
     log_format: str = "text"
     include_from: Path | None = None
     trust_unknown: bool = False
+    without: frozenset[str] = frozenset()
+    keep_changes: float = 30.0
+    allow_sinks: tuple[str, ...] = ()
+    deliver: bool = True
 
     def checked(self) -> Settings:
         """The same settings; raises `UsageError` with the remedy where they cannot work."""
         if versions.find(self.specversion) is None:
             known = ", ".join(version.name for version in versions.VERSIONS.values())
             raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
+        _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
+        self._check_changes()
         if self.workers < 1:
             raise UsageError("at least one worker is needed; give --workers 1 or more")
         if self.workers > 1 and self.store.startswith("memory:"):
@@ -79,12 +89,32 @@ class Settings:
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
 
+    def _check_changes(self) -> None:
+        if self.keep_changes < 0:
+            raise UsageError("--keep-changes is the days that changes are kept, and 0 for ever")
+        for network in self.allow_sinks:
+            _check_network(network)
+
     @property
     def address(self) -> str:
         """The URL to reach this server by, without a slash at the end."""
         scheme = "https" if self.cert else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return (self.base_url or f"{scheme}://{host}:{self.port}").rstrip("/")
+
+
+def _one_of(name: str, given: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse what is not known."""
+    unknown = [one for one in given if one not in known]
+    if unknown:
+        raise UsageError(f"{name} '{unknown[0]}' is not one of {', '.join(known)}")
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise UsageError(f"--allow-sink '{text}' is no network; write it as 10.0.0.0/8 or 127.0.0.1") from None
 
 
 def is_loopback(host: str) -> bool:

@@ -21,17 +21,28 @@ __all__ = ["COMMANDS", "Exit", "cli", "main"]
 
 COMMANDS: Mapping[str, str] = {
     "backup": "signalbook.cli.upkeep",
+    "build": "signalbook.cli.build",
     "completion": "signalbook.cli.upkeep",
+    "convert": "signalbook.cli.convert",
+    "ddl": "signalbook.cli.lake",
     "delete": "signalbook.cli.entities",
     "event": "signalbook.cli.event",
     "export": "signalbook.cli.entities",
     "get": "signalbook.cli.entities",
+    "land": "signalbook.cli.land",
     "lint": "signalbook.cli.lint",
     "load": "signalbook.cli.load",
+    "match": "signalbook.cli.match",
     "put": "signalbook.cli.entities",
+    "redrive": "signalbook.cli.land",
+    "replicate": "signalbook.cli.replicate",
+    "report": "signalbook.cli.lake",
     "restore": "signalbook.cli.upkeep",
+    "sample": "signalbook.cli.build",
     "schema": "signalbook.cli.schema",
     "serve": "signalbook.cli.serve",
+    "show": "signalbook.cli.show",
+    "validate": "signalbook.cli.match",
     "version": "signalbook.cli.upkeep",
 }
 

@@ -17,7 +17,8 @@ from signalbook.cli import options
 from signalbook.cli.output import print_json, say
 from signalbook.cli.target import Target
 from signalbook.errors import RegistryError
-from signalbook.sources import Document, parts, read_documents
+from signalbook.sources import Document, parts
+from signalbook.sources.dialects import in_canonical, read_raw
 from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, metadata
 
 __all__ = ["load"]
@@ -48,20 +49,35 @@ class Tally:
 )
 @click.option("--with-model", is_flag=True, help="Take over a document's model source and capabilities too.")
 @click.option("--with-metadata", is_flag=True, help="Take over the registry's own name, description and labels too.")
+@click.option("--group", metavar="ID", default="", help="The group for a document that is one definition by itself.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar and no summary.")
 @options.model
 @options.as_json
 @options.on_target
 def load(
-    target: Target, location: str, chunk: int, with_model: bool, with_metadata: bool, quiet: bool, as_json: bool
+    target: Target,
+    location: str,
+    chunk: int,
+    with_model: bool,
+    with_metadata: bool,
+    group: str,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Write the catalog documents in a file, a folder or standard input into a registry.
 
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
-    YAML file. Entities that are there already are replaced; others stay.
+    YAML file. Entities that are there already are replaced; others stay. Documents of older dialects are read too, as
+    `signalbook convert` would.
     """
-    documents = list(read_documents(location))
     tally = Tally()
+    documents: list[Document] = []
+    for raw in read_raw(location):
+        found, notes = in_canonical(raw, group=group)
+        documents.extend(found)
+        tally.documents += 1
+        for note in notes:
+            say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
     with _progress(_resources(documents), visible=not quiet) as advance:
         for document in documents:
             _load(target, document, tally, advance, chunk, with_model=with_model, with_metadata=with_metadata)
@@ -100,7 +116,6 @@ def _load(
     except RegistryError:
         say(f"signalbook: {document.source} stopped after {tally.resources} resources were loaded")
         raise
-    tally.documents += 1
 
 
 def _define(target: Target, content: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import click
 
 from signalbook.cli import options
 from signalbook.cli.options import read_secret
-from signalbook.settings import MEBIBYTE, Settings
+from signalbook.settings import MEBIBYTE, OPTIONAL_PATHS, Settings
 from signalbook.spec import versions
 
 __all__ = ["serve"]
@@ -107,6 +107,26 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     is_flag=True,
     help="Take schemas for compatible where that cannot be decided; else it is refused.",
 )
+@click.option(
+    "--without",
+    type=click.Choice(sorted(OPTIONAL_PATHS)),
+    multiple=True,
+    help="Leave a path of our own out, so that a model may have a group type of that name; may be repeated.",
+)
+@click.option(
+    "--keep-changes",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    metavar="DAYS",
+    help="How long /changes goes back; 0 keeps all.",
+)
+@click.option(
+    "--allow-sink",
+    multiple=True,
+    metavar="NETWORK",
+    help="Let subscribers receive events at addresses of this network though it is not public; may be repeated.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
 @click.option(
     "--log-format",
@@ -137,6 +157,9 @@ def serve(
     body_timeout: float,
     include_from: Path | None,
     trust_unknown: bool,
+    without: tuple[str, ...],
+    keep_changes: float,
+    allow_sink: tuple[str, ...],
     log: bool,
     log_format: str,
 ) -> None:
@@ -161,6 +184,9 @@ def serve(
         body_timeout=body_timeout,
         include_from=include_from,
         trust_unknown=trust_unknown,
+        without=frozenset(without),
+        keep_changes=keep_changes,
+        allow_sinks=allow_sink,
         log=log,
         log_format=log_format,
     ).checked()

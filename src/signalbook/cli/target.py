@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from signalbook import Registry
 
-__all__ = ["Target", "open_target"]
+__all__ = ["Target", "check_exists", "open_target"]
 
 TIMEOUT = 120.0
 
@@ -57,7 +57,7 @@ def open_target(store: str, server: str | None, *, token: str = "", model: str |
             yield _Server(client, server)
         return
     if model is None:
-        _must_exist(store)
+        check_exists(store)
     with ExitStack() as stack:
         yield _Store(store, model or "builtin", stack)
 
@@ -178,7 +178,8 @@ class _Server:
         return error
 
 
-def _must_exist(store: str) -> None:
+def check_exists(store: str) -> None:
+    """Refuse a file that is not there, where a new store would be made of a mistake."""
     if "://" in store or store.startswith("memory:"):
         return
     path = Path(store.removeprefix("sqlite:"))

@@ -1,4 +1,4 @@
-"""A walk through the program in a terminal: `make demo`.
+"""The first part of the demo: the catalog, served.
 
 Rule 1: everything shown really happens: the samples are loaded into a store, the server is started as a user would
 start it, and each answer is what came over HTTP.
@@ -12,7 +12,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 
-__all__ = ["main"]
+__all__ = ["SAMPLES", "Step", "Unexpected", "check", "walk_through"]
 
 SAMPLES = Path("samples")
 LINES = 18
@@ -166,39 +165,16 @@ def _wait(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
     raise Unexpected(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def main() -> int:
-    """Walk through it all; 0 where every answer was as it should be."""
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    if not SAMPLES.is_dir():
-        console.print("There is no folder 'samples' here; run the demo from the project's folder: make demo")
-        return 1
-    with tempfile.TemporaryDirectory(prefix="signalbook-demo-") as folder:
-        store = Path(folder) / "demo.db"
-        try:
-            load = ["signalbook", "load", str(SAMPLES), "--store", "demo.db"]
-            console.print(f"[bold]Load the sample catalog into a new store.[/bold]\n[cyan]$ {shlex.join(load)}[/cyan]")
-            subprocess.run([sys.executable, "-m", *load[:-1], str(store)], check=True)
-            console.print("\n[bold]Start the server.[/bold]\n[cyan]$ signalbook serve --store demo.db[/cyan]")
-            with served(store) as base, httpx.Client(base_url=base, timeout=30) as client:
-                console.print(f"listening at {base}/", highlight=False)
-                for number, step in enumerate(walk(client), 1):
-                    answer = client.request(step.method, step.path, json=step.body, headers=step.headers)
-                    check(step, answer)
-                    show(console, number, step, answer, base)
-        except (Unexpected, subprocess.CalledProcessError, httpx.HTTPError) as error:
-            console.print(
-                f"\n[bold red]The demo failed:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True
-            )
-            return 1
-    console.print(
-        "\n[bold]All as it should be.[/bold] Go on with:\n"
-        "  make serve                          the same catalog at http://127.0.0.1:8080/, to try things on\n"
-        "  .venv/bin/signalbook --help         the command line\n"
-        "  README.md, docs/                    Python, tokens, PostgreSQL, every command\n",
-        highlight=False,
-    )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def walk_through(console: Console, folder: Path) -> None:
+    """Load the samples into a store, serve it, and show each request with its answer; raises what went wrong."""
+    store = folder / "demo.db"
+    load = ["signalbook", "load", str(SAMPLES), "--store", "demo.db"]
+    console.print(f"[bold]Load the sample catalog into a new store.[/bold]\n[cyan]$ {shlex.join(load)}[/cyan]")
+    subprocess.run([sys.executable, "-m", *load[:-1], str(store)], check=True)
+    console.print("\n[bold]Start the server.[/bold]\n[cyan]$ signalbook serve --store demo.db[/cyan]")
+    with served(store) as base, httpx.Client(base_url=base, timeout=30) as client:
+        console.print(f"listening at {base}/", highlight=False)
+        for number, step in enumerate(walk(client), 1):
+            answer = client.request(step.method, step.path, json=step.body, headers=step.headers)
+            check(step, answer)
+            show(console, number, step, answer, base)

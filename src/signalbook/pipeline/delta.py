@@ -1,0 +1,165 @@
+"""Delta tables by `deltalake`: made, grown, and given the files of a batch exactly once.
+
+Rule 1: each commit carries (run, batch) as its transaction; a table that has it already is left alone.
+Rule 2: a table says in its description which definition it belongs to; another definition never writes there.
+Rule 3: a commit that another one overtook is tried again on the newer state.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import Folder
+from signalbook.pipeline.manifest import Replaced
+from signalbook.pipeline.tables import grown
+
+__all__ = ["Overtaken", "TableState", "commit", "compact", "files_of", "prepare", "table_state"]
+
+Result = TypeVar("Result")
+_TRIES = 30
+
+
+class Overtaken(Exception):
+    """A table that is no longer what the batch was judged for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table as it is: the definition it belongs to and its columns."""
+
+    owner: str | None
+    schema: pa.Schema
+
+
+def table_state(lake: Folder, table: str) -> TableState | None:
+    """The table of that path, or None."""
+    found = _open(lake, table)
+    return None if found is None else _state(found)
+
+
+def prepare(lake: Folder, table: str, owner: str, schema: pa.Schema) -> None:
+    """Make a table, or let it grow, so that files of this schema can be added; raises `Overtaken`."""
+
+    def once() -> None:
+        found = _open(lake, table)
+        if found is None:
+            DeltaTable.create(
+                lake.place(table),
+                schema=schema,
+                mode="ignore",
+                name=table.replace("/", "."),
+                description=owner,
+            )
+            found = _open(lake, table)
+            assert found is not None
+        state = _state(found)
+        if state.owner != owner:
+            raise Overtaken(f"the table {table} belongs to {state.owner}")
+        if next(grown(state.schema, schema), None) is not None:
+            raise Overtaken(f"the table {table} has other columns meanwhile")
+        missing = [one for one in Schema.from_arrow(schema).fields if not _holds(state.schema, schema.field(one.name))]
+        if missing:
+            found.alter.add_columns(missing)
+
+    _again(once, table)
+
+
+def commit(
+    lake: Folder,
+    table: str,
+    transaction: tuple[str, int],
+    files: Sequence[Mapping[str, Any]],
+    replaced: Sequence[Replaced] = (),
+) -> bool:
+    """Add files to a table, and take away those they replace; whether it was not done before."""
+    app, version = transaction
+
+    def once() -> bool:
+        found = _open(lake, table)
+        if found is None:
+            raise PipelineError(f"the table {table} is gone from {lake.uri}; a batch that was begun needs it")
+        done = found.transaction_version(app)
+        if done is not None and done >= version:
+            return False
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(file["path"], file["bytes"], {}, now, True, orjson.dumps({"numRecords": file["rows"]}).decode())
+            for file in files
+        ]
+        actions += [RemoveAction(one.path, True, now, one.bytes, {}) for one in replaced]
+        properties = CommitProperties(app_transactions=[Transaction(app, version)])
+        found.create_write_transaction(actions, "append", found.schema(), commit_properties=properties)
+        return True
+
+    return _again(once, table)
+
+
+def compact(lake: Folder, table: str) -> int:
+    """Join small files of a table, beside whoever appends to it; how many fewer there are."""
+    found = _open(lake, table)
+    if found is None or len(found.file_uris()) < 2:
+        return 0
+    try:
+        metrics = found.optimize.compact()
+    except CommitFailedError:
+        return 0
+    return int(metrics["numFilesRemoved"]) - int(metrics["numFilesAdded"])
+
+
+def files_of(lake: Folder, table: str) -> list[dict[str, Any]]:
+    """The files that a table consists of now: path below it, rows, bytes."""
+    found = _open(lake, table)
+    if found is None:
+        return []
+    actions = pa.table(found.get_add_actions(flatten=True)).to_pylist()
+    return [{"path": one["path"], "rows": one["num_records"], "bytes": one["size_bytes"]} for one in actions]
+
+
+def _open(lake: Folder, table: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(lake.place(table))
+    except TableNotFoundError:
+        return None
+
+
+def _state(table: DeltaTable) -> TableState:
+    return TableState(table.metadata().description, pa.schema(table.schema().to_arrow()))
+
+
+def _holds(schema: pa.Schema, wanted: pa.Field) -> bool:
+    """Whether a table has all members of a column."""
+    at = schema.get_field_index(wanted.name)
+    return at >= 0 and _covers(schema.field(at).type, wanted.type)
+
+
+def _covers(held: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(wanted):
+        return all(
+            held.get_field_index(one.name) >= 0 and _covers(held.field(held.get_field_index(one.name)).type, one.type)
+            for one in wanted
+        )
+    if pa.types.is_map(wanted):
+        return _covers(held.item_type, wanted.item_type)
+    return _covers(held.value_type, wanted.value_type) if pa.types.is_list(wanted) else True
+
+
+def _again(step: Callable[[], Result], table: str) -> Result:
+    for attempt in range(_TRIES):
+        try:
+            return step()
+        except CommitFailedError:
+            time.sleep(random.uniform(0, min(0.02 * 2**attempt, 1)))
+        except DeltaError as error:
+            raise PipelineError(f"the table {table} cannot be changed: {error}") from None
+    raise PipelineError(f"the table {table} is changed by so many others that {_TRIES} tries were not enough")

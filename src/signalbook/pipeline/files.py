@@ -1,0 +1,187 @@
+"""`Folder`: the one way to files, whether they lie on this machine, on a shared mount or in an object store.
+
+Rule 1: a path is a plain path or a URI (s3, gs, abfss, file); everything below a folder is named relative to it.
+Rule 2: `write` is all or nothing: a reader sees the whole content or no file. On a local disk it is also synced.
+Rule 3: `claim` succeeds for one of several who try it, as far as the file system can say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from signalbook.pipeline.failure import PipelineError
+
+__all__ = ["Entry", "Folder", "is_uri"]
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path names its file system."""
+    return "://" in path
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file that a listing found: its path below the folder, its size, and when it was changed, in nanoseconds."""
+
+    path: str
+    size: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder somewhere. It travels to workers as the text that names it."""
+
+    uri: str
+
+    @classmethod
+    def at(cls, path: str | Path) -> Folder:
+        """The folder of that name; a local one by its absolute path."""
+        text = str(path)
+        if text.startswith("file://"):
+            text = text.removeprefix("file://")
+        return cls(text.rstrip("/") if is_uri(text) else os.path.abspath(text))  # noqa: PTH100  # keeps links as they are
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the folder is reached through this machine's file system."""
+        return not is_uri(self.uri)
+
+    def below(self, path: str) -> Folder:
+        """A folder in this one."""
+        return Folder(self.place(path))
+
+    def place(self, path: str) -> str:
+        """The full name of what has this path here."""
+        return f"{self.uri}/{path}" if path else self.uri
+
+    def files(self, *, recursive: bool = False) -> Iterator[Entry]:
+        """The files here, in the order of their paths; none where there is no such folder."""
+        system, root = self._open()
+        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+        for info in sorted(found, key=lambda info: info.path):
+            if info.type == fs.FileType.File:
+                yield Entry(info.path[len(root) :].lstrip("/"), info.size, info.mtime_ns or 0)
+
+    def folders(self) -> list[str]:
+        """The names of the folders directly in this one."""
+        system, root = self._open()
+        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+
+    def stat(self, path: str = "") -> Entry | None:
+        """The file of that path, or None."""
+        system, root = self._open()
+        info = system.get_file_info(_join(root, path))
+        return Entry(path, info.size, info.mtime_ns or 0) if info.type == fs.FileType.File else None
+
+    def is_folder(self) -> bool:
+        """Whether there is such a folder."""
+        system, root = self._open()
+        return bool(system.get_file_info(root).type == fs.FileType.Directory)
+
+    def make(self) -> None:
+        """Create the folder, and those above it."""
+        system, root = self._open()
+        system.create_dir(root, recursive=True)
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file, or None where there is none."""
+        try:
+            with self.open(path) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> Any:
+        """A file to read from, with random access."""
+        system, root = self._open()
+        return system.open_input_file(_join(root, path))
+
+    def create(self, path: str) -> Any:
+        """A file to write to; its folder is made where it is missing."""
+        system, root = self._open()
+        place = _join(root, path)
+        if self.is_local:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+        return system.open_output_stream(place)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put a whole file there, at once."""
+        if not self.is_local:
+            with self.create(path) as file:
+                file.write(content)
+            return
+        target = Path(self.place(path))
+        aside = _written_aside(target, content)
+        aside.replace(target)
+        sync_folder(target.parent)
+
+    def claim(self, path: str, content: bytes) -> bool:
+        """Put a whole file there unless there is one; whether it was put."""
+        if not self.is_local:
+            if self.stat(path) is not None:
+                return False
+            self.write(path, content)
+            return True
+        target = Path(self.place(path))
+        aside = _written_aside(target, content)
+        try:
+            os.link(aside, target)
+        except FileExistsError:
+            return False
+        finally:
+            aside.unlink()
+        sync_folder(target.parent)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Remove a file; it is no error where there is none."""
+        system, root = self._open()
+        with contextlib.suppress(FileNotFoundError):
+            system.delete_file(_join(root, path))
+
+    def sync(self, path: str) -> None:
+        """Wait until a file that was written is on a local disk; an object store has said so already."""
+        if self.is_local:
+            with Path(self.place(path)).open("rb") as file:
+                os.fsync(file.fileno())
+
+    def _open(self) -> tuple[fs.FileSystem, str]:
+        if self.is_local:
+            return fs.LocalFileSystem(), self.uri
+        try:
+            return fs.FileSystem.from_uri(self.uri)  # type: ignore[no-any-return]
+        except (ValueError, OSError) as error:
+            raise PipelineError(f"'{self.uri}' cannot be reached: {error}") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a local folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _written_aside(target: Path, content: bytes) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    with aside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return aside
+
+
+def _join(root: str, path: str) -> str:
+    return f"{root}/{path}" if path else root

@@ -1,0 +1,194 @@
+"""`Lake`: a folder of Delta tables, and beside them in `_signalbook` what the runs say of themselves.
+
+    SCHEMA/TABLE/                       one Delta table a message
+    signalbook/dead_letters/            the one of what did not land
+    _signalbook/runs/RUN/run.json       what a run was asked to do
+    _signalbook/runs/RUN/BATCH.json     a manifest; with BATCH.done beside it once it is carried out
+    _signalbook/catalogs/DIGEST.json.z  the catalogs that messages were judged by
+
+Rule 1: a manifest without its mark is unfinished: whoever opens the lake next carries it out, unless its run is alive.
+Rule 2: a data file that bears the name of a run that has ended, and is in no manifest, is nobody's, and is swept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from signalbook.pipeline import delta
+from signalbook.pipeline.book import Book
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import Folder
+from signalbook.pipeline.lease import Lease, is_leased, take_lease
+from signalbook.pipeline.manifest import Manifest
+
+__all__ = ["Lake", "Run"]
+
+CONTROL = "_signalbook"
+_DONE = ".done"
+_SETTLED_SECONDS = 600
+_data_file = re.compile(
+    r"(?P<run>[0-9]{8}T[0-9]{6}-[0-9a-f]{8}|stream-[0-9a-f]{16})-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its name, which the files it writes bear."""
+
+    name: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Lake:
+    """The lake in a folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.control = folder.below(CONTROL)
+        self._runs = self.control.below("runs")
+        self._leases: dict[str, Lease] = {}
+
+    @classmethod
+    def open(cls, path: str, *, create: bool = True) -> Lake:
+        """The lake at a path; a new one where there is none, if that is wanted."""
+        lake = cls(Folder.at(path))
+        if create:
+            lake.control.make()
+        elif not lake.control.is_folder():
+            raise PipelineError(f"'{path}' is no lake: it has no folder {CONTROL}")
+        return lake
+
+    # Runs ------------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def run(self, about: Mapping[str, Any], name: str | None = None) -> Iterator[Run]:
+        """A run that is alive until the end of the block, or of the process."""
+        now = datetime.now(UTC)
+        run = Run(name or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", {**about, "started": _text(now)})
+        lease = take_lease(self._runs, f"{run.name}/lease")
+        if lease is None:
+            raise PipelineError(f"the run {run.name} is going on already, in another process")
+        try:
+            self._runs.write(f"{run.name}/run.json", orjson.dumps({"run": run.name, **run.about}))
+            yield run
+        finally:
+            lease.release()
+        self._runs.write(f"{run.name}/ended", b"")
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What each run was asked to do, the oldest first."""
+        found = []
+        for name in self._runs.folders():
+            about = self._runs.read(f"{name}/run.json")
+            if about is not None:
+                found.append(orjson.loads(about))
+        return sorted(found, key=lambda about: str(about["started"]))
+
+    @contextlib.contextmanager
+    def alone(self, purpose: str, words: str) -> Iterator[None]:
+        """Be the only one who does this in the lake; raises `PipelineError` in these words where another does."""
+        lease = take_lease(self.control, f"leases/{purpose}")
+        if lease is None:
+            raise PipelineError(words)
+        try:
+            yield
+        finally:
+            lease.release()
+
+    def keep(self, book: Book) -> None:
+        """Keep the catalog that a run judges by."""
+        path = f"catalogs/{book.digest}.json.z"
+        if self.control.stat(path) is None:
+            self.control.write(path, book.text)
+
+    # Batches ---------------------------------------------------------------------------------------------------------
+
+    def manifest(self, run: str, batch: int) -> Manifest | None:
+        """The manifest of a batch, or None where it has none yet."""
+        content = self._runs.read(f"{run}/{batch:012}.json")
+        return None if content is None else Manifest.from_bytes(content)
+
+    def manifests(self, run: str | None = None) -> Iterator[Manifest]:
+        """Every manifest, of one run or of all, in the order of runs and batches."""
+        for name in [run] if run is not None else self._runs.folders():
+            for entry in self._runs.below(name).files():
+                if re.fullmatch(r"[0-9]{12}\.json", entry.path):
+                    content = self._runs.read(f"{name}/{entry.path}")
+                    if content is not None:
+                        yield Manifest.from_bytes(content)
+
+    def write(self, manifest: Manifest) -> None:
+        """Put a manifest into the lake; from here on its batch only rolls forward."""
+        if not self._runs.claim(manifest.name, manifest.to_bytes()):
+            raise PipelineError(f"the batch {manifest.batch} of {manifest.run} has a manifest already")
+
+    def carry_out(self, manifest: Manifest) -> None:
+        """Do what a manifest says, as far as it is not done."""
+        mark = manifest.name.removesuffix(".json") + _DONE
+        if self._runs.stat(mark) is not None:
+            return
+        for table in manifest.tables():
+            replaced = [one for one in manifest.replaced if one.table == table]
+            transaction = (f"signalbook/{manifest.run}", manifest.batch)
+            delta.commit(self.folder, table, transaction, manifest.files.get(table, []), replaced)
+        self._runs.write(mark, b"")
+
+    def roll_forward(self) -> list[Manifest]:
+        """Carry out what runs that have ended left unfinished."""
+        finished = []
+        for name in self._runs.folders():
+            marks = {entry.path for entry in self._runs.below(name).files()}
+            open_ = [mark for mark in marks if mark.endswith(".json") and mark != "run.json"]
+            open_ = [mark for mark in open_ if mark.removesuffix(".json") + _DONE not in marks]
+            if not open_ or is_leased(self._runs, f"{name}/lease"):
+                continue
+            for manifest in self.manifests(name):
+                if f"{manifest.batch:012}.json" in open_:
+                    self.carry_out(manifest)
+                    finished.append(manifest)
+        return finished
+
+    def sweep(self) -> int:
+        """Remove the data files of ended runs that nobody committed; how many there were."""
+        known: dict[str, set[str] | None] = {}
+        swept = 0
+        for name in self._runs.folders():
+            if self._runs.stat(f"{name}/swept") is None and not is_leased(self._runs, f"{name}/lease"):
+                known[name] = {
+                    f"{table}/{file['path']}"
+                    for manifest in self.manifests(name)
+                    for table, files in manifest.files.items()
+                    for file in files
+                }
+        if not known:
+            return 0
+        for entry in self.folder.files(recursive=True):
+            found = _data_file.fullmatch(entry.path.rpartition("/")[2])
+            committed = known.get(found["run"]) if found else None
+            if committed is not None and entry.path not in committed:
+                self.folder.delete(entry.path)
+                swept += 1
+        for name in known:
+            self._settle(name)
+        return swept
+
+    def _settle(self, name: str) -> None:
+        """Mark a run as swept once no orphan of it can write any more; a stream may come back, and is never."""
+        about = self._runs.stat(f"{name}/run.json")
+        ended = self._runs.stat(f"{name}/ended") is not None
+        old = about is not None and time.time() - about.changed / 1e9 > _SETTLED_SECONDS
+        if not name.startswith("stream-") and (ended or old):
+            self._runs.write(f"{name}/swept", b"")
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,215 @@
+"""Files of messages as records: lines, and the elements of JSON batches, each with the place it stood at.
+
+Rule 1: a record is exactly the bytes that stood there. Lines end at a newline; what is only white space is no record.
+Rule 2: what cannot be read is a record too, with the reason: a line beyond 64 MiB, the tail of a cut file, a file that
+is gone. So the number of records is the number of inputs.
+Rule 3: a file that begins with `[` is batches: each element is one record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from signalbook.pipeline.decompress import CODECS, Codec, Damaged, decompressed
+from signalbook.pipeline.elements import Elements
+from signalbook.pipeline.files import Folder
+from signalbook.wire import Message
+
+__all__ = ["LARGEST", "Record", "Split", "codec_of", "read_split"]
+
+LARGEST = 64 << 20
+_CHUNK = 1 << 20
+_WHITE = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file: the lines that begin at `start` or later and before `end` (None: up to the end)."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    """One input: its bytes, or a message that a client gave; or why it cannot be read, with what could be.
+
+    `length` and `sha256` are those of what was too long to keep.
+    """
+
+    data: bytes | None
+    origin: str
+    position: int
+    reason: str | None = None
+    length: int = 0
+    sha256: str | None = None
+    message: Message | None = None
+
+    @property
+    def given(self) -> bytes | Message:
+        """What is judged."""
+        return self.message if self.message is not None else self.data or b""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it holds, or held."""
+        held = self.data if self.message is None else self.message.payload
+        return self.length or len(held or b"")
+
+    def kept(self) -> bytes | None:
+        """The bytes that a dead letter keeps: as they came, or the message on paper."""
+        return self.data if self.message is None else self.message.to_bytes()
+
+
+def codec_of(path: str) -> Codec | None:
+    """How a file of that name is compressed; None where it is not."""
+    return next((codec for ending, codec in CODECS.items() if path.lower().endswith(ending)), None)
+
+
+def read_split(split: Split, largest: int = LARGEST) -> Iterator[Record]:
+    """The records of a part of a file."""
+    place, _, name = split.path.rpartition("/")
+    try:
+        file = Folder(place or "/").open(name)
+    except FileNotFoundError:
+        yield Record(None, split.path, 0, "the file is gone")
+        return
+    with file:
+        codec = codec_of(split.path)
+        chunks: Iterator[bytes] = _chunks(file, split)
+        if codec is not None:
+            chunks = decompressed(chunks, codec)
+        yield from _records(chunks, split, largest)
+
+
+def _chunks(file: Any, split: Split) -> Iterator[bytes]:
+    """The bytes from one before the start on: that byte tells whether a line begins at the start."""
+    file.seek(max(split.start - 1, 0))
+    while chunk := bytes(file.read(_CHUNK)):
+        yield chunk
+
+
+def _records(chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
+    first = b""
+    try:
+        while not first.strip(_WHITE):
+            first += next(chunks)
+    except StopIteration:
+        pass
+    except Damaged as error:
+        yield Record(first or None, split.path, 0, str(error), len(first))
+        return
+    if split.start == 0 and first.lstrip(_WHITE)[:1] == b"[":
+        found: Iterable[Record] = _elements(first, chunks, split, largest)
+    else:
+        found = _lines(first, chunks, split, largest)
+    yield from found
+
+
+def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
+    lines = _Lines(split, largest)
+    damage = None
+    yield from lines.take(first)
+    try:
+        for chunk in chunks:
+            if lines.past_end:
+                return
+            yield from lines.take(chunk)
+    except Damaged as error:
+        damage = str(error)
+    if not lines.past_end:
+        yield from lines.finish(damage)
+
+
+class _Lines:
+    """Lines out of chunks; a line that grows beyond the largest is hashed and dropped."""
+
+    def __init__(self, split: Split, largest: int) -> None:
+        self._split = split
+        self._largest = largest
+        self._end = float("inf") if split.end is None else split.end
+        self._parts: list[bytes] = []
+        self._length = 0
+        self._hash: Any = None
+        self._position = max(split.start - 1, 0)
+        # What stands before the first newline belongs to the part before, except at the beginning of the file.
+        self._skipping = split.start > 0
+        self.past_end = False
+
+    def take(self, chunk: bytes) -> Iterator[Record]:
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            if self.past_end:
+                return
+            if self._parts or self._hash is not None:
+                self._keep(line)
+                yield from self._line(None)
+            else:
+                self._length = len(line)
+                yield from self._line(line)
+        self._keep(rest)
+
+    def finish(self, damage: str | None) -> Iterator[Record]:
+        """What stood after the last newline; with damage, one record that says so."""
+        if self._skipping:
+            return
+        data = None if self._hash is not None else b"".join(self._parts)
+        if damage is not None:
+            sha256 = None if self._hash is None else self._hash.hexdigest()
+            yield Record(data or None, self._split.path, self._position, damage, self._length, sha256)
+        elif self._length:
+            yield from self._line(None)
+
+    def _keep(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._hash is not None:
+            self._hash.update(part)
+        elif self._length > self._largest:
+            self._hash = hashlib.sha256(b"".join(self._parts))
+            self._hash.update(part)
+            self._parts = []
+        elif part:
+            self._parts.append(part)
+
+    def _line(self, line: bytes | None) -> Iterator[Record]:
+        position, length = self._position, self._length
+        data = b"".join(self._parts) if line is None else line
+        kept, self._parts, self._length, self._hash = self._hash, [], 0, None
+        self._position = position + length + 1
+        if self._skipping:
+            self._skipping = False
+        elif kept is not None:
+            words = f"the line is longer than {self._largest:,} bytes"
+            yield Record(None, self._split.path, position, words, length, kept.hexdigest())
+        elif data.strip(_WHITE):
+            yield Record(data, self._split.path, position)
+        self.past_end = self._position >= self._end
+
+
+def _elements(first: bytes, chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
+    elements = Elements(largest)
+    damage = None
+    try:
+        for data, position in elements.take(first):
+            yield _element(data, position, split, largest)
+        for chunk in chunks:
+            for data, position in elements.take(chunk):
+                yield _element(data, position, split, largest)
+    except Damaged as error:
+        damage = str(error)
+    left = elements.finish()
+    if damage is not None or left is not None:
+        data, position, words = left or (b"", elements.position, "")
+        kept = data if 0 < len(data) <= largest else None
+        yield Record(kept, split.path, position, damage or words, len(data))
+
+
+def _element(data: bytes, position: int, split: Split, largest: int) -> Record:
+    if len(data) <= largest:
+        return Record(data, split.path, position)
+    words = f"the element is longer than {largest:,} bytes"
+    return Record(None, split.path, position, words, len(data), hashlib.sha256(data).hexdigest())

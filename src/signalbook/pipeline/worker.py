@@ -1,0 +1,196 @@
+"""What one task does: judge its records and write them, each to its message's table or to the dead letters.
+
+Rule 1: this is the engine of `catalog.match`, record by record; nothing is matched in another way here.
+Rule 2: every record becomes exactly one row somewhere. `input` counts what was read, before anything is judged.
+Rule 3: a task reports what it wrote; only what a successful attempt reported is ever committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from signalbook.errors import Problem
+from signalbook.messages.answer import Answer, Outcome
+from signalbook.messages.catalog import Catalog
+from signalbook.messages.match import answer as answer_by
+from signalbook.messages.observed import Observed, content_encodings, observe
+from signalbook.pipeline.batches import expand
+from signalbook.pipeline.book import Book
+from signalbook.pipeline.cells import CellError
+from signalbook.pipeline.dead import COLUMN_PROBLEM, TABLE_PROBLEM, DeadLetters
+from signalbook.pipeline.files import Folder
+from signalbook.pipeline.names import DEAD_LETTERS
+from signalbook.pipeline.reading import Record
+from signalbook.pipeline.tables import Layout, Stamp, layout_of
+from signalbook.pipeline.tally import Tally
+from signalbook.pipeline.writers import Bounds, Waiting, Writers
+from signalbook.wire import Message
+
+__all__ = ["Job", "Judge", "Refusal", "Task", "run", "without_collector"]
+
+
+# Why a record goes to no table: the answer about it, and the problems that decided.
+Refusal = tuple[Answer, tuple[Problem, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a batch are told: the catalog, the lake, and the tables that are not where names alone say."""
+
+    book: Book
+    lake: Folder
+    stamp: Stamp
+    tables: dict[str, str] = field(repr=False)
+    refused: dict[str, str] = field(default_factory=dict, repr=False)
+    within: tuple[str, ...] = ()
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+class Judge:
+    """Records to answers, by the catalog of a job."""
+
+    def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
+        self._scope = catalog.scope(within)
+
+    def answer(self, record: Record) -> tuple[Answer, Observed | None]:
+        """The answer about a record, and the message as it was observed, where it could be."""
+        if record.reason is not None:
+            return _malformed(record.reason), None
+        found = list(observe(record.given))
+        if len(found) != 1:
+            return _malformed(f"a batch of {len(found)} events in the place of one"), None
+        observed = found[0]
+        return answer_by(self._scope, observed), observed if isinstance(observed, Observed) else None
+
+
+def _malformed(words: str) -> Answer:
+    return Answer(Outcome.MALFORMED, problems=(Problem("", "malformed", words),))
+
+
+class Task:
+    """One attempt at a part of a batch."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._catalog = job.book.catalog()
+        self._judge = Judge(self._catalog, job.within)
+        self._layouts: dict[str, Layout] = {}
+        self._dead = DeadLetters()
+        self.tally = Tally()
+        self.writers = Writers(job.lake, job.stamp, uuid.uuid4().hex[:12], self._refused, job.bounds)
+
+    def run(self, records: Iterable[Record]) -> dict[str, Any]:
+        """Judge and write all records; what was written and counted, as a JSON value."""
+        with self.writing():
+            for record in expand(self._counted(records)):
+                self.tally.input += 1
+                refusal = self.land(record)
+                if refusal is not None:
+                    self._bury(record, *refusal)
+        return self.report()
+
+    def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            self.tally.records += 1
+            yield record
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """What is landed in the block is in closed files after it."""
+        try:
+            yield
+            self.writers.close()
+        except BaseException:
+            self.writers.abandon()
+            raise
+
+    def report(self) -> dict[str, Any]:
+        """What was counted and written, as a JSON value."""
+        return {**self.tally.to_json(), "files": [one.to_json() for one in self.writers.written]}
+
+    def land(self, record: Record) -> Refusal | None:
+        """Take a record to its message's table; the answer and the reasons where it goes to none."""
+        answer, observed = self._judge.answer(record)
+        self.tally.outcomes[answer.outcome.value] += 1
+        xid = answer.definition
+        if xid is None or observed is None or not answer.matched:
+            return answer, answer.problems
+        reason = self._job.refused.get(xid)
+        if reason is not None:
+            return answer, (Problem("", TABLE_PROBLEM, reason),)
+        try:
+            layout = self._layouts.get(xid) or self._layout(xid)
+            cells = layout.row(observed, answer, _payload(observed, record))
+        except CellError as error:
+            return answer, (Problem("/data", COLUMN_PROBLEM, str(error)),)
+        self.tally.messages[xid] += 1
+        row = Waiting(cells, record.origin, record.position, (record, answer))
+        self.writers.add(self._job.tables[xid], layout, row, record.size)
+        return None
+
+    def lament(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
+        """Count a record that does not land, and why."""
+        self.tally.dead += 1
+        event = answer.cloudevent
+        place = {"origin": record.origin, "position": record.position, "id": None if event is None else event.id}
+        meant = answer.definition or (answer.candidates[0].definition if answer.candidates else None)
+        for problem in problems or (Problem("", answer.outcome.value, _WORDS.get(answer.outcome.value, "")),):
+            self.tally.problem(answer.outcome.value, meant, problem, place)
+
+    def _layout(self, xid: str) -> Layout:
+        layout = self._layouts[xid] = layout_of(self._catalog, xid)
+        return layout
+
+    def _refused(self, table: str, row: Waiting, words: str) -> None:
+        """A row that Arrow did not take: its message is a dead letter after all."""
+        record, answer = row.record
+        if table == DEAD_LETTERS:
+            raise CellError(f"a dead letter cannot be written: {words}")
+        self.tally.messages[answer.definition] -= 1
+        self._bury(record, answer, (Problem("/data", COLUMN_PROBLEM, f"a column cannot hold a value: {words}"),))
+
+    def _bury(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
+        self.lament(record, answer, problems)
+        cells = self._dead.row(answer, problems, record)
+        row = Waiting(cells, record.origin, record.position, (record, answer))
+        self.writers.add(DEAD_LETTERS, self._dead, row, record.size)
+
+
+_WORDS = {
+    "unexpected": "no definition of the catalog describes the message",
+    "ambiguous": "several definitions describe the message, and nothing decides",
+    "nonconformant": "several definitions are meant, and none holds",
+}
+
+
+def _payload(observed: Observed, record: Record) -> bytes | None:
+    """The payload as it came: before a content encoding was undone."""
+    if observed.message is None or not content_encodings(observed.message):
+        return observed.payload()
+    given = record.given
+    return (given if isinstance(given, Message) else Message.from_json(given)).payload
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Millions of short-lived values are made in the block, and none of them in a circle."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def run(job: Job, records: Iterable[Record]) -> bytes:
+    """Do the task and report it as one line of JSON."""
+    with without_collector():
+        return orjson.dumps(Task(job).run(records))

@@ -211,3 +211,33 @@ def test_the_cost_of_a_match_does_not_grow_with_the_catalog() -> None:
     assert {"tenant": "acme", "id": "9"} == catalog.match(message).context
     found = catalog.scope().index(Kind.NATIVE, "NATS").find(Observed(message, None))
     assert ["/messagegroups/g/messages/m77"] == [plan.compiled.definition.xid for plan in found]
+
+
+def test_the_nearest_of_many() -> None:
+    """In a large catalog the nearest definitions are those that share a rare word with the message."""
+    messages = {f"m{n}": event_of(f"com.example.order{n}.placed") for n in range(500)}
+    kafka = {"protocol": "KAFKA", "protocoloptions": {"topic": "rare-{x}"}}
+    amqp = {"protocol": "AMQP/1.0", "protocoloptions": {"properties": {"subject": {"value": "scarce"}}}}
+    catalog = catalog_of(**messages, kafka=kafka, amqp=amqp)
+    near = catalog.match({**EVENT, "type": "org.example.order77"}).candidates
+    assert "/messagegroups/g/messages/m77" == near[0].definition
+    for message in (
+        Message("KAFKA", {"topic": "rare", "headers": (("a", "b"),)}),
+        Message("AMQP/1.0", {"properties": {"subject": "x", "to": "scarce"}}),
+    ):
+        answer = catalog.match(message)
+        named = message.protocol.partition("/")[0].lower()
+        assert (Outcome.UNEXPECTED, f"/messagegroups/g/messages/{named}") == (
+            answer.outcome,
+            answer.candidates[0].definition,
+        )
+
+
+def test_other_keys_are_not_overlooked() -> None:
+    """An event whose type one definition has alone may have the key of another: both are asked each time."""
+    by_subject = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"subject": {"value": "s"}}}
+    by_template = event_of("x{rest}")
+    for other, event in ((by_subject, {**EVENT, "subject": "s"}), (by_template, {**EVENT, "type": "xy"})):
+        catalog = catalog_of(a=event_of(event["type"]), b=other)
+        document = json.dumps(event).encode()
+        assert [Outcome.AMBIGUOUS] * 3 == [catalog.match(document).outcome for _ in range(3)]

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import brotli
 import zstandard
 
 from signalbook.cloudevents import CloudEvent, CloudEventError
@@ -81,6 +82,7 @@ _ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "x-gzip": _gzip,
     "deflate": zlib.compress,
     "zstd": zstandard.compress,
+    "br": brotli.compress,
 }
 
 

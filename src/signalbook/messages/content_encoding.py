@@ -1,16 +1,14 @@
 """Undoing the content encodings of a payload, within a bound.
 
 Rule: what cannot be undone, or would become larger than the bound, is a problem in words; nothing else is raised.
-`br` needs the Python package `brotli`, which is no dependency of this one: without it, such a payload is a problem.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import Any
 
+import brotli
 import zstandard
 
 __all__ = ["LARGEST", "CannotUndo", "undo"]
@@ -82,22 +80,19 @@ def _zstd(payload: bytes) -> bytes:
 
 
 def _brotli(payload: bytes) -> bytes:
-    try:
-        library: Any = import_module("brotli")
-    except ModuleNotFoundError:
-        raise CannotUndo("the content encoding br needs the Python package brotli, which is not installed") from None
-    reader = library.Decompressor()
+    reader = brotli.Decompressor()
     parts: list[bytes] = []
     size = 0
     try:
-        for at in range(0, len(payload), _CHUNK):
-            parts.append(reader.process(payload[at : at + _CHUNK]))
+        while not reader.is_finished():
+            parts.append(reader.process(payload, output_buffer_limit=_CHUNK))
+            payload = b""
             size += len(parts[-1])
             _bound(size)
-    except library.error as error:
+            if not parts[-1] and reader.can_accept_more_data():
+                raise CannotUndo("the payload is not what its content encoding says: it ends too early")
+    except brotli.error as error:
         raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
-    if not reader.is_finished():
-        raise CannotUndo("the payload is not what its content encoding says: it ends too early")
     return b"".join(parts)
 
 

@@ -25,6 +25,7 @@ __all__ = ["materialise", "merge"]
 Attributes = Mapping[str, Any]
 
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
+_SELECTORS = (("envelope", "envelopemetadata"), ("protocol", "protocoloptions"))
 _MAX_DEPTH = 64
 
 
@@ -111,17 +112,32 @@ class _Chains:
     def _derived(self, place: str, base: Definition | None, notes: tuple[Problem, ...]) -> Definition:
         own, problems = self._attributes(place), self._problems(place)
         if base is None:
-            return Definition(place, merge({}, own), own, notes=notes, problems=problems)
+            return Definition(place, self._selected(place, merge({}, own)), own, notes=notes, problems=problems)
         bases = ((_message_of(base.xid), base.own), *base.bases)
         if len(bases) >= MAX_CHAIN:
             words = f"leads through more than {MAX_CHAIN} definitions"
             return Definition(place, {}, own, bases, problems=(Problem("/basemessage", "chain", words),))
         try:
             own = _spelled(own, base.document.get("protocol"))
-            document = dict(to_canonical(MESSAGE, merge(base.document, own), place))
+            document = self._selected(place, to_canonical(MESSAGE, merge(base.document, own), place))
         except RegistryError as error:
             return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", error.name, str(error)),))
         return Definition(place, document, own, bases, None, (*base.notes, *notes), (*base.problems, *problems))
+
+    def _selected(self, place: str, document: Attributes) -> Attributes:
+        """The definition with its group's envelope or protocol, where it has metadata of one and does not name it.
+
+        message/spec.md, Message Groups: all messages inside a group use the same envelope and the same protocol.
+        """
+        xid = _message_of(place).rsplit("/", 2)[0]
+        group = self._entities.groups.get(xid) or self._entities.endpoints.get(xid)
+        if group is None:
+            return document
+        for selector, metadata in _SELECTORS:
+            named = group.attributes.get(selector)
+            if metadata in document and selector not in document and isinstance(named, str):
+                document = to_canonical(MESSAGE, {**document, selector: named}, place)
+        return document
 
     def _base(self, place: str) -> tuple[str | None, Problem | None]:
         """The place of a definition's base, or why there is none."""

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
-from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, events_of, from_message, mode_of
+from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, from_message, mode_of
 from signalbook.errors import Problem
 from signalbook.messages.amqp_body import plain_body
 from signalbook.messages.content_encoding import CannotUndo, undo
@@ -168,13 +168,15 @@ def _observe_event(text: bytes) -> Observed | Unreadable:
         return Unreadable(_malformed(error), _bare_hint(text))
 
 
-def _observe_batch(text: bytes) -> Iterator[Observed | Unreadable]:
+def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Observed | Unreadable]:
+    """The events of a batch in their order, bare or carried by a message."""
+    mode = None if message is None else Mode.BATCH
     try:
-        for element in iter_batch(text):
+        for place, element in enumerate(iter_batch(text)):
             if isinstance(element, CloudEventError):
-                yield Unreadable(_malformed(element))
+                yield Unreadable(_malformed(element), _batch_hint(text, place, message))
             else:
-                yield Observed(None, element)
+                yield Observed(message, element, mode)
     except CloudEventError as error:
         yield Unreadable(_malformed(error))
 
@@ -185,20 +187,16 @@ def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
         yield Observed(message, None, None, unreadable)
         return
     mode = mode_of(message)
-    for element in events_of(message) if mode is Mode.BATCH else (_event_of(message),):
-        if isinstance(element, CloudEvent):
-            yield Observed(message, element, mode, unreadable)
-        elif _is_native(message):
+    if mode is Mode.BATCH and Mode.BATCH in BINDINGS[message.protocol].modes:
+        yield from _observe_batch(message.payload or b"", message)
+        return
+    try:
+        yield Observed(message, from_message(message), mode, unreadable)
+    except CloudEventError as error:
+        if _is_native(message):
             yield Observed(message, None, None, unreadable)
         else:
-            yield Unreadable(_malformed(element), _carried_hint(message))
-
-
-def _event_of(message: Message) -> CloudEvent | CloudEventError:
-    try:
-        return from_message(message)
-    except CloudEventError as error:
-        return error
+            yield Unreadable(_malformed(error), _carried_hint(message))
 
 
 def _is_native(message: Message) -> bool:
@@ -272,6 +270,14 @@ def _carried_hint(message: Message) -> Observed | None:
             except ValueError:
                 return None
     return None
+
+
+def _batch_hint(text: bytes, place: int, message: Message | None) -> Observed | None:
+    try:
+        value = orjson.loads(text)[place]
+    except (orjson.JSONDecodeError, IndexError, KeyError):
+        return None
+    return _hint(message, value.get("type") if isinstance(value, dict) else None)
 
 
 def _hint(message: Message | None, named: Any) -> Observed | None:

@@ -30,7 +30,8 @@ __all__ = ["SwiftRoad"]
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
 _ATTRIBUTE = "/envelopemetadata/"
-_MOST_SHAPES = 4  # of one type
+# Events of one type that are looked at to learn from; most of them have one shape.
+_MOST_LESSONS = 8
 # A longer attribute would make the pattern's errand long; a longer source is not worth remembering.
 _LONGEST_HEAD = 4000
 # The characters of a string without escapes, of a captured one that is not encoded, and of one in a source.
@@ -65,12 +66,13 @@ class _Shape:
 class SwiftRoad:
     """The shapes that are known of one scope's events, by their type."""
 
-    __slots__ = ("_index", "_plans", "_shapes")
+    __slots__ = ("_index", "_lessons", "_plans", "_shapes")
 
     def __init__(self, index: KeyIndex) -> None:
         self._index = index
         self._plans = index.alone(TYPE)
         self._shapes: dict[str, list[_Shape]] = {}
+        self._lessons: dict[str, int] = {}
 
     def answer(self, document: bytes) -> Answer | None:
         """The answer about an event that matches; None where that is not certain."""
@@ -93,16 +95,21 @@ class SwiftRoad:
         if answer is None or answer.outcome is not _MATCHED or not isinstance(answer.event, CloudEvent):
             return
         event = answer.event
-        plan = self._plans.get(event.type)
-        known = self._shapes.get(event.type, [])
-        if plan is None or len(known) >= _MOST_SHAPES or plan.compiled.definition.xid != answer.definition:
+        name = event.type
+        plan, known = self._plans.get(name), self._shapes.get(name, [])
+        if (
+            plan is None
+            or plan.compiled.definition.xid != answer.definition
+            or self._lessons.get(name, 0) >= _MOST_LESSONS
+        ):
             return
-        present = {_ATTRIBUTE + name for name in event.attributes}
-        if self._index.is_known_beside(TYPE, event.type, present - {TYPE}):
+        self._lessons[name] = self._lessons.get(name, 0) + 1
+        present = {_ATTRIBUTE + attribute for attribute in event.attributes}
+        if self._index.is_known_beside(TYPE, name, present - {TYPE}):
             return
         shape = _shape_of(plan, event, document)
         if shape is not None:
-            self._shapes[event.type] = [*known, shape]
+            self._shapes[name] = [*known, shape]
 
 
 def _answer(shape: _Shape, document: bytes, found: re.Match[str]) -> Answer | None:
@@ -146,9 +153,18 @@ def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> _Shape | None:
         pattern = re.compile(rf"\{{{head}" + (r"\}" if data is None else f'{comma}"data"{colon}'))
         match = pattern.fullmatch if data is None else pattern.match
         found = match(text)
-        if found is not None and found.end() <= _LONGEST_HEAD:
-            return _Shape(plan, accepts, match, names, data is not None)
+        shape = _Shape(plan, accepts, match, names, data is not None)
+        if found is not None and found.end() <= _LONGEST_HEAD and _answers(shape, document, found):
+            return shape
     return None
+
+
+def _answers(shape: _Shape, document: bytes, found: re.Match[str]) -> bool:
+    """Whether the event that taught a shape is answered by it."""
+    try:
+        return _answer(shape, document, found) is not None
+    except (ValueError, RecursionError):
+        return False
 
 
 def _accepting(plan: Plan) -> Callable[[Any], bool] | None:

@@ -1,0 +1,67 @@
+"""The law that a catalog matches the same read from a file and read back from a registry that loaded it."""
+
+from typing import Any
+
+import pytest
+
+from signalbook import Registry, RegistryError
+from signalbook.app import catalog_of as catalog_of_registry
+from tests.cases import Case, read_cases
+from tests.messages.test_match import FILES, catalog_of, message_of
+
+NAMED = [(f"{name}: {case.name}", case) for name in FILES for case in read_cases(f"messages/{name}")]
+# A registry a case takes minutes for all of them; `make soak` runs those that are left out here.
+CASES = [
+    pytest.param(case, id=name, marks=() if place % 24 == 0 else pytest.mark.slow)
+    for place, (name, case) in enumerate(NAMED)
+]
+# What a registry takes is its own matter: these cases are about definitions that it refuses, or keeps otherwise.
+# Null in a document takes an attribute away when it is written, so nothing is left that could remove what is inherited;
+# a message keeps one version; and a registry says itself what its URLs are.
+KEPT_OTHERWISE = {
+    "a base that is a version",
+    "a schema by its own URL",
+    "the CloudEvents example",
+    "the CloudEvents example without a time",
+    "null removes what was inherited",
+    "null removes an aspect",
+    "a derived definition without a key before its base with one",
+}
+
+
+def loaded(given: dict[str, Any]) -> Registry | None:
+    """A registry with the documents of a case; None where it refuses them."""
+    registry = Registry.open("memory:")
+    try:
+        with registry.transaction() as tx:
+            for name, schema in given.get("schemas", {}).items():
+                tx.put(f"/schemagroups/s/schemas/{name}$details", schema)
+            for name, group in {"g": {"messages": given["messages"]}, **given.get("groups", {})}.items():
+                tx.put(f"/messagegroups/{name}", group)
+            for name, endpoint in given.get("endpoints", {}).items():
+                tx.put(f"/endpoints/{name}", {"usage": ["producer"], **endpoint})
+    except RegistryError:
+        registry.close()
+        return None
+    return registry
+
+
+def in_order(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer with its problems by their paths: a registry may keep the members of a definition in another order."""
+    for one in (answer, *answer["candidates"]):
+        one["problems"].sort(key=lambda problem: problem["path"])
+    return answer
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_read_back(case: Case) -> None:
+    """A registry's catalog answers as the document does that was written to it."""
+    registry = None if case.name in KEPT_OTHERWISE else loaded(case.given)
+    if registry is None:
+        pytest.skip("a registry does not take this catalog, or keeps it otherwise")
+    with registry:
+        served = catalog_of_registry(registry)
+    within = case.given.get("within", ())
+    message = message_of(case.given)
+    expected, actual = (catalog.match_all(message, within) for catalog in (catalog_of(case.given), served))
+    assert [in_order(one.to_json()) for one in expected] == [in_order(one.to_json()) for one in actual]

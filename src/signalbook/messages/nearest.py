@@ -36,7 +36,9 @@ class Neighbours:
 
     def of(self, observed: Observed) -> tuple[Candidate, ...]:
         """The nearest definitions, the one with the fewest problems first."""
-        judged = sorted((judge(plan, observed) for plan in self._near(observed)), key=_distance)
+        judged = sorted(
+            (judge(plan, observed) for plan in self._near(observed)), key=lambda one: _distance(one, observed)
+        )
         return tuple(one.candidate() for one in judged[:_MOST_LISTED])
 
     def _near(self, observed: Observed) -> Iterable[Plan]:
@@ -55,11 +57,17 @@ class Neighbours:
         return [self._plans[place] for place, _ in shared.most_common(_MOST_JUDGED)]
 
 
-def _distance(judged: Judged) -> tuple[int, str]:
-    """How many things are wrong, those counted with them that could not be tested over another protocol."""
-    misfit = judged.plan.misfit
-    untested = len(judged.plan.compiled.on_protocol) if misfit is not None and misfit.code == "protocol" else 0
-    return len(judged.problems) + untested, judged.xid
+def _distance(judged: Judged, observed: Observed) -> tuple[int, str]:
+    """How many things are wrong; what could not be tested over another protocol counts, over another version not."""
+    misfit, wanted = judged.plan.misfit, judged.plan.compiled
+    elsewhere = (
+        misfit is not None and misfit.code == "protocol" and _family(wanted.protocol) != _family(observed.protocol)
+    )
+    return len(judged.problems) + (len(wanted.on_protocol) if elsewhere else 0), judged.xid
+
+
+def _family(protocol: str | None) -> str:
+    return (protocol or "").partition("/")[0]
 
 
 def _is_no_event(plan: Plan) -> bool:

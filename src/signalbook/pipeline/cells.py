@@ -55,6 +55,11 @@ class CellError(ValueError):
 
 def moment(text: str) -> datetime:
     """The moment that an RFC 3339 text means, to the microsecond; a second 60 is the next minute's first."""
+    if text[19:] == "Z" and text[17:19] != "60":
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise CellError(f"the column's type has no moment {text}") from None
     spelled = text.upper()
     leap = spelled[17:19] == "60"
     if leap:
@@ -68,6 +73,8 @@ def moment(text: str) -> datetime:
 
 def gives_back(text: str, at: datetime) -> bool:
     """Whether a moment in a column can be written as that very text."""
+    if text[19:] == "Z" and text[10] == "T" and text[17:19] != "60":
+        return True
     digits = "microseconds" if at.microsecond % 1000 else "milliseconds" if at.microsecond else "seconds"
     return at.replace(tzinfo=None).isoformat(timespec=digits) + "Z" == text
 

@@ -75,7 +75,12 @@ def open_session(settings: LocalSettings | None = None) -> SparkSession:
         _prepare_environment()
         for name, value in _local_options(settings).items():
             builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise PipelineError(f"Spark does not start; its own words stand above: {error}") from None
     return session
 
 

@@ -29,7 +29,6 @@ from signalbook.pipeline.cells import (
     moment,
     transport_cells,
 )
-from signalbook.schemas import Schema
 from signalbook.schemas.column_names import column_names
 from signalbook.template import Template
 
@@ -79,17 +78,17 @@ class Layout:
     schema: pa.Schema
     extensions: tuple[_Extension, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    known: frozenset[str] = _CORE
     convert: Callable[[Any], Any] | None = None
 
     def row(self, observed: Observed, answer: Answer, payload: bytes | None) -> tuple[Any, ...]:
         """The cells of a matched message; raises `CellError`."""
-        event = answer.cloudevent
-        attributes = _NOTHING if event is None else event.attributes
+        attributes = observed.attributes if observed.event is not None else _attributes(answer.cloudevent)
         time = attributes.get("time")
-        at = None if time is None else moment(time)  # type: ignore[arg-type]
+        at = None if time is None else moment(time)
         cells = [*map(attributes.get, TEXTS), at]
         cells += [None if (value := attributes.get(one.name)) is None else one.read(value) for one in self.extensions]
-        cells.append(self._left_over(event, time, at))
+        cells.append(self._left_over(attributes, time, at))
         if self.names:
             cells.append({self.names[name]: value for name, value in answer.context.items()} or None)
         cells.append(transport_cells(observed, answer.schemaid))
@@ -102,18 +101,13 @@ class Layout:
         """The columns of some rows, without `judged`; raises what Arrow raises where a value does not fit."""
         columns = zip(*rows, strict=True)
         types = [one.type for one in self.schema][:-1]
-        return [_array(values, kind) for values, kind in zip(columns, types, strict=True)]
+        return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
 
-    def _left_over(self, event: CloudEvent | None, time: Any, at: Any) -> list[tuple[str, str]] | None:
-        if event is None:
-            return None
-        left = [(name, attribute_text(value)) for name, value in event.attributes.items() if name not in self._known()]
+    def _left_over(self, attributes: Mapping[str, Any], time: Any, at: Any) -> list[tuple[str, str]] | None:
+        left = [(name, attribute_text(attributes[name])) for name in attributes if name not in self.known]
         if at is not None and not gives_back(time, at):
             left.append(("time", time))
         return left or None
-
-    def _known(self) -> frozenset[str]:
-        return _CORE.union(one.name for one in self.extensions) if self.extensions else _CORE
 
     def _data(self, answer: Answer) -> Any:
         if answer.checked is None or self.convert is None:
@@ -139,7 +133,8 @@ def layout_of(catalog: Catalog, xid: str) -> Layout:
     if data is not None:
         fields.append(("data", data.columns()))
     fields += [("payload", pa.binary()), ("judged", JUDGED)]
-    return Layout(xid, pa.schema(fields), extensions, names, None if data is None else _converter(data))
+    known = _CORE.union(one.name for one in extensions)
+    return Layout(xid, pa.schema(fields), extensions, names, known, None if data is None else data.convert)
 
 
 def grown(table: pa.Schema, wanted: pa.Schema) -> Iterator[tuple[str, str]]:
@@ -193,9 +188,5 @@ def _placeholders(document: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _converter(schema: Schema) -> Callable[[Any], Any]:
-    return schema.convert
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, kind)
+def _attributes(event: CloudEvent | None) -> Mapping[str, Any]:
+    return _NOTHING if event is None else event.attributes

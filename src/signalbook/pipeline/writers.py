@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,9 +53,8 @@ class Columns(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A row with the place it came from and the record it was made of."""
+class Waiting(NamedTuple):
+    """A row with the place it came from and the record it was made of; a tuple, since one is made for each message."""
 
     cells: tuple[Any, ...]
     origin: str

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.manifest import Manifest
+
+
+def manifest(run: str, files: dict[str, list[dict[str, object]]]) -> Manifest:
+    """A batch that brings these files."""
+    return Manifest(run, 0, "digest", "events:x", "2026-01-01T00:00:00Z", {}, files)
+
+
+def test_what_is_no_lake(tmp_path: Path) -> None:
+    """A folder without runs is no lake, unless one is to be made."""
+    with pytest.raises(PipelineError, match="is no lake"):
+        Lake.open(str(tmp_path), create=False)
+    Lake.open(str(tmp_path))
+    Lake.open(str(tmp_path), create=False)
+
+
+def test_a_manifest_is_written_once(tmp_path: Path) -> None:
+    """A batch has one manifest, and it comes back as it was."""
+    lake = Lake.open(str(tmp_path))
+    written = manifest("20260101T000000-00000000", {"g/a": [{"path": "x", "rows": 1, "bytes": 2}]})
+    lake.write(written)
+    assert written == lake.manifest(written.run, 0)
+    assert [written] == list(lake.manifests())
+    with pytest.raises(PipelineError, match="has a manifest already"):
+        lake.write(written)
+
+
+def test_only_nobodys_files_are_swept(tmp_path: Path) -> None:
+    """Files of ended runs in no manifest go; those of living runs, of manifests, and of others stay."""
+    lake = Lake.open(str(tmp_path))
+    with lake.run({"kind": "land", "source": "a"}) as ended:
+        pass
+    name = f"{ended.name}-0-aaaaaaaaaaaa-"
+    folder = tmp_path / "g" / "a"
+    folder.mkdir(parents=True)
+    for path in (f"{name}1.parquet", f"{name}2.parquet", "part-00000.parquet"):
+        (folder / path).touch()
+    lake.write(manifest(ended.name, {"g/a": [{"path": f"{name}1.parquet", "rows": 1, "bytes": 2}]}))
+    with lake.run({"kind": "land", "source": "b"}) as living:
+        (folder / f"{living.name}-0-bbbbbbbbbbbb-1.parquet").touch()
+        assert 1 == lake.sweep()
+    left = {path.name for path in folder.iterdir()}
+    assert {f"{name}1.parquet", "part-00000.parquet", f"{living.name}-0-bbbbbbbbbbbb-1.parquet"} == left
+    assert 1 == lake.sweep()
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    """What must be done alone is refused to the second, in the words given, and free again afterwards."""
+    lake = Lake.open(str(tmp_path))
+    with (
+        lake.alone("x", "wait"),
+        pytest.raises(PipelineError, match="wait"),
+        Lake.open(str(tmp_path)).alone("x", "wait"),
+    ):
+        pass
+    with lake.alone("x", "wait"):
+        pass

@@ -1,0 +1,235 @@
+import gzip
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from signalbook.demo.traffic import CATALOG, write_traffic
+from signalbook.pipeline import delta
+from signalbook.pipeline.book import Book
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import Folder
+from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.land import Result
+from signalbook.pipeline.land_files import land_files
+from signalbook.pipeline.names import DEAD_LETTERS
+from signalbook.pipeline.upkeep import compact_tables
+from tests.pipeline.lakes import MOVED, book, data_files, dead, event, on_spark, places, rows, write_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = on_spark
+
+
+class Killed(BaseException):
+    """What stops a driver where it stands."""
+
+
+def land(spark: "SparkSession", folder: Path, catalog: Book, source: str = "events", **more: Any) -> Result:
+    """Land the folder `in` into the folder `lake`."""
+    return land_files(
+        spark, catalog, parse_source(f"{source}:{folder / 'in'}"), Lake.open(str(folder / "lake")), **more
+    )
+
+
+def test_everything_arrives_once(spark: "SparkSession", tmp_path: Path, samples: Book) -> None:
+    """Traffic of every outcome over every protocol: input = landed + dead, row for row as the catalog says."""
+    catalog = Book.of(*json.loads(json.dumps(_documents(samples))), CATALOG)
+    written = write_traffic(catalog.catalog(), tmp_path / "in", 1500)
+    result = land(spark, tmp_path, catalog, "messages")
+    assert (1500, 1500, 1500) == (written, result.input, result.landed + result.dead)
+    assert {"matched", "nonconformant", "ambiguous", "unexpected", "malformed"} == set(result.outcomes)
+    found = places(tmp_path / "lake")
+    assert (1500, {1}) == (found.total(), set(found.values()))
+    judge = catalog.catalog()
+    for letter in dead(tmp_path / "lake"):
+        answer = judge.match(letter["record"])
+        assert (answer.outcome.value, answer.definition) == (letter["outcome"], letter["definition"])
+        assert [(one.path, one.code, one.message) for one in answer.problems] == [
+            (one["path"], one["code"], one["message"]) for one in letter["problems"]
+        ]
+
+
+def _documents(book: Book) -> list[Any]:
+    import zlib
+
+    documents: list[Any] = json.loads(zlib.decompress(book.text))["documents"]
+    return documents
+
+
+def test_bad_input(spark: "SparkSession", tmp_path: Path) -> None:
+    """Garbage, cut files, a bad element, a file that is gone: each is a dead letter, and the counts add up."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1), b"not JSON", b"\xff\xfe\0", b"", b"  ", event(2)])
+    (tmp_path / "in/b.json").write_bytes(b"[%b,\n{oops},%b" % (event(3), event(4)))
+    content = gzip.compress(b"".join(event(number) + b"\n" for number in range(10, 3000)), 1)
+    (tmp_path / "in/c.jsonl.gz").write_bytes(content[:-500])
+    result = land(spark, tmp_path, book())
+    assert result.input == result.landed + result.dead == places(tmp_path / "lake").total()
+    letters = dead(tmp_path / "lake")
+    assert {"malformed"} == {letter["outcome"] for letter in letters}
+    assert {b"not JSON", b"\xff\xfe\0", b"{oops}", event(4)} < {letter["record"] for letter in letters}
+    assert 5 == result.dead
+
+
+def test_landed_once(spark: "SparkSession", tmp_path: Path) -> None:
+    """What has landed lands again only where that is asked for; a new file lands; a changed one is refused."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    assert [1, 0, 1] == [land(spark, tmp_path, book(), again=again).input for again in (False, False, True)]
+    write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    assert 1 == land(spark, tmp_path, book()).landed
+    write_lines(tmp_path / "in/b.jsonl", [event(2), event(3)])
+    with pytest.raises(PipelineError, match=r"b\.jsonl' has changed since it was landed"):
+        land(spark, tmp_path, book())
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_driver_that_dies(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Killed before the manifest, after it, or between tables, with another catalog waiting: each message once."""
+    lines = [event(1), event(2, type="stopped", data=None), event(3, type="unheard"), event(4)]
+    write_lines(tmp_path / "in/a.jsonl", lines)
+    real_commit, real_write = delta.commit, Lake.write
+    commits = []
+
+    def dying_commit(*arguments: Any) -> bool:
+        if len(commits) == moment - 1:
+            raise Killed
+        commits.append(real_commit(*arguments))
+        return commits[-1]
+
+    def dying_write(lake: Lake, manifest: Any) -> None:
+        if moment == 0:
+            raise Killed
+        real_write(lake, manifest)
+
+    def dying_mark(folder: Folder, path: str, content: bytes) -> None:
+        if path.endswith(".done"):
+            raise Killed
+        real_mark(folder, path, content)
+
+    real_mark = Folder.write
+    with monkeypatch.context() as dying:
+        dying.setattr(delta, "commit", dying_commit)
+        dying.setattr(Lake, "write", dying_write)
+        dying.setattr(Folder, "write", dying_mark)
+        with pytest.raises(Killed):
+            land(spark, tmp_path, book())
+    # The catalog that waits takes other payloads; what has a manifest is not judged by it.
+    waiting = book() if moment == 0 else book(fuel={"type": "number"}, km={"type": "string"})
+    result = land(spark, tmp_path, waiting)
+    found = places(tmp_path / "lake")
+    assert (4, 3, 1) == (result.input, result.landed, result.dead)
+    assert (4, {1}) == (found.total(), set(found.values()))
+    assert 0 == land(spark, tmp_path, waiting).input
+    committed = {
+        f"{table}/{row['path']}"
+        for table in ("fleet/moved", "fleet/stopped", DEAD_LETTERS)
+        for row in _files(tmp_path, table)
+    }
+    assert committed == data_files(tmp_path / "lake")
+
+
+def _files(folder: Path, table: str) -> list[dict[str, Any]]:
+    return delta.files_of(Lake.open(str(folder / "lake")).folder, table)
+
+
+def test_tables_grow(spark: "SparkSession", tmp_path: Path) -> None:
+    """A newer definition adds columns; rows before it have none there, and both read back together."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    land(spark, tmp_path, book())
+    write_lines(tmp_path / "in/b.jsonl", [event(2, data={"km": 2, "fuel": 0.5})])
+    land(spark, tmp_path, book(fuel={"type": "number"}))
+    from signalbook.spark import table
+
+    found = table(spark, str(tmp_path / "lake"), "fleet/moved").orderBy("id").select("id", "data.km", "data.fuel")
+    assert [("e1", 1, None), ("e2", 2, 0.5)] == [tuple(row) for row in found.collect()]
+
+
+def test_a_table_refuses_what_would_break_it(spark: "SparkSession", tmp_path: Path) -> None:
+    """Messages of a definition whose column has another type wait as dead letters with that reason."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    land(spark, tmp_path, book(fuel={"type": "number"}))
+    write_lines(tmp_path / "in/b.jsonl", [event(2), event(3, type="stopped")])
+    result = land(spark, tmp_path, book(fuel={"type": "string"}))
+    assert (1, 1) == (result.landed, result.dead)
+    (letter,) = dead(tmp_path / "lake")
+    assert ("matched", "table") == (letter["outcome"], letter["problems"][0]["code"])
+    assert "/data/fuel" in letter["problems"][0]["message"]
+
+
+def test_names_that_clash(spark: "SparkSession", tmp_path: Path) -> None:
+    """Two messages whose ids differ in case only have a table each, and keep them when a third comes."""
+
+    def catalog(*names: str) -> Book:
+        messages = {
+            name: {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": name}}} for name in names
+        }
+        return Book.of({"messagegroups": {"g": {"messages": messages}}})
+
+    write_lines(tmp_path / "in/a.jsonl", [event(1, type="b.c"), event(2, type="b-c")])
+    land(spark, tmp_path, catalog("b.c", "b-c"))
+    write_lines(tmp_path / "in/b.jsonl", [event(3, type="b.c"), event(4, type="B+c"), event(5, type="b-c")])
+    assert 3 == land(spark, tmp_path, catalog("B+c", "b.c", "b-c")).landed
+    held = Counter()
+    for path in sorted((tmp_path / "lake" / "g").iterdir()):
+        types = {row["type"] for row in rows(tmp_path / "lake", f"g/{path.name}")}
+        assert 1 == len(types)
+        held[types.pop()] += len(rows(tmp_path / "lake", f"g/{path.name}"))
+    assert {"b.c": 2, "b-c": 2, "B+c": 1} == held
+
+
+def test_two_at_once(spark: "SparkSession", tmp_path: Path) -> None:
+    """Two runs into one lake both succeed; of one source, the second is told to wait."""
+    for name in ("x", "y"):
+        write_lines(tmp_path / name / "in/a.jsonl", [event(number) for number in range(300)])
+    lake = str(tmp_path / "lake")
+    sources = [parse_source(f"events:{tmp_path / name / 'in'}") for name in ("x", "y")]
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda source: land_files(spark, book(), source, Lake.open(lake)), sources))
+    assert [300, 300] == [result.landed for result in results]
+    assert 600 == len(rows(lake, "fleet/moved"))
+
+
+def test_small_files_are_joined(spark: "SparkSession", tmp_path: Path) -> None:
+    """Files that landed one by one become one, with the same rows; dead letters are left alone."""
+    for number in range(4):
+        write_lines(tmp_path / f"in/{number}.jsonl", [event(number), b"oops"])
+        land(spark, tmp_path, book())
+    lake = Lake.open(str(tmp_path / "lake"))
+    before = sorted(row["id"] for row in rows(tmp_path / "lake", "fleet/moved"))
+    assert 3 == compact_tables(lake)
+    assert before == sorted(row["id"] for row in rows(tmp_path / "lake", "fleet/moved"))
+    assert 4 == len(_files(tmp_path, DEAD_LETTERS))
+    assert 0 == lake.sweep()
+
+
+def test_parquet(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rows of Parquet files are messages too, in a column or as Kafka's records."""
+    import pyarrow as pa
+
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"value": [event(1), b"oops", None]}), tmp_path / "in/a.parquet")
+    result = land(spark, tmp_path, book(), "parquet")
+    assert (3, 1, 2) == (result.input, result.landed, result.dead)
+    assert {MOVED: 1} == result.messages
+
+
+def test_readers_agree(spark: "SparkSession", tmp_path: Path) -> None:
+    """Spark SQL and DuckDB read the same rows from a table."""
+    import duckdb
+
+    from signalbook.spark import table
+
+    write_lines(tmp_path / "in/a.jsonl", [event(number, priority=number) for number in range(50)])
+    land(spark, tmp_path, book())
+    by_spark = table(spark, str(tmp_path / "lake"), "fleet/moved").select("id", "priority", "context.vin", "data.km")
+    files = [str(tmp_path / "lake/fleet/moved" / one["path"]) for one in _files(tmp_path, "fleet/moved")]
+    by_duckdb = duckdb.sql(f"SELECT id, priority, context.vin, data.km FROM read_parquet({files})").fetchall()
+    assert sorted(by_duckdb) == sorted(tuple(row) for row in by_spark.collect())

@@ -1,0 +1,88 @@
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from signalbook.pipeline import delta
+from signalbook.pipeline.book import Book
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.land import Result
+from signalbook.pipeline.land_files import land_files
+from signalbook.pipeline.stream import StreamOptions, land_stream
+from tests.pipeline.lakes import book, event, on_spark, places, rows, write_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = on_spark
+
+
+def stream(spark: "SparkSession", folder: Path, books: list[Book], scheme: str = "events", **more: Any) -> Result:
+    """Take what is in the folder `in`, file by file, by these catalogs one after another."""
+    waiting = iter(books)
+    last = books[-1]
+    options = StreamOptions(once=True, files=1)
+    source = parse_source(f"{scheme}:{folder / 'in'}")
+    lake = Lake.open(str(folder / "lake"))
+    return land_stream(spark, lambda: next(waiting, last), source, lake, options=options, **more)
+
+
+def test_a_stream_takes_what_comes(spark: "SparkSession", tmp_path: Path) -> None:
+    """Each file is a batch; started again, a stream takes only what is new, by the catalog of that moment."""
+    said: list[str] = []
+    write_lines(tmp_path / "in/a 1.jsonl", [event(1), b"oops"])
+    write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    first = stream(spark, tmp_path, [book(), book(fuel={"type": "number"})], say=said.append)
+    assert (3, 2, 1) == (first.input, first.landed, first.dead)
+    assert [True] == [
+        f"another now: {book(fuel={'type': 'number'}).digest[:12]}" in text for text in said if "catalog" in text
+    ]
+    assert 2 == sum(text.startswith("batch ") for text in said)
+    write_lines(tmp_path / "in/c.jsonl", [event(3)])
+    assert (1, 1) == ((second := stream(spark, tmp_path, [book()])).input, second.landed)
+    assert {1} == set(places(tmp_path / "lake").values())
+
+
+def test_a_stream_knows_what_a_batch_landed(spark: "SparkSession", tmp_path: Path) -> None:
+    """Files that a batch run landed are not landed again by a stream, nor the other way round."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    source, lake = parse_source(f"events:{tmp_path / 'in'}"), Lake.open(str(tmp_path / "lake"))
+    assert 1 == land_files(spark, book(), source, lake).input
+    write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    assert 1 == stream(spark, tmp_path, [book()]).input
+    assert 0 == land_files(spark, book(), source, lake).input
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2])
+def test_a_stream_that_dies(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Stopped between two commits and started again by another catalog, a stream has each message once."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1), event(2, type="stopped", data=None), b"oops"])
+    real, left = delta.commit, [moment]
+
+    def dying(*arguments: Any) -> bool:
+        if left[0] == 0:
+            raise RuntimeError("killed")
+        left[0] -= 1
+        return real(*arguments)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(delta, "commit", dying)
+        with pytest.raises(PipelineError, match="killed"):
+            stream(spark, tmp_path, [book()])
+    write_lines(tmp_path / "in/b.jsonl", [event(3)])
+    stream(spark, tmp_path, [book(km={"type": "string"})])
+    found = places(tmp_path / "lake")
+    assert (4, {1}) == (found.total(), set(found.values()))
+    assert ["e1"] == [row["id"] for row in rows(tmp_path / "lake", "fleet/moved")]
+
+
+def test_a_spool_empties(spark: "SparkSession", tmp_path: Path) -> None:
+    """A file of a spool goes once its batch is committed; one that is still written stays."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    write_lines(tmp_path / "in/.b.jsonl.open", [event(2)])
+    assert 1 == stream(spark, tmp_path, [book()], "spool").landed
+    assert [".b.jsonl.open"] == [path.name for path in (tmp_path / "in").iterdir()]

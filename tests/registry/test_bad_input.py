@@ -15,7 +15,7 @@ import pytest
 from signalbook import Registry, RegistryError
 from signalbook.registry.reads import Limits
 from tests.conftest import StartServer
-from tests.registry.conftest import Api
+from tests.registry.conftest import Api, MakeApi
 
 LIMIT = 64 * 1024
 
@@ -235,3 +235,34 @@ def test_nothing_is_fetched(api: Api, listener: tuple[str, list[str]], tmp_path:
         assert api("GET", reading).status in (200, 303)
     time.sleep(0.3)
     assert [] == came
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "zstd, gzip"])
+def test_a_coded_body_is_refused(api: Api, coding: str) -> None:
+    """A body in a content coding is 415, as a document would be kept in it; `identity` is none."""
+    path = "/schemagroups/g1/schemas/s1"
+    reply = api("PUT", path, b"\x1f\x8b", {"content-encoding": coding})
+    assert (415, "unsupported_content_encoding", "identity") == (
+        reply.status,
+        reply.error,
+        reply.headers["accept-encoding"],
+    )
+    assert 404 == api("GET", path).status
+    assert 201 == api("PUT", path, b"{}", {"content-encoding": "identity"}).status
+
+
+@pytest.mark.parametrize("page", ["%00", "AA", "!", "YQ==", "Y"])
+def test_a_page_that_nobody_named(api: Api, page: str) -> None:
+    """The name of a page is one that the server gave, to the letter."""
+    assert (400, "bad_request") == (
+        api("GET", f"/messagegroups?limit=2&page={page}").status,
+        api("GET", f"/messagegroups?limit=2&page={page}").error,
+    )
+
+
+def test_a_read_only_server_says_so(make_api: MakeApi) -> None:
+    """Its capabilities show nothing mutable; an export has those that are stored."""
+    api = make_api(read_only=True)
+    for shown in (api("GET", "/capabilities").json, api("GET", "/?inline=capabilities").json["capabilities"]):
+        assert {False} == {entry["mutable"] for entry in shown["available"].values()}
+    assert api("GET", "/export").json["capabilities"]["available"]["entities"]["mutable"]

@@ -175,7 +175,7 @@ def test_a_library_that_is_missing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
         except ModuleNotFoundError as error:
             raise unusable("it needs the Python package x") from error
 
-    row = schemas.Format("Avro/*", (), read, lambda older, newer: iter(()), ())
+    row = schemas.Format("Avro/*", (), read, lambda older, newer, budget: iter(()), ())
     monkeypatch.setattr(schemas, "FORMATS", (row,))
     assert put(api, "1", {}, "Avro/1").json["formatvalidated"] is False
 

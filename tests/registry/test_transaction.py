@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from signalbook import Registry, RegistryError, StoreError
+from signalbook import Registry, RegistryError, StoreError, UsageError
 
 GROUP = "/messagegroups/g"
 
@@ -64,3 +64,14 @@ def test_a_write_beside_the_transaction_is_refused(registry: Registry) -> None:
     """A block that writes through the registry itself is told so instead of waiting for itself."""
     with pytest.raises(StoreError, match="a write inside a write"), registry.transaction():
         registry.put(GROUP, {})
+
+
+def test_nothing_is_written_after_the_block(registry: Registry) -> None:
+    """A transaction that has ended, well or not, neither writes nor reads."""
+    with registry.transaction() as tx:
+        pass
+    with pytest.raises(UsageError, match="has ended"):
+        tx.put(GROUP, {})
+    with pytest.raises(UsageError, match="has ended"):
+        tx.get("/")
+    assert missing(registry, GROUP)

@@ -178,6 +178,38 @@ def test_a_group_with_others_resources_stays(a: ApiPeer, b: ApiPeer) -> None:
     assert ["own"] == list(b.api("GET", "/messagegroups/g/messages").json)
 
 
+def test_a_group_made_for_its_resource_is_a_copy_too(a: ApiPeer, b: ApiPeer) -> None:
+    """Where a resource comes before its group, the group is its owner's all the same, and follows later."""
+    a.api("PUT", MESSAGE, {})
+    pull(a, b)
+    a.api("DELETE", "/messagegroups/g")
+    pull(a, b)
+    a.api("PUT", "/messagegroups/g", {"name": "again"})
+    a.api("PUT", MESSAGE, {})
+    entries = a.api("GET", f"/replicas/entities?xid={MESSAGE}").json["entries"]
+    name = f"{catalog_of(a.api)} /"
+    b.api("POST", "/replicas", {"link": {"name": name, "number": 1}, "entries": entries})
+    assert (
+        catalog_of(a.api)
+        == b.api("GET", "/replicas/entities?xid=/messagegroups/g").json["entries"][0]["origin"]["catalog"]
+    )
+    assert {} == pull(a, b).problems
+    assert content(a.api) == content(b.api)
+
+
+def test_a_deleted_group_lingers_while_it_holds_resources(a: ApiPeer, b: ApiPeer) -> None:
+    """A group whose deletion comes before that of its resources is told as deleted, and goes with the last of them."""
+    fill(a)
+    pull(a, b)
+    a.api("DELETE", "/messagegroups/g")
+    name = f"{catalog_of(a.api)} /"
+    for xid, left in (("/messagegroups/g", 200), (MESSAGE, 200), ("/messagegroups/g/messages/n", 404)):
+        entries = a.api("GET", f"/replicas/entities?xid={xid}").json["entries"]
+        b.api("POST", "/replicas", {"link": {"name": name, "number": 1}, "entries": entries})
+        assert left == b.api("GET", "/messagegroups/g").status
+        assert b.api("GET", "/replicas/entities?xid=/messagegroups/g").json["entries"][0]["body"] is None
+
+
 # ---- scope and names
 
 

@@ -11,6 +11,7 @@ from signalbook.server.headers import (
     refuse_headers,
     typed,
 )
+from signalbook.server.http import joined
 from tests.cases import Case, cases
 
 # Everything JSON text can hold but the NUL character, which `parse_json` refuses.
@@ -38,6 +39,15 @@ def test_what_is_refused(case: Case) -> None:
         decode_attributes(case.given["headers"], "/d/f", singular="file", has_body=has_body)
     assert case.expect == [caught.value.name, caught.value.args_]
     assert "/d/f" == caught.value.subject
+
+
+def test_a_repeated_header_of_an_attribute_is_no_list() -> None:
+    """Repeated headers are joined by commas, save those of attributes, whose value may have a comma itself."""
+    given = [("Accept", "a"), ("accept", "b"), ("xRegistry-name", "a"), ("xregistry-Name", "b")]
+    headers = joined(given)
+    assert "a, b" == headers["accept"]
+    with pytest.raises(RegistryError, match="it is given more than once"):
+        decode_attributes(headers, "/d/f", singular="file", has_body=False)
 
 
 def test_metadata_in_the_body_forbids_headers() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from signalbook.errors import RegistryError
@@ -69,6 +69,10 @@ class Capabilities:
     def is_mutable(self, name: str) -> bool:
         """True where a client may change this kind of data."""
         return self.available.get(name, False)
+
+    def read_only(self) -> Capabilities:
+        """The same, with nothing that a client may change."""
+        return replace(self, available=dict.fromkeys(self.available, False))
 
     def to_dict(self, spec: str = RC4.name) -> dict[str, Any]:
         """The capabilities as the specification version called `spec` shows them."""

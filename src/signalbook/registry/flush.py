@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import orjson
 
-from signalbook.registry import rows, shortnames, snapshots
+from signalbook.registry import rows, schema_names, shortnames, snapshots
 from signalbook.registry.events import events_of
 from signalbook.registry.index import Entry, enter
 from signalbook.registry.rows import Row
@@ -39,6 +39,7 @@ def flush(work: Work, correlation: str) -> None:
             ),
         )  # fmt: skip
     enter(work.db, work.entries)
+    schema_names.enter(work)
     if work.new_settings:
         save_setup(work.db, work.new_settings)
     if work.capabilities.shortself:

@@ -5,24 +5,27 @@ other are kept, and say that nobody checked them.
 Rule 2: the four `*validated*` attributes are the server's: they are computed with every write of a version and never
 count as a change.
 Rule 3: a schema is read in the state of the registry that the request leaves behind; it may refer to documents there,
-and to nothing else.
+and to nothing else. One that is wrong in itself is refused; one that cannot be used because of another is kept, and
+says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from signalbook import schemas
 from signalbook.document.model import ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry.capabilities import Capabilities
-from signalbook.schemas import Difference, Format, References, Schema, SchemaError
+from signalbook.schemas import Difference, Format, Schema, SchemaError
+from signalbook.schemas.budget import Budget, TooMuch
+from signalbook.schemas.format import Located, References
 
-__all__ = ["VALIDATED", "Judge", "Member"]
+__all__ = ["VALIDATED", "Asking", "Judge", "Member", "Verdict", "told"]
 
 VALIDATED = ("formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason")
 
@@ -31,6 +34,7 @@ EXTERNAL = "The document is stored outside of the registry"
 
 # Schemas that refer to no other are kept once they are read: a line of versions is compared again with each write.
 _KEPT, _LARGEST_KEPT = 256, 64 * 1024
+_EACH_READ, _BYTES_A_STEP = 50, 250
 _MOST_NAMED = 10
 _LONGEST_DETAIL = 2000
 
@@ -44,52 +48,93 @@ class Member:
     document: bytes
 
 
+class Asking(References, Protocol):
+    """The registry, asked for what one schema refers to; `asked` are the names so far."""
+
+    asked: set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a look at a version: the error that a refusal would be, and why; both empty where all is well."""
+
+    error: str = ""
+    reason: str = ""
+
+
+GOOD = Verdict()
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What a registry says about versions of one type; `trust_unknown` lets pass what cannot be decided."""
+    """What a registry says about the versions of one resource; `trust_unknown` lets pass what cannot be decided.
+
+    `ask` gives what a schema of a format's family is read with, `base` is what relative references start from.
+    """
 
     kind: ResourceType
     capabilities: Capabilities
-    references: References
+    ask: Callable[[str], Asking]
+    base: str
+    budget: Budget
     trust_unknown: bool = False
+    uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 
     def judge_format(self, version: Member, external: bool) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a document has the format it claims: FMT-3, FMT-5, FMT-6."""
-        name = version.attrs.get("format")
-        if not self.kind.validateformat or not name:
-            return
-        row = self._find(name)
-        if external:
-            error, reason = "format_external", EXTERNAL
-        elif row is None:
-            error, reason = "format_unknown", UNKNOWN
-        else:
-            error, reason = "format_unknown", self._read_or_refuse(row, name, version)
-        if reason and self.kind.strictvalidation:
-            raise RegistryError(error, version.xid, **({} if external else {"format": name}))
-        yield "formatvalidated", not reason
-        if reason:
-            yield "formatvalidatedreason", reason
+        verdict = self.look_at_format(version, external)
+        if verdict is not None and verdict.error and (verdict.error in _VIOLATIONS or self.kind.strictvalidation):
+            error = "format_violation" if verdict.error == _BY_OTHERS else verdict.error
+            detail = verdict.reason if error == "format_violation" else ""
+            args = {} if external else {"format": version.attrs["format"]}
+            raise RegistryError(error, version.xid, detail=detail, **args)
+        yield from told("format", verdict)
 
     def judge_compatibility(
         self, compatibility: str | None, line: Sequence[Member], subject: str
     ) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether the last of a line (oldest first) keeps the promise: FMT-4, FMT-8."""
+        verdict = self.look_at_compatibility(compatibility, line)
+        if verdict is not None and verdict.error in _VIOLATIONS:
+            raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
+        if verdict is not None and verdict.error and self.kind.strictvalidation:
+            args = {"compat": compatibility, "format": line[-1].attrs["format"]}
+            raise RegistryError("compatibility_unknown", f"{subject}/meta", **args)
+        yield from told("compatibility", verdict)
+
+    def look_at_format(self, version: Member, external: bool) -> Verdict | None:
+        """Return what is to say of a version's format; None where nothing is."""
+        name = version.attrs.get("format")
+        if not self.kind.validateformat or not name:
+            return None
+        row = self._find(name)
+        if external:
+            return Verdict("format_external", EXTERNAL)
+        if row is None:
+            return Verdict("format_unknown", UNKNOWN)
+        if not version.document:  # FMT-7; no format of the table has an empty document
+            words = f'Version "{version.xid}" is empty and therefore not a valid {name} file.'
+            return Verdict("format_violation", words)
+        try:
+            self._read(row, version)
+        except SchemaError as error:
+            if _is_missing_library(error):
+                return Verdict("format_unknown", str(error))
+            # What is wrong with others is no fault of this document, and may be mended without touching it.
+            return Verdict(_BY_OTHERS if error.by_others else "format_violation", _shorten(str(error)))
+        return GOOD
+
+    def look_at_compatibility(self, compatibility: str | None, line: Sequence[Member]) -> Verdict | None:
+        """Return what is to say of the promise that the last of a line has to keep; None where nothing is."""
         attrs = line[-1].attrs
         name = attrs.get("format")
         if not self.kind.validatecompatibility or not name or not compatibility:
-            return
+            return None
         if attrs.get("formatvalidated") is not True:
-            reason = attrs.get("formatvalidatedreason") or UNKNOWN
-        elif not self._knows(name, compatibility):
-            reason = f"Compatibility {compatibility} cannot be checked for format {name}"
-        else:
-            reason = self._compare_or_refuse(compatibility, line, subject)
-        if reason and self.kind.strictvalidation:
-            raise RegistryError("compatibility_unknown", f"{subject}/meta", compat=compatibility, format=name)
-        yield "compatibilityvalidated", not reason
-        if reason:
-            yield "compatibilityvalidatedreason", reason
+            return Verdict(_UNKNOWN, attrs.get("formatvalidatedreason") or UNKNOWN)
+        if not self._knows(name, compatibility):
+            return Verdict(_UNKNOWN, f"Compatibility {compatibility} cannot be checked for format {name}")
+        return self._compare(compatibility, line)
 
     def _find(self, name: str) -> Format | None:
         row = schemas.find(name)
@@ -99,21 +144,8 @@ class Judge:
         row = self._find(name)
         return row is not None and compatibility.lower() in self.capabilities.compatibilities.get(row.name.lower(), ())
 
-    def _read_or_refuse(self, row: Format, name: str, version: Member) -> str:
-        """Return why a document could not be looked at, or nothing where it has its format."""
-        if not version.document:  # FMT-7; no format of the table has an empty document
-            detail = f'Version "{version.xid}" is empty and therefore not a valid {name} file.'
-            raise RegistryError("format_violation", version.xid, detail=detail, format=name)
-        try:
-            _read(row, version.document, self.references)
-        except SchemaError as error:
-            if _is_missing_library(error):
-                return str(error)
-            raise RegistryError("format_violation", version.xid, detail=_shorten(str(error)), format=name) from error
-        return ""
-
-    def _compare_or_refuse(self, compatibility: str, line: Sequence[Member], subject: str) -> str:
-        """Return why a line could not be compared, or nothing where its last version keeps the promise."""
+    def _compare(self, compatibility: str, line: Sequence[Member]) -> Verdict:
+        """Return what a comparison of a line says of its last version."""
         transitive = compatibility.lower().endswith("_transitive")
         # FMT-2: nothing is said of a version without a format, so nothing is compared with it.
         before = [one for one in (line[:-1] if transitive else line[-2:-1]) if one.attrs.get("format")]
@@ -121,34 +153,61 @@ class Judge:
         skipped = [one for one in before if one.attrs.get("formatvalidated") is not True]
         compared = [one for one in before if one.attrs.get("formatvalidated") is True]
         try:
-            read = [self._read(one) for one in (*compared, newest)]
-            found = list(
-                islice(schemas.compatible(read, compatibility.lower(), trust_unknown=self.trust_unknown), _MOST_NAMED)
+            self.budget.spend(sum(_cost(one) for one in compared))
+            read = [self._read(_row(one), one) for one in (*compared, newest)]
+            breaking = schemas.compatible(
+                read, compatibility.lower(), trust_unknown=self.trust_unknown, budget=self.budget
             )
-        except SchemaError as error:
-            if _is_missing_library(error):
-                return str(error)
-            # Only what it refers to can have changed since it was found to have its format.
-            detail = _shorten(str(error))
-            raise RegistryError("compatibility_violation", subject, detail=detail, compat=compatibility) from error
+            found = list(islice(breaking, _MOST_NAMED))
+        except TooMuch:
+            if self.trust_unknown:
+                return GOOD
+            words = f'Version "{newest.xid}" comes after too many versions, or too large ones, to be compared with'
+            return Verdict("compatibility_violation", words)
+        except SchemaError as error:  # only what it refers to can have changed since it was found to have its format
+            return Verdict(_UNKNOWN, _shorten(str(error)))
         if found:
-            detail = f'Version "{newest.xid}" is not {compatibility} compatible: {"; ".join(map(_sentence, found))}'
-            raise RegistryError("compatibility_violation", subject, detail=_shorten(detail), compat=compatibility)
-        return f'Version "{skipped[0].xid}", which it is compared with, was not validated' if skipped else ""
+            words = f'Version "{newest.xid}" is not {compatibility} compatible: {"; ".join(map(_sentence, found))}'
+            return Verdict("compatibility_violation", _shorten(words))
+        if skipped:
+            return Verdict(_UNKNOWN, f'Version "{skipped[0].xid}", which it is compared with, was not validated')
+        return GOOD
 
-    def _read(self, version: Member) -> Schema:
-        row = schemas.find(version.attrs["format"])
-        assert row is not None
-        return _read(row, version.document, self.references)
-
-
-def _read(row: Format, document: bytes, references: References) -> Schema:
-    if len(document) <= _LARGEST_KEPT:
+    def _read(self, row: Format, version: Member) -> Schema:
+        if len(version.document) <= _LARGEST_KEPT:
+            try:
+                return _read_alone(row, version.document)
+            except _RefersToOthersError:
+                pass
+        ask = self.ask(row.family)
         try:
-            return _read_alone(row, document)
-        except _RefersToOthersError:
-            pass
-    return row.read(document, references)
+            return row.read(version.document, Located(ask, self.base))
+        finally:
+            self.uses[version.xid] = frozenset(ask.asked)
+
+
+_VIOLATIONS = ("format_violation", "compatibility_violation")
+_BY_OTHERS = "format_violation by others"
+_UNKNOWN = "compatibility_unknown"
+
+
+def told(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that tell a verdict on `format` or `compatibility`."""
+    if verdict is not None:
+        yield f"{aspect}validated", not verdict.error
+        if verdict.error:
+            yield f"{aspect}validatedreason", verdict.reason
+
+
+def _cost(version: Member) -> int:
+    """The steps that it takes to read a version again."""
+    return _EACH_READ + len(version.document) // _BYTES_A_STEP
+
+
+def _row(version: Member) -> Format:
+    row = schemas.find(version.attrs["format"])
+    assert row is not None
+    return row
 
 
 class _RefersToOthersError(Exception):

@@ -140,6 +140,12 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
     state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
     settle(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
+    state.rejudge = was is None or _format_rules(was) != _format_rules(kind)
+
+
+def _format_rules(kind: ResourceType) -> tuple[object, ...]:
+    """Return what a type says about checking documents."""
+    return kind.validateformat, kind.validatecompatibility, kind.strictvalidation
 
 
 def _lineage_rules(kind: ResourceType) -> tuple[object, ...]:

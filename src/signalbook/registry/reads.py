@@ -318,9 +318,12 @@ def _token(page: str | None, subject: str) -> str | None:
     if page is None:
         return None
     try:
-        return base64.urlsafe_b64decode(page + "=" * (-len(page) % 4)).decode()
+        place = base64.urlsafe_b64decode(page + "=" * (-len(page) % 4)).decode()
     except (binascii.Error, ValueError):
         raise _bad_page(subject) from None
+    if "\0" in place or _name(place) != page:
+        raise _bad_page(subject)
+    return place
 
 
 def _offset(page: str | None, subject: str) -> int:

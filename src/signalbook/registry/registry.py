@@ -4,21 +4,24 @@
         registry.put("/messagegroups/fleet", {"name": "Fleet"})
         registry.get("/messagegroups?inline=messages")
 
-Rule: paths, flags and JSON values are those of the HTTP binding; a path may carry a query. Values go in and come out as
-plain dicts; errors are `RegistryError`.
+Rule 1: paths, flags and JSON values are those of the HTTP binding; a path may carry a query. Values go in and come out
+as plain dicts; errors are `RegistryError`.
+Rule 2: no number is changed: what HTTP would refuse is refused here; what comes out is an `int` of any size, a `float`
+where its digits are those of the text, else a `Decimal`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import orjson
-
+from signalbook.document.carried import carry_documents
+from signalbook.document.json_text import check_json
 from signalbook.errors import RegistryError, UsageError
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.reads import Limits
@@ -27,6 +30,7 @@ from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.registry.targets import COLLECTIONS, Target
+from signalbook.schemas import json_exact
 from signalbook.spec import versions
 from signalbook.spec.builtin import builtin_modelsource
 
@@ -52,6 +56,10 @@ class _Writes:
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
         raise NotImplementedError
+
+    def write_text(self, method: str, path: str, value: Mapping[str, Any] | None) -> str:
+        """Do one PUT, PATCH, POST or DELETE, and return its answer as the JSON text that HTTP sends."""
+        return _text(self._write(method, path, value))
 
     def put(self, path: str, value: Mapping[str, Any]) -> Json:
         """Create or replace the entity at a path, and return it."""
@@ -83,13 +91,24 @@ class Transaction(_Writes):
         self._db = db
         self._base = base
         self._correlation = correlation
+        self._ended = False
+
+    def end(self) -> None:
+        """Let nothing more be written or read."""
+        self._ended = True
 
     def get(self, path: str) -> Json:
         """Return what a GET of a path shows."""
+        self._check_open()
         path, query = _split(path)
         return _value(self._requests.read_in(self._db, path, _flags(path, query), self._base))
 
+    def _check_open(self) -> None:
+        if self._ended:
+            raise UsageError("the transaction has ended with its block; open another with registry.transaction()")
+
     def _write(self, method: str, path: str, body: Any) -> Answer:
+        self._check_open()
         path, query = _split(path)
         flags, read = _flags(path, query), _body(method, body)
         self._db.execute("SAVEPOINT refusable")
@@ -119,6 +138,8 @@ class Registry(_Writes):
 
         `store` is `memory:`, a file, or `postgresql://…`; `base` is the URL that addresses in answers begin with.
         """
+        if not isinstance(store, str | Path) or not str(store):
+            raise UsageError(f"{store!r} names no store; it is 'memory:', a file, or postgresql://…")
         opened: Store = open_store(str(store))
         try:
             requests = Requests(opened, spec_version(specversion), limits=limits, load_include=load_include)
@@ -135,8 +156,12 @@ class Registry(_Writes):
 
     def get(self, path: str = "/") -> Json:
         """Return what a GET of a path shows, metadata always, never a document."""
+        return _decode(self.get_text(path))
+
+    def get_text(self, path: str = "/") -> str:
+        """Return the same as the JSON text that HTTP sends, in which documents stand as they were written."""
         path, query = _split(path)
-        return _value(self._requests.read(path, _flags(path, query), self._base))
+        return _text(self._requests.read(path, _flags(path, query), self._base))
 
     def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:
         """Return the entities of a collection that a filter leaves, one by one and read in pages.
@@ -154,20 +179,33 @@ class Registry(_Writes):
             if answer.target.kind not in COLLECTIONS:
                 raise UsageError(f"'{path}' is not a collection; use get for a single entity")
             assert answer.page is not None
-            yield from orjson.loads(answer.page.text).values()
+            yield from _decode(answer.page.text).values()
             following = answer.page.next
             if not following:
                 return
 
-    def export(self) -> Json:
-        """Return the whole registry as one document, capabilities and model source included."""
-        return self.get("/export")
+    def export(self, specversion: str = "") -> Json:
+        """Return the whole registry as one document, capabilities and model source included.
+
+        Who takes it back gets every document with the same bytes, whatever it holds (`document.carried`); a version
+        before 1.0 has its own forms.
+        """
+        flags = parse_flags("binary" + (f"&specversion={quote(specversion)}" if specversion else ""))
+        if versions.find_older(specversion) is not None:
+            flags = replace(flags, binary=False)
+        exported = _value(self._requests.read("/export", _always(flags), self._base))
+        carry_documents(exported, self._requests.setup(self.store.reader()).model)
+        return exported
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Make several writes one: all of them when the block ends, none where it raises."""
         with self.store.writing() as db:
-            yield Transaction(self._requests, db, self._base, self._requests.correlation())
+            transaction = Transaction(self._requests, db, self._base, self._requests.correlation())
+            try:
+                yield transaction
+            finally:
+                transaction.end()
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
         path, query = _split(path)
@@ -209,13 +247,23 @@ def _body(method: str, value: Any) -> Callable[[Setup, Target, Flags], tuple[Any
         if value is not None and not isinstance(value, Mapping):
             raise RegistryError("parsing_data", target.path, error_detail="the value must be a mapping")
         body = None if value is None else value if isinstance(value, dict) else dict(value)
+        check_json(body, target.path)
         return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta")
 
     return read
 
 
+def _text(answer: Answer) -> str:
+    return "" if answer.page is None else answer.page.text
+
+
 def _value(answer: Answer) -> Json:
-    if answer.page is None:
-        return {}
-    value: Json = orjson.loads(answer.page.text)
+    return {} if answer.page is None else _decode(answer.page.text)
+
+
+def _decode(text: str) -> Json:
+    try:
+        value: Json = json_exact.decode(text.encode())
+    except json_exact.BadJson as error:
+        raise UsageError(f"Python cannot hold what is there ({error}); get_text gives it as text") from None
     return value

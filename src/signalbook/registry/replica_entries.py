@@ -156,8 +156,9 @@ def entries_of(requests: Requests, db: Connection, own: Origin, xids: Iterable[s
 def _entry(requests: Requests, db: Connection, own: Origin, key: str, xid: str) -> Entry:
     known = db.one("SELECT catalog, authority, revision, gone FROM replicas WHERE key = ?", (key,))
     body = shown(requests, db, xid)
-    is_copy = known is not None and bool(known[3]) == (body is None)  # else it was made here after it had gone
-    return Entry(xid, Origin(*known[:3]) if known is not None and is_copy else own, body)
+    if known is None or (known[3] == 1 and body is not None):  # made here, be it after one from elsewhere had gone
+        return Entry(xid, own, body)
+    return Entry(xid, Origin(*known[:3]), None if known[3] else body)
 
 
 # ---- what of an entity travels

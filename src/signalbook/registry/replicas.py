@@ -6,7 +6,8 @@ Rule 2: entities, what is known of them, and how far a replication has come are 
 interrupted anywhere: whatever is asked for again is found done.
 Rule 3: a resource that came from elsewhere is `readonly`. A group has no such attribute: one that was changed here
 keeps its change, and the conflict is reported.
-Rule 4: what was deleted leaves a row behind, so that an older copy does not bring it back.
+Rule 4: what was deleted leaves a row behind, so that an older copy does not bring it back. A deleted group that still
+holds resources lingers until the last of them is deleted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from signalbook.registry.targets import Target, find_target
 __all__ = ["Link", "Outcome", "Result", "apply_entries", "link_of", "marks_of", "meet", "save_link", "sweep"]
 
 Json = dict[str, Any]
+HERE, GONE, LINGERING = 0, 1, 2  # the values of the column `gone`
 Outcome = Literal["written", "deleted", "same", "ours", "stale", "absent", "conflict", "refused"]
 
 
@@ -57,7 +59,7 @@ class _Known:
 
     origin: Origin
     digest: str
-    gone: bool
+    gone: int
 
 
 def link_of(db: Connection, name: str) -> Link:
@@ -139,7 +141,7 @@ class _Applying:
         known = self._known(entry.xid)
         if entry.origin.catalog == self._own:
             return Result(entry.xid, "ours")
-        if known is not None and known.origin.catalog != entry.origin.catalog and not known.gone:
+        if known is not None and known.origin.catalog != entry.origin.catalog and known.gone != GONE:
             return Result(entry.xid, "conflict", f"it is a copy from {known.origin.authority or known.origin.catalog}")
         mine = known is not None and known.origin.catalog == entry.origin.catalog
         if mine and known is not None and entry.origin.revision < known.origin.revision:
@@ -157,20 +159,32 @@ class _Applying:
     # ---- deleting
 
     def _deleted(self, entry: Entry, known: _Known | None) -> Result:
-        if known is None or known.gone:
+        if known is None or known.gone == GONE:
             return Result(entry.xid, "absent")
-        here = rows.load(self._db, _key(entry.xid))
-        detail = ""
-        if here is not None:
-            if entry.xid.count("/") == 4:
+        if entry.xid.count("/") == 4:
+            if rows.load(self._db, _key(entry.xid)) is not None:
                 self._unlock(entry.xid)
                 self._write("DELETE", entry.xid)
-            elif any(orjson.loads(here.counts).values()):
-                detail = "the group stays, for it holds other resources"
-            else:
-                self._write("DELETE", entry.xid)
-        self._remember(entry, gone=True)
-        return Result(entry.xid, "deleted", detail)
+            self._remember(entry, gone=GONE)
+            self._leave("/".join(entry.xid.split("/")[:3]))
+            return Result(entry.xid, "deleted")
+        self._remember(entry, known.digest, gone=LINGERING)
+        if self._leave(entry.xid):
+            return Result(entry.xid, "deleted")
+        return Result(entry.xid, "same", "the group stays while it holds resources")
+
+    def _leave(self, xid: str) -> bool:
+        """Delete a group that lingers and is empty, and tell whether it has gone."""
+        known = self._known(xid)
+        if known is None or known.gone != LINGERING:
+            return False
+        here = rows.load(self._db, _key(xid))
+        if here is not None and any(orjson.loads(here.counts).values()):
+            return False
+        if here is not None:
+            self._write("DELETE", xid)
+        self._db.execute("UPDATE replicas SET gone = ? WHERE key = ?", (GONE, _key(xid)))
+        return True
 
     # ---- writing
 
@@ -182,20 +196,30 @@ class _Applying:
         here = shown(self._requests, self._db, entry.xid)
         wanted = _digest(body)
         if here is not None and _digest(here) == wanted:
-            if known is not None and not known.gone:
+            if known is not None and known.gone != GONE:
                 self._remember(entry, wanted if is_group else "")
             return Result(entry.xid, "same")
-        if here is not None and (known is None or known.gone):
+        if here is not None and (known is None or known.gone == GONE):
             return Result(entry.xid, "conflict", "there is one of this catalog's own")
         if is_group:
             if here is not None and known is not None and _digest(here) != known.digest:
                 return Result(entry.xid, "conflict", "the group was changed here")
             self._write("PUT", entry.xid, body)
         else:
+            is_new = rows.load(self._db, _key(target.group_xid)) is None
             self._write_resource(target, body, here)
             self._lock(entry.xid)
+            if is_new:
+                self._adopt(target.group_xid, entry.origin)
         self._remember(entry, wanted if is_group else "")
         return Result(entry.xid, "written")
+
+    def _adopt(self, xid: str, origin: Origin) -> None:
+        """Make a group that was made for a resource a copy like it; its own entry may come later."""
+        known = self._known(xid)
+        revision = known.origin.revision if known is not None and known.origin.catalog == origin.catalog else 0
+        entry = Entry(xid, Origin(origin.catalog, origin.authority, revision), None)
+        self._remember(entry, _digest(shown(self._requests, self._db, xid) or {}))
 
     def _write_resource(self, target: Target, body: Json, here: Json | None) -> None:
         """Make a resource what its owner has, with as few changes of versions as that takes."""
@@ -232,9 +256,9 @@ class _Applying:
         found = self._db.one(
             "SELECT catalog, authority, revision, digest, gone FROM replicas WHERE key = ?", (_key(xid),)
         )
-        return None if found is None else _Known(Origin(*found[:3]), found[3], bool(found[4]))
+        return None if found is None else _Known(Origin(*found[:3]), found[3], found[4])
 
-    def _remember(self, entry: Entry, digest: str = "", *, gone: bool = False) -> None:
+    def _remember(self, entry: Entry, digest: str = "", *, gone: int = HERE) -> None:
         origin = entry.origin
         self._db.execute(
             "INSERT INTO replicas (key, xid, catalog, authority, revision, link, pass, mark, digest, gone)"
@@ -244,7 +268,7 @@ class _Applying:
             " gone = excluded.gone",
             (
                 _key(entry.xid), entry.xid, origin.catalog, origin.authority, origin.revision, self._link,
-                self._number, entry.mark, digest, int(gone),
+                self._number, entry.mark, digest, gone,
             ),
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,7 +61,7 @@ class Requests:
     def __init__(
         self, store: Store, spec: SpecVersion, *, offer: Offer = OFFER, limits: Limits | None = None,
         clock: Callable[[], str] = now, load_include: Callable[[str], Any] | None = None,
-        reserved: frozenset[str] = frozenset(), recorded: frozenset[str] = RECORDED,
+        reserved: frozenset[str] = frozenset(), recorded: frozenset[str] = RECORDED, read_only: bool = False,
     ) -> None:  # fmt: skip
         self.store = store
         self.spec = spec
@@ -71,6 +71,7 @@ class Requests:
         self._load_include = load_include
         self._reserved = reserved
         self._recorded = recorded
+        self._read_only = read_only  # somebody else sees to it; here it is only shown
         self._setup: Setup | None = None
 
     def create(self, registryid: str, source: Any) -> None:
@@ -134,6 +135,8 @@ class Requests:
             page = self.page(db, setup, target, flags, versions.RC4, base)
             return rewritten(page, target, spec.dialect)
         kind = target.kind
+        if self._read_only and kind in _SHOW_CAPABILITIES:
+            setup = replace(setup, capabilities=setup.capabilities.read_only())
         if kind in _DOCUMENTS:
             if kind not in setup.capabilities.available:
                 raise RegistryError("not_available", kind)
@@ -211,6 +214,9 @@ def latest_change(db: Connection) -> str:
     found = db.one("SELECT seq, correlation FROM changes ORDER BY seq DESC LIMIT 1")
     return f"{found[0]}.{found[1]}" if found is not None else "0"
 
+
+# An export shows the capabilities that are stored, as it may be loaded elsewhere.
+_SHOW_CAPABILITIES = frozenset({"capabilities", "registry"})
 
 _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
     "capabilities": lambda requests, setup, spec: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),

@@ -19,8 +19,9 @@ from signalbook.registry.capabilities import OFFER, Capabilities, Offer
 from signalbook.registry.index import Entry
 from signalbook.registry.rows import Row
 from signalbook.registry.store import Connection
+from signalbook.schemas.budget import Budget
 
-__all__ = ["KEEP", "GroupState", "RegistryState", "ResourceState", "VersionState", "Work"]
+__all__ = ["KEEP", "Declared", "GroupState", "RegistryState", "ResourceState", "VersionState", "Work"]
 
 KEEP = object()  # a document that the request does not speak of
 
@@ -105,6 +106,7 @@ class ResourceState:
     reshuffled: bool = False  # versions came or went, or something that orders them changed
     xref_written: bool = False
     recheck: bool = False  # something its versions depend on changed
+    rejudge: bool = False  # what its type says about formats changed
     refreshed: bool = False  # written again without a new epoch
     generated: str | None = None  # the versionid that the server made in this request
     floor: int = 0  # an epoch that the next one has to exceed
@@ -167,6 +169,14 @@ class RegistryState:
 
 
 @dataclass(slots=True, eq=False)
+class Declared:
+    """The resources whose names for other schemas a request changes, by key, and who has a name after it."""
+
+    keys: set[str] = field(default_factory=set)
+    names: dict[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class Work:
     """One request's unit of work."""
 
@@ -184,6 +194,10 @@ class Work:
     new_settings: dict[str, str] = field(default_factory=dict)
     saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
     entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index
+    # by key, what the documents that were read refer to, and whether the version was there before
+    uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
+    budget: Budget | None = None  # what comparisons of schemas may still take
+    declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)
     registry_: RegistryState | None = None
     groups: dict[str, GroupState | None] = field(default_factory=dict)

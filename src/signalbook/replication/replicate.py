@@ -69,6 +69,8 @@ class Replication:
                 else:
                     self._source.changes(report.cursor, self._scope, wait)
             except PeerError as error:
+                if error.name in _COMPARE_IN_FULL:
+                    continue  # while it waited; the next run does that
                 failures += 1
                 yield Report(failure=str(error))
                 pause(min(0.2 * 2**failures, 30.0))

@@ -21,6 +21,7 @@ __all__ = ["READS", "Access", "tokens"]
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
+_READ_ONLY = "This server is read-only; write to the registry that it shows, or start it without --read-only."
 _SEPARATORS = re.compile(r"[\s,]+")
 
 
@@ -54,11 +55,11 @@ class Access:
                 raise _unauthorized(request)
             return
         if self._read_only:
-            raise RegistryError("forbidden", request.path, detail="This server is read-only.", action=method)
+            raise RegistryError("forbidden", request.path, detail=_READ_ONLY, action=method)
         if self._writers:
             if not self._holds(request, self._writers):
                 if self._readers and self._holds(request, self._readers):
-                    detail = "The token is one for reading."
+                    detail = "The token is one for reading; ask the operator for one that may write."
                     raise RegistryError("forbidden", request.path, detail=detail, action=method)
                 raise _unauthorized(request)
         elif not self.reading_is_open and not self._is_reader(request):

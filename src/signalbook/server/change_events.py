@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
+from signalbook.document.dialects.ids import from_id
 from signalbook.registry.change_feed import Change
 
 __all__ = ["attributes_of", "event_of", "expand"]
@@ -29,7 +29,6 @@ _CATALOG: Mapping[str, str] = {
     **dict.fromkeys(("group.deleted", "resource.deleted"), DELETED),
 }
 _SUBJECT = re.compile(r"/messagegroups/([^/]+)(?:/messages/([^/]+))?")
-_ESCAPED = re.compile(r"((?:~[0-9a-f]{2})+)")
 
 
 def expand(recorded: list[list[Any]]) -> list[list[Any]]:
@@ -69,10 +68,5 @@ def _catalog_path(subject: str) -> str | None:
     found = _SUBJECT.fullmatch(subject)
     if found is None:
         return None
-    group, message = (None if part is None else quote(_own_id(part), safe="!$&'()*+,;=:@") for part in found.groups())
+    group, message = (None if part is None else from_id(part) for part in found.groups())
     return f"/messagecatalog/{group}" + (f"/messagedefinitions/{message}" if message is not None else "")
-
-
-def _own_id(id_: str) -> str:
-    """Return the id that a 0.1 client gave: `~` and two hex digits stand for a byte no xRegistry id can hold."""
-    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("~", "")).decode("utf-8", "replace"), id_)

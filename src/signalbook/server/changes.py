@@ -9,7 +9,7 @@ Rule 3: a stream (`Accept: text/event-stream`) is the same events, one a message
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote
 
@@ -93,7 +93,7 @@ class ChangeFeed:
 
     async def _pieces(
         self, source: str, after: Position, found: list[Change], asked: _Asked, patience: Patience
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         yield f"retry: 1000\n: from {after}\n\n".encode()
         try:
             while not patience.closing.is_set():

@@ -191,6 +191,7 @@ class RegistryService:
     def _write(self, request: Request) -> Response:
         requests = self._requests
         method = request.method
+        _refuse_coded(request)
 
         def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
             _check_method(setup, method, target)
@@ -281,6 +282,13 @@ def _check_method(setup: Setup, method: str, target: Target) -> None:
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
     if not setup.capabilities.is_mutable(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
+
+
+def _refuse_coded(request: Request) -> None:
+    """Refuse a body that is not the content itself: a document would be kept in a coding that nobody undoes."""
+    coding = (request.headers.get("content-encoding") or "identity").strip().lower()
+    if coding != "identity":
+        raise RegistryError("unsupported_content_encoding", request.path, coding=coding)
 
 
 def _json_body(request: Request, target: Target) -> Any:

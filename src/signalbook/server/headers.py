@@ -17,11 +17,9 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.server.http import Headers
+from signalbook.server.http import ATTRIBUTE, REPEATED, Headers
 
 __all__ = ["decode_attributes", "decode_value", "encode_attributes", "encode_value", "refuse_headers", "typed"]
-
-_PREFIX = "xregistry-"
 
 # "Space, double-quote, percent, and any characters outside the printable ASCII range of U+0021-U+007E inclusive."
 _ENCODED = re.compile(r"[^\x21\x23\x24\x26-\x7e]")
@@ -110,9 +108,9 @@ def decode_attributes(headers: Headers, subject: str, *, singular: str, has_body
             raise RegistryError("header_error", subject, name="Content-Type", error_detail="it is not printable ASCII")
         attributes["contenttype"] = None if contenttype == "null" else contenttype
     for header, raw in headers.items():
-        if not header.startswith(_PREFIX):
+        if not header.startswith(ATTRIBUTE):
             continue
-        name = header[len(_PREFIX) :]
+        name = header[len(ATTRIBUTE) :]
         shown = f"xRegistry-{name}"
         if not name:
             raise RegistryError(
@@ -124,6 +122,8 @@ def decode_attributes(headers: Headers, subject: str, *, singular: str, has_body
             raise _extra(subject, shown, "the attribute travels as Content-Type")
         if name == f"{singular}url" and has_body and raw != "null":
             raise _extra(subject, shown, "header isn't allowed if there's a body")
+        if REPEATED in raw:
+            raise RegistryError("header_error", subject, name=shown, error_detail="it is given more than once")
         try:
             value = None if raw == "null" else decode_value(raw)
         except ValueError as wrong:
@@ -153,7 +153,7 @@ def _put(attributes: dict[str, Any], name: str, value: str | None) -> None:
 def refuse_headers(names: Iterable[str], subject: str) -> None:
     """Raise `extra_xregistry_header` if any header is an xRegistry one: this request has its metadata in the body."""
     for name in names:
-        if name.startswith(_PREFIX):
+        if name.startswith(ATTRIBUTE):
             raise _extra(subject, name, 'including "xRegistry" HTTP headers when "$details" is used is not allowed')
 
 

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
 
-__all__ = ["JSON", "Bases", "Headers", "Patience", "Patient", "Request", "Response", "Service", "Stream", "joined"]
+__all__ = [
+    "ATTRIBUTE", "JSON", "REPEATED", "Bases", "Headers", "Patience", "Patient", "Request", "Response", "Service",
+    "Stream", "joined",
+]  # fmt: skip
+
+ATTRIBUTE = "xregistry-"
+REPEATED = "\n"
 
 JSON = ("content-type", "application/json; charset=utf-8")
 """The content type of every metadata response (HTTP-5)."""
@@ -67,7 +73,7 @@ class Stream:
 
     status: int
     headers: list[tuple[str, str]]
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes, None]
     body: bytes = b""  # what is counted and logged of it
 
 
@@ -101,11 +107,15 @@ class Service(Protocol):
 
 
 def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says."""
+    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
+
+    An attribute's header is no list: a line end, which no value has, tells that it was repeated.
+    """
     headers: dict[str, str] = {}
     for name, value in items:
         name = name.lower()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        between = REPEATED if name.startswith(ATTRIBUTE) else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
     return headers
 
 

@@ -2,7 +2,7 @@
 
 Rule 1: paths, methods and schemas of entities come from the model and from the table of operations, so the document
 cannot say what the server does not do.
-Rule 2: attributes that depend on others (`ifvalues`) are open: OpenAPI has no word for them.
+Rule 2: entities are open: what a server adds to them and what depends on other attributes (`ifvalues`) is not said.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def document(model: Model) -> Json:
     paths: Json = {"/": _item("registry", "the registry", "Registry")}
     paths.update({f"/{name}": _item(name, f"the {name}", "Object") for name in _DOCUMENTS})
     schemas: Json = {"Object": {"type": "object"}, "Problem": _PROBLEM, **CATALOG_SCHEMAS}
-    schemas["Registry"] = _schema(model.level.attributes)
+    schemas["Registry"] = _entity(model.level.attributes)
     for group in model.groups.values():
         paths.update(_group_paths(group))
-        schemas[_name(group)] = _schema(group.attributes)
+        schemas[_name(group)] = _entity(group.attributes)
         for resource in group.resources.values():
-            schemas[_name(group, resource)] = _schema(resource.attributes)
+            schemas[_name(group, resource)] = _entity(resource.attributes)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signalbook", "version": __version__, "license": {"name": "Apache-2.0"}},
@@ -152,6 +152,11 @@ def _item(kind: Any, words: str, schema: str, *ids: str, collection: bool = Fals
 
 def _name(group: GroupType, resource: ResourceType | None = None) -> str:
     return group.singular if resource is None else f"{group.singular}.{resource.singular}"
+
+
+def _entity(attributes: Mapping[str, Attribute]) -> Json:
+    """The schema of an entity, as a client sends it or is shown it."""
+    return {"type": "object", "properties": _schema(attributes)["properties"]}
 
 
 def _schema(attributes: Mapping[str, Attribute]) -> Json:

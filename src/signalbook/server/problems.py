@@ -29,6 +29,7 @@ _HEADERS: Mapping[int | str, tuple[tuple[str, str], ...]] = {
     401: (("www-authenticate", 'Bearer realm="signalbook"'),),
     503: (("retry-after", "1"),),
     "request_timeout": (("connection", "close"),),
+    "unsupported_content_encoding": (("accept-encoding", "identity"),),
     "request_too_large": (("connection", "close"),),
 }
 

@@ -12,6 +12,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from time import perf_counter
 from typing import Any
 
@@ -62,11 +63,10 @@ async def _send(protocol: RSGIHTTPProtocol, response: Stream, method: str) -> No
         protocol.response_empty(response.status, response.headers)
         return
     transport = protocol.response_stream(response.status, response.headers)
-    try:
-        async for piece in response.pieces:
-            await transport.send_bytes(piece)
-    except RSGIProtocolClosed:
-        return  # the client has left
+    async with aclosing(response.pieces) as pieces:
+        with suppress(RSGIProtocolClosed):  # the client has left
+            async for piece in pieces:
+                await transport.send_bytes(piece)
 
 
 class _Body:

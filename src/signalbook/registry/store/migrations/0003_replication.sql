@@ -19,8 +19,8 @@ CREATE TABLE subscriptions (
   error TEXT NOT NULL
 );
 
--- One row for each group or resource that came from elsewhere, also after it was deleted there (`gone`), so that an
--- older copy of it does not come back. `key` is that of `entities`.
+-- One row for each group or resource that came from elsewhere, also after it was deleted there (`gone` is 1), so that an
+-- older copy of it does not come back; 2 is a deleted group that still holds resources. `key` is that of `entities`.
 --   catalog    the id of the catalog that has authority over it
 --   authority  that catalog's address
 --   revision   that catalog's change number when it was read there, or an earlier one

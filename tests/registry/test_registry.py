@@ -1,0 +1,84 @@
+"""The registry from Python takes and gives what HTTP does, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signalbook import Registry, RegistryError, UsageError
+
+SCHEMA = "/schemagroups/g/schemas/s"
+CIRCLE: list[Any] = []
+CIRCLE += [CIRCLE, CIRCLE]
+
+
+@pytest.fixture
+def registry(store_url: str) -> Iterator[Registry]:
+    """A new registry."""
+    with Registry.open(store_url) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (math.nan, "nan is no number that JSON has"),
+        (math.inf, "inf is no number that JSON has"),
+        ("a\0", "a string holds a NUL character"),
+        ("\ud800", "a string holds half a surrogate pair"),
+        (10**30, "an integer beyond 64 bits"),
+        (Decimal(1), "JSON has no Decimal"),
+        (b"x", "JSON has no bytes"),
+        ({1}, "JSON has no set"),
+        ((1,), "JSON has no tuple"),
+        ({1: 2}, "a name is of type int, not a string"),
+        ({"\0": 2}, "a name holds a NUL character"),
+        (CIRCLE, "nested deeper than 64 levels"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("attribute", ["labels", "schema"])
+def test_what_json_does_not_have_is_refused(registry: Registry, attribute: str, value: Any, words: str) -> None:
+    """A value that no JSON text could have brought in is `parsing_data`, within a document too."""
+    with pytest.raises(RegistryError, match=words) as caught:
+        registry.put(SCHEMA, {attribute: {"x": value}})
+    assert ("parsing_data", SCHEMA) == (caught.value.name, caught.value.subject)
+
+
+def test_numbers_come_as_they_are(registry: Registry) -> None:
+    """Integers of any size and decimals of any length come out of a document with all their digits."""
+    text = '{"a": 123456789012345678901234567890, "b": 0.10000000000000000000001, "c": 0.1, "d": 1E5}'
+    registry.put(SCHEMA, {"contenttype": "application/json", "schema": text})
+    expected = {"a": 123456789012345678901234567890, "b": Decimal("0.10000000000000000000001"), "c": 0.1, "d": 1e5}
+    assert expected == registry.get(f"{SCHEMA}?inline=schema")["schema"]
+    assert text in registry.get_text(f"{SCHEMA}?inline=schema")
+    assert expected == next(registry.find("/schemagroups/g/schemas?inline=schema"))["schema"]
+
+
+def test_what_python_cannot_hold_comes_as_text(registry: Registry) -> None:
+    """A number of more digits than Python reads is still there in the text."""
+    digits = "9" * 5000
+    registry.put(SCHEMA, {"contenttype": "application/json", "schema": f'{{"a":1.{digits}}}'})
+    with pytest.raises(UsageError, match="get_text gives it as text"):
+        registry.get(f"{SCHEMA}?inline=schema")
+    assert digits in registry.get_text(f"{SCHEMA}?inline=schema")
+
+
+@pytest.mark.parametrize("store", [None, "", 5])
+def test_no_store_is_made_of_a_mistake(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What names no store is refused, and leaves no file."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="names no store"):
+        Registry.open(store)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_write_as_text(registry: Registry) -> None:
+    """The answer to a write is to be had as the text that HTTP sends; a deletion has none."""
+    assert '"name":"A"' in registry.write_text("PUT", "/messagegroups/g", {"name": "A"})
+    assert "" == registry.write_text("DELETE", "/messagegroups/g", None)

@@ -1,0 +1,391 @@
+"""The 0.1 message catalog API, asked by a plain HTTP client of a real server; sections are those of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cases import read_cases
+from tests.conftest import StartServer
+
+ROOT = "/messagecatalog"
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def client(start_server: StartServer) -> Iterator[httpx.Client]:
+    """A client of a server with an empty catalog."""
+    with httpx.Client(base_url=start_server("--no-log"), timeout=30) as found:
+        yield found
+
+
+def event(name: str, **attributes: Json) -> Json:
+    """A definition of an event."""
+    return {"id": name, "definition": {"attributes": {"type": {"value": name}, **attributes}}}
+
+
+def make_group(client: httpx.Client, name: str = "g", form: str = "CloudEvents", **more: Any) -> httpx.Response:
+    """Put a group."""
+    return client.put(f"{ROOT}/{name}", json={"specversion": "0.1", "format": form, **more})
+
+
+def post(client: httpx.Client, definition: Json, group: str = "g") -> httpx.Response:
+    """Post a definition."""
+    return client.post(f"{ROOT}/{group}/messagedefinitions/", json=definition)
+
+
+def numbers(client: httpx.Client, name: str, group: str = "g") -> list[int]:
+    """The versions that a definition has."""
+    return [one["version"] for one in client.get(f"{ROOT}/{group}/messagedefinitions/{name}/versions").json()]
+
+
+# --- 4.2: the catalog and its groups ----------------------------------------------------------------------------------
+
+
+def test_features(client: httpx.Client, start_server: StartServer) -> None:
+    """4.2.1: OPTIONS says what can be filtered by, at least the id, and whether there are pages and updates."""
+    answer = client.options(ROOT)
+    assert 200 == answer.status_code
+    assert {"filterattributes", "pagination", "update"} == set(answer.json())
+    assert "id" in answer.json()["filterattributes"]
+    assert (True, True) == (answer.json()["pagination"], answer.json()["update"])
+    assert "GET, OPTIONS" == answer.headers["allow"]
+    capabilities = client.get("/capabilities").json()
+    capabilities["available"]["entities"]["mutable"] = False
+    client.put("/capabilities", json=capabilities).raise_for_status()
+    assert client.options(ROOT).json()["update"] is False
+    assert 405 == make_group(client).status_code
+    read_only = start_server("--no-log", "--read-only")
+    assert httpx.options(read_only + ROOT).json()["update"] is False
+
+
+def test_groups(client: httpx.Client) -> None:
+    """4.2.2 to 4.2.5: a group is made by PUT, read, listed, updated and deleted."""
+    made = make_group(client, "org.example.app", description="The app.", documentation="# App", tags="a,b")
+    assert (201, f"{client.base_url}{ROOT}/org.example.app") == (made.status_code, made.headers["location"])
+    shown = client.get(f"{ROOT}/org.example.app").json()
+    times = {name: shown.pop(name) for name in ("createdtimeutc", "updatedtimeutc")}
+    assert all(time.endswith("Z") for time in times.values())
+    assert {
+        "id": "org.example.app",
+        "specversion": "0.1",
+        "format": "CloudEvents",
+        "description": "The app.",
+        "documentation": "# App",
+        "tags": "a,b",
+        "definitions": [],
+    } == shown
+    assert 200 == make_group(client, "org.example.app", description="Other.").status_code
+    make_group(client, "events@example.com", "NATS")
+    assert ["events@example.com", "org.example.app"] == [one["id"] for one in client.get(ROOT).json()]
+    assert 204 == client.delete(f"{ROOT}/events@example.com").status_code
+    assert 404 == client.get(f"{ROOT}/events@example.com").status_code
+    assert 404 == client.delete(f"{ROOT}/events@example.com").status_code
+
+
+@pytest.mark.parametrize("missing", ["specversion", "format"])
+def test_a_group_states_its_version_and_format(client: httpx.Client, missing: str) -> None:
+    """2.1.1: `specversion` is 0.1 and `format` is there; the id is the path's."""
+    body = {"specversion": "0.1", "format": "NATS"}
+    del body[missing]
+    answer = client.put(f"{ROOT}/g", json=body)
+    assert (400, missing) == (answer.status_code, answer.json()["args"]["name"])
+    assert 400 == client.put(f"{ROOT}/g", json={"specversion": "0.2", "format": "NATS"}).status_code
+    assert 400 == client.put(f"{ROOT}/g", json={"specversion": "0.1", "format": "NATS", "id": "h"}).status_code
+
+
+def test_a_format_stays_while_there_are_definitions(client: httpx.Client) -> None:
+    """2.1.1: the format of a group is not modified while it has definitions."""
+    make_group(client, form="NATS")
+    assert 200 == make_group(client, form="CloudEvents").status_code
+    post(client, event("a")).raise_for_status()
+    answer = make_group(client, form="NATS")
+    assert (400, "format") == (answer.status_code, answer.json()["args"]["name"])
+    assert 200 == make_group(client, form="CloudEvents", description="x").status_code
+
+
+def test_a_group_document_with_definitions(client: httpx.Client) -> None:
+    """1: a group with its definitions and their versions can be stored as one document."""
+    versions = [{"version": 1, **event("b")}, {"version": 2, **event("b", subject={"value": "/{x}"})}]
+    for version in versions:
+        del version["id"]
+    answer = make_group(client, definitions=[event("a"), {"id": "b", "versions": versions}])
+    assert ["a", "b"] == [one["id"] for one in answer.json()["definitions"]]
+    assert [1, 2] == numbers(client, "b")
+
+
+def test_lists_are_filtered_and_paged(client: httpx.Client) -> None:
+    """4.2.2, 4.3.1, 4.4.1: a listing can be filtered by what OPTIONS names, and comes in pages."""
+    make_group(client, tags="x", description="One, of two")
+    make_group(client, "h", "NATS")
+    for name in ("a", "b", "c"):
+        post(client, {**event(name), "tags": f"t{name}", "authority": "urn:x"} if name != "c" else event(name))
+    assert ["g"] == [one["id"] for one in client.get(ROOT, params={"tags": "x"}).json()]
+    assert ["g"] == [one["id"] for one in client.get(ROOT, params={"description": "One, of two"}).json()]
+    assert ["h"] == [one["id"] for one in client.get(ROOT, params={"id": "h"}).json()]
+    listing = f"{ROOT}/g/messagedefinitions"
+    assert ["b"] == [one["id"] for one in client.get(listing, params={"id": "b"}).json()]
+    assert ["a", "b"] == [one["id"] for one in client.get(listing, params={"authority": "urn:x"}).json()]
+    assert ["b"] == [one["id"] for one in client.get(listing, params={"authority": "urn:x", "tags": "tb"}).json()]
+    assert 400 == client.get(listing, params={"colour": "red"}).status_code
+    found, address = [], f"{listing}?limit=2"
+    while address:
+        answer = client.get(address)
+        found.append([one["id"] for one in answer.json()])
+        address = answer.links.get("next", {}).get("url", "")
+    assert [["a", "b"], ["c"]] == found
+    post(client, event("a", subject={"value": "s"}))
+    first = client.get(f"{listing}/a/versions?limit=1")
+    second = client.get(first.links["next"]["url"])
+    assert ([1], [2]) == ([one["version"] for one in first.json()], [one["version"] for one in second.json()])
+
+
+# --- 4.3: definitions -------------------------------------------------------------------------------------------------
+
+
+def test_definitions(client: httpx.Client) -> None:
+    """4.3: a definition is added by POST, a second POST adds a version, GET gives the latest, DELETE takes all."""
+    make_group(client)
+    made = post(client, {**event("a"), "description": "First."})
+    place = f"{client.base_url}{ROOT}/g/messagedefinitions/a/versions/1"
+    assert (201, place) == (made.status_code, made.headers["location"])
+    assert ("CloudEvents", 1, "0.1") == (made.json()["format"], made.json()["version"], made.json()["specversion"])
+    assert 2 == post(client, {**event("a"), "description": "Second."}).json()["version"]
+    latest = client.get(f"{ROOT}/g/messagedefinitions/a")
+    assert ("Second.", 2) == (latest.json()["description"], latest.json()["version"])
+    assert ["a"] == [one["id"] for one in client.get(f"{ROOT}/g/messagedefinitions").json()]
+    head = client.head(f"{ROOT}/g/messagedefinitions/a")
+    assert (200, b"", latest.headers["content-length"]) == (
+        head.status_code,
+        head.content,
+        head.headers["content-length"],
+    )
+    assert 204 == client.delete(f"{ROOT}/g/messagedefinitions/a").status_code
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions/a").status_code
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions/a/versions/1").status_code
+
+
+def test_all_definitions_can_be_deleted(client: httpx.Client) -> None:
+    """4.3.2: DELETE of the collection takes every definition and leaves the group."""
+    make_group(client)
+    for name in ("a", "b"):
+        post(client, event(name))
+    assert 204 == client.delete(f"{ROOT}/g/messagedefinitions").status_code
+    assert [] == client.get(f"{ROOT}/g/messagedefinitions").json()
+    assert 200 == client.get(f"{ROOT}/g").status_code
+
+
+def test_a_definition_needs_its_group(client: httpx.Client) -> None:
+    """4.3: what is not there is 404, and a body that is none is refused."""
+    assert 404 == post(client, event("a")).status_code
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions").status_code
+    assert 404 == client.delete(f"{ROOT}/g/messagedefinitions").status_code
+    make_group(client)
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions/a").status_code
+    assert 404 == client.get(f"{ROOT}/g/other").status_code
+    assert 400 == client.post(f"{ROOT}/g/messagedefinitions", content=b"").status_code
+    assert 400 == client.post(f"{ROOT}/g/messagedefinitions", content=b"{").status_code
+    assert 400 == client.post(f"{ROOT}/g/messagedefinitions", json=[1]).status_code
+
+
+def test_rules_of_definitions(client: httpx.Client) -> None:
+    """2.2.4, 2.2.5 and 3: each rule is checked, names the attribute, and leaves nothing behind."""
+    for form in ("CloudEvents", "AMQP", "MQTT", "NATS"):
+        make_group(client, form, form).raise_for_status()
+    for case in read_cases("server/catalog01_refused"):
+        answer = post(client, case.given["document"], case.given["format"])
+        assert (400, case.expect) == (answer.status_code, answer.json().get("args", {}).get("name")), case.name
+    for form in ("CloudEvents", "AMQP", "MQTT", "NATS"):
+        assert [] == client.get(f"{ROOT}/{form}/messagedefinitions").json()
+
+
+DEFINITIONS: dict[str, list[Json]] = {
+    "AMQP": [
+        {
+            "header": {"durable": {"value": "true"}, "ttl": {"value": "{ttl}"}},
+            "properties": {"subject": {"value": "s", "required": True}, "correlationid": {"value": ""}},
+            "applicationproperties": {"Own": {"value": "{x}"}},
+            "applicationdata": {"dataschema": {"value": "https://s", "schematype": "Avro"}, "amqpencoding": "Value"},
+        }
+    ],
+    "MQTT": [
+        {"publish": {"mqttversion": "3.1.1", "qos": {"value": "1"}, "topicname": {"value": "a/{b}"}}},
+        {"publish": {"mqttversion": "5.0", "topicname": {"value": "t"}}, "userproperty": {"p": {"value": "v"}}},
+    ],
+    "NATS": [{"pub": {"subject": {"value": "a.{b}", "required": True}, "replyto": {"value": "r"}}}],
+    "Own Format": [{"anything": {"at": ["all"]}}],
+}
+
+
+@pytest.mark.parametrize("form", DEFINITIONS)
+def test_formats(client: httpx.Client, form: str) -> None:
+    """3: definitions of every format, a format of its own among them, are served as they were posted."""
+    make_group(client, form=form).raise_for_status()
+    for number, definition in enumerate(DEFINITIONS[form]):
+        answer = post(client, {"id": f"d{number}", "definition": definition})
+        assert (201, definition) == (answer.status_code, answer.json().get("definition")), answer.text
+    assert form == client.get(f"{ROOT}/g").json()["format"]
+
+
+def test_relations(client: httpx.Client) -> None:
+    """2.2.4: a relation names a definition of the same group, by a property that carries it."""
+    make_group(client, form="AMQP")
+    post(client, {"id": "request", "definition": {}}).raise_for_status()
+    reply = {"relatedto": "request", "relatedvia": "properties.correlationid", "relation": "reply"}
+    shown = post(client, {"id": "answer", **reply, "definition": {"properties": {"correlationid": {"value": ""}}}})
+    assert reply == {name: shown.json()[name] for name in reply}
+
+
+def test_authority(client: httpx.Client) -> None:
+    """2.2.1, 2.2.4: an authority is inherited by later versions, and never changes."""
+    make_group(client)
+    post(client, {**event("a"), "authority": "urn:example:one"}).raise_for_status()
+    assert "urn:example:one" == post(client, event("a", subject={"value": "s"})).json()["authority"]
+    answer = post(client, {**event("a"), "authority": "urn:example:two"})
+    assert (400, "authority") == (answer.status_code, answer.json()["args"]["name"])
+    post(client, event("b")).raise_for_status()
+    assert 400 == post(client, {**event("b"), "authority": "urn:example:two"}).status_code
+
+
+def test_ids_that_10_cannot_have(client: httpx.Client) -> None:
+    """2.1.1: ids are segments of a path, with characters that 1.0 does not allow; there they are escaped."""
+    assert 201 == make_group(client, "a+b", "NATS").status_code
+    assert "x!y" == post(client, {"id": "x!y", "definition": {}}, "a+b").json()["id"]
+    assert 200 == client.get(f"{ROOT}/a+b/messagedefinitions/x!y").status_code
+    assert "x~21y" == client.get("/messagegroups/a~2bb/messages/x~21y").json()["messageid"]
+
+
+# --- 4.4: versions ----------------------------------------------------------------------------------------------------
+
+
+def test_versions_are_immutable(client: httpx.Client) -> None:
+    """2.2, 4.4: versions are counted by the server, listed, read and deleted, never modified, never counted anew."""
+    make_group(client)
+    for text in ("one", "two", "three"):
+        post(client, {**event("a"), "version": 77, "description": text}).raise_for_status()
+    versions = f"{ROOT}/g/messagedefinitions/a/versions"
+    assert [1, 2, 3] == numbers(client, "a")
+    assert "one" == client.get(f"{versions}/1").json()["description"]
+    assert 200 == client.head(f"{versions}/1").status_code
+    assert 404 == client.get(f"{versions}/77").status_code
+    assert 404 == client.get(f"{versions}/x").status_code
+    for method in ("PUT", "PATCH", "POST"):
+        assert 405 == client.request(method, f"{versions}/1", json=event("a")).status_code
+        assert 405 == client.request(method, f"{ROOT}/g/messagedefinitions/a", json=event("a")).status_code
+    assert 204 == client.delete(f"{versions}/2").status_code
+    assert [1, 3] == numbers(client, "a")
+    assert 204 == client.delete(f"{versions}/3").status_code
+    assert ([1, 4], "one") == (numbers(client, "a"), client.get(versions[: -len("/versions")]).json()["description"])
+    client.delete(f"{ROOT}/g/messagedefinitions/a")
+    assert 5 == post(client, event("a")).json()["version"]
+    assert 204 == client.delete(f"{versions}/5").status_code
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions/a").status_code
+
+
+def test_the_same_document_is_no_new_version(client: httpx.Client) -> None:
+    """2.2: a version is added where the definition changes; the same again answers with the one there is."""
+    make_group(client)
+    answers = [post(client, event("a")) for _ in range(2)]
+    assert [(201, 1), (200, 1)] == [(answer.status_code, answer.json()["version"]) for answer in answers]
+
+
+def test_version_uris(client: httpx.Client) -> None:
+    """2.2.2, 4.4.3: a version is found by its authority and its id, wherever its copy is."""
+    make_group(client)
+    authorities = {"implied": None, "url": "https://catalog.example.com/", "urn": "urn:example:messagecatalog"}
+    for name, authority in authorities.items():
+        post(client, {**event(name), **({"authority": authority} if authority else {})}).raise_for_status()
+        post(client, event(name, subject={"value": "s"})).raise_for_status()
+    base = f"{client.base_url}{ROOT}".replace("//messagecatalog", "/messagecatalog")
+    for uri, name, version in (
+        (f"{base}/g/messagedefinitions/implied/versions/1", "implied", 1),
+        (f"{base}/g/messagedefinitions/implied", "implied", 2),
+        (f"{base}/implied", "implied", 2),
+        ("https://catalog.example.com/g/messagedefinitions/url/versions/1", "url", 1),
+        ("https://catalog.example.com/elsewhere/messagedefinitions/url/versions/2", "url", 2),
+        ("https://catalog.example.com/url", "url", 2),
+        ("urn:example:messagecatalog:urn", "urn", 2),
+        ("urn:example:messagecatalog:urn:1", "urn", 1),
+        ("urn:example:messagecatalog:g:urn:1", "urn", 1),
+    ):
+        answer = client.get("/messagedefinition", params={"uri": uri})
+        assert (200, name, version) == (answer.status_code, *(answer.json().get(part) for part in ("id", "version")))
+        assert 200 == client.head("/messagedefinition", params={"uri": uri}).status_code
+    shown = client.get(f"{ROOT}/g/messagedefinitions/url/versions/1")
+    assert "https://catalog.example.com/g/messagedefinitions/url/versions/1" == shown.links["canonical"]["url"]
+    for uri in ("https://other.example/url", f"{base}/url", "urn:x", "nothing", f"{base}/g/messagedefinitions/no"):
+        assert 404 == client.get("/messagedefinition", params={"uri": uri}).status_code
+    assert 400 == client.get("/messagedefinition").status_code
+    assert 405 == client.post("/messagedefinition", json={}).status_code
+
+
+# --- one store, two APIs ----------------------------------------------------------------------------------------------
+
+
+def test_both_apis_show_the_same(client: httpx.Client) -> None:
+    """What is written through one API is there through the other, with each change a version."""
+    make_group(client, tags="t")
+    post(client, event("a", subject={"value": "/{x}", "required": True}))
+    message = client.get("/messagegroups/g/messages/a").json()
+    assert {"type": "uritemplate", "value": "/{x}", "required": True} == message["envelopemetadata"]["subject"]
+    assert {"t": ""} == client.get("/messagegroups/g").json()["labels"]
+    client.patch("/messagegroups/g/messages/a", json={"description": "By 1.0."}).raise_for_status()
+    client.patch("/messagegroups/g/messages/a", json={"description": "By 1.0."}).raise_for_status()
+    latest = client.get(f"{ROOT}/g/messagedefinitions/a").json()
+    assert ("By 1.0.", 2) == (latest["description"], latest["version"])
+    client.put("/messagegroups/g/messages/b", json={"envelope": "CloudEvents/1.0", "envelopemetadata": {}})
+    assert ["a", "b"] == [one["id"] for one in client.get(f"{ROOT}/g/messagedefinitions").json()]
+    assert 3 == post(client, event("a")).json()["version"]
+    assert "description" not in client.get("/messagegroups/g/messages/a").json()
+    client.post("/messagegroups/g", json={"messages": {"a": {"description": "x"}, "c": {"description": "y"}}})
+    assert ([1, 2, 3, 4], [1]) == (numbers(client, "a"), numbers(client, "c"))
+    client.delete("/messagegroups/g/messages/a").raise_for_status()
+    assert 404 == client.get(f"{ROOT}/g/messagedefinitions/a").status_code
+    client.put("/messagegroups/g/messages/a", json={"description": "again"}).raise_for_status()
+    assert [5] == numbers(client, "a")
+    client.delete("/messagegroups/g").raise_for_status()
+    assert [] == client.get(ROOT).json()
+    make_group(client)
+    assert 6 == post(client, event("a")).json()["version"]
+
+
+def test_a_refused_write_leaves_no_version(client: httpx.Client) -> None:
+    """A version is written with its change or not at all, through either API."""
+    make_group(client)
+    post(client, event("a")).raise_for_status()
+    refused = {"messages": {"a": {"description": "x"}, "b": {"envelope": "Other/1.0"}}}
+    assert 400 == client.post("/messagegroups/g", json=refused).status_code
+    assert [1] == numbers(client, "a")
+    group = {"specversion": "0.1", "format": "CloudEvents", "definitions": [event("c"), {"id": "d"}]}
+    assert 400 == client.put(f"{ROOT}/g", json=group).status_code
+    assert ["a"] == [one["id"] for one in client.get(f"{ROOT}/g/messagedefinitions").json()]
+
+
+def test_definitions_are_matched(client: httpx.Client) -> None:
+    """A definition posted here is one that messages are matched against; one of a format of its own never is."""
+    make_group(client)
+    post(client, event("com.example.a", subject={"value": "/{x}", "required": True})).raise_for_status()
+    make_group(client, "own", "Own")
+    post(client, {"id": "o", "definition": {"x": 1}}, "own").raise_for_status()
+    sample = {"specversion": "1.0", "type": "com.example.a", "source": "/s", "id": "1", "subject": "/seven"}
+    answer = client.post("/match", json=sample).json()
+    found = (answer["outcome"], answer["definition"], answer["context"])
+    assert ("matched", "/messagegroups/g/messages/com.example.a", {"x": "seven"}) == found
+
+
+def test_an_answer_in_05(client: httpx.Client) -> None:
+    """`?specversion=0.5-wip` shows any entity, and the whole, in that dialect; nothing is written in it."""
+    make_group(client)
+    post(client, event("a"))
+    message = client.get("/messagegroups/g/messages/a?specversion=0.5-wip").json()
+    assert ("a", "CloudEvents/1.0", {"type": {"value": "a"}}) == tuple(message[n] for n in ("id", "format", "metadata"))
+    group = client.get("/messagegroups/g?inline=messages&specversion=0.5-wip").json()
+    assert ("g", "CloudEvents/1.0", ["a"]) == (group["id"], group["format"], list(group["messages"]))
+    assert ["g"] == list(client.get("/messagegroups?specversion=0.5-wip").json())
+    whole = client.get("/export?specversion=0.5-wip").json()
+    assert ("0.5-wip", "a") == (whole["specversion"], whole["messagegroups"]["g"]["messages"]["a"]["id"])
+    assert 404 == client.get("/messagegroups/g/messages/a/meta?specversion=0.5-wip").status_code
+    assert 400 == client.put("/messagegroups/h?specversion=0.5-wip", json={}).status_code

@@ -1,5 +1,5 @@
 # Every target sets up what it needs: the only prerequisites are make and Python 3.11 or newer.
-#   make demo         load the samples, start a server, walk through some requests
+#   make demo         serve the samples, then land 200,000 messages in tables on Spark, report, query, redrive
 #   make serve        serve the sample catalog on http://127.0.0.1:8080/ until Ctrl+C  (ARGS='--port 9000')
 #   make test         what a change must pass: check, the tests, the coverage
 #   make check        ruff, mypy --strict, import-linter
@@ -15,7 +15,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SUITES := .cache/suites/.ready
 ARGS   ?=
-BENCH  ?= registry cloudevents schemas
+BENCH  ?= registry cloudevents schemas match
 # Tests share the machine with the servers they start, so one worker a core and not more.
 JOBS   ?= auto
 
@@ -65,11 +65,11 @@ format: $(READY)
 
 # `tests` is the plain run for daily work: make tests ARGS='tests/cli -k load'
 tests: $(READY) $(SUITES)
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow and not postgres and not broker' $(ARGS)
 
 coverage: $(READY) $(SUITES)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not postgres and not broker' --cov --cov-report= $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow and not postgres and not broker' --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 \
 	  --include='src/signalbook/clients/*,src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*,src/signalbook/schemas/*'
 	@$(BIN)/coverage report --fail-under=100 \

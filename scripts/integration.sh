@@ -65,7 +65,7 @@ else
   echo "integration: PostgreSQL $("$bin/postgres" --version | grep -oE '[0-9]+(\.[0-9]+)?' | head -n 1) on port $port"
   export SIGNALBOOK_TEST_POSTGRES="postgresql://signalbook@127.0.0.1:$port/postgres"
   suites=()
-  for suite in registry app cli properties conformance proofs; do
+  for suite in registry app cli properties conformance proofs replication; do
     if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
   done
   for file in tests/test_flow.py tests/test_registry.py; do

@@ -52,9 +52,6 @@ def _sections() -> Iterator[str]:
             for part, inner in command.commands.items():
                 below = click.Context(inner, info_name=part, parent=context, **look)
                 yield _section(f"signalbook {name} {part}", inner.get_help(below))
-        for part, inner in getattr(command, "commands", {}).items():
-            below = click.Context(inner, info_name=part, parent=context, **look)
-            yield _section(f"signalbook {name} {part}", inner.get_help(below))
 
 
 def _section(title: str, text: str) -> str:

@@ -25,6 +25,7 @@ def test_what_only_this_machine_reaches(host: str, expected: bool) -> None:
         Settings(host="0.0.0.0", read_token="r", read_only=True),
         Settings(specversion="1.0-RC4"),
         Settings(base_url="https://catalog.example.com/registry"),
+        Settings(keep_changes=0, allow_sinks=("10.0.0.0/8", "127.0.0.1", "::1")),
     ],
 )
 def test_settings_that_work(settings: Settings) -> None:
@@ -44,6 +45,8 @@ def test_settings_that_work(settings: Settings) -> None:
         (Settings(cert=Path("c.pem")), "belong together"),
         (Settings(cert=Path("no-c.pem"), key=Path("no-k.pem")), "--cert names 'no-c.pem', which is not a file"),
         (Settings(base_url="catalog"), "must begin with http"),
+        (Settings(keep_changes=-1), "--keep-changes is the days"),
+        (Settings(allow_sinks=("localhost",)), "write it as 10.0.0.0/8"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_with_the_remedy(settings: Settings, words: str) -> None:

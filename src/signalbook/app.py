@@ -52,7 +52,9 @@ def service(settings: Settings) -> RegistryService:
         spec = spec_version(settings.specversion)
         offer = Offer(trust_unknown=settings.trust_unknown)
         reserved = RESERVED - settings.without
-        requests = Requests(store, spec, offer=offer, load_include=include, reserved=reserved)
+        requests = Requests(
+            store, spec, offer=offer, load_include=include, reserved=reserved, read_only=settings.read_only
+        )
         requests.create(settings.registryid, model_source(choose_model(settings.model)))
         taken = sorted(reserved & requests.setup(store.reader()).model.groups.keys())
         if taken:

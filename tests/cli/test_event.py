@@ -47,8 +47,8 @@ def test_a_document_of_several_lines(run: Run, tmp_path: Path) -> None:
 
 def test_fields(run: Run) -> None:
     """--set gives messages their own fields: text as it is, the rest as JSON."""
-    result = run("event", "encode", "--to", "kafka", "--set", "topic=a=b", "--set", "partition=3", stdin=LINES)
-    assert ("a=b", 3) == tuple(json.loads(result.out.splitlines()[0])[name] for name in ("topic", "partition"))
+    result = run("event", "encode", "--to", "kafka", "--set", "key=a=b", "--set", "partition=3", stdin=LINES)
+    assert ("a=b", 3) == tuple(json.loads(result.out.splitlines()[0])[name] for name in ("key", "partition"))
 
 
 def test_what_is_wrong_is_said(run: Run) -> None:
@@ -79,6 +79,9 @@ def test_what_cannot_be_carried_is_said(run: Run) -> None:
         (("--to", "kafka", "--set", "subject=x"), "names no field"),
         (("--to", "kafka", "--set", "partition=x"), "takes JSON"),
         (("--to", "kafka", "--set", "partition=-1"), "must be an integer"),
+        (("--to", "kafka", "--set", "topic=a/b"), "is no topic"),
+        (("--to", "http", "--set", 'headers=[["X-A","a\\r\\nb"]]'), "control characters"),
+        (("--to", "http", "--set", 'headers=[["X A:","a"]]'), "no name of a header"),
         (("--to", "json", "--from", "nats"), "leave --from away"),
     ],
 )
@@ -87,3 +90,43 @@ def test_wrong_usage(run: Run, options: tuple[str, ...], said: str) -> None:
     result = run("event", "convert", *options, stdin='{"protocol":"HTTP"}')
     assert 2 == result.code
     assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("target", "setting"),
+    [("http", 'headers=[["content-type","text/x"]]'), ("amqp", 'properties={"content-type":"text/x"}')],
+)
+def test_another_content_type(run: Run, target: str, setting: str) -> None:
+    """A content type that is not the event's does not vanish: it is refused."""
+    result = run("event", "encode", "--to", target, "--set", setting, stdin=LINES)
+    assert (1, "") == (result.code, result.out)
+    assert 3 == result.err.count("R39")
+
+
+def test_own_fields_go_along(run: Run) -> None:
+    """A message's own fields stay with its event within a protocol, and are named where they cannot."""
+    there = run(
+        "event", "encode", "--to", "kafka", "--set", "topic=t", "--set", "key=k",
+        "--set", 'headers=[["x-team","a"]]', stdin=LINES,
+    )  # fmt: skip
+    same = run("event", "convert", "--to", "kafka", "--mode", "structured", stdin=there.out)
+    first = json.loads(same.out.splitlines()[0])
+    assert ("t", "k", ["x-team", "a"]) == (first["topic"], first["key"], first["headers"][0])
+    assert (0, "") == (same.code, same.err)
+    other = run("event", "convert", "--to", "http", stdin=there.out)
+    assert (0, 3) == (other.code, len(other.out.splitlines()))
+    assert "signalbook: line 1: /topic: topic is not carried: HTTP has no place for it; /key: " in other.err
+    batch = run("event", "convert", "--to", "batch", stdin=there.out)
+    assert 3 == batch.err.count("/headers/0: x-team is not carried")
+    assert "" == run("event", "decode", stdin=there.out).err
+
+
+def test_findings_in_json(run: Run) -> None:
+    """With --json, what is wrong or left is one object a line on standard error."""
+    message = {"protocol": "NATS", "subject": "s", "payload": LINES.splitlines()[0]}
+    left = run("event", "convert", "--to", "json", "--json", stdin=json.dumps(message))
+    words = "subject is not carried: an event alone has no place for it"
+    assert {"place": "line 1", "path": "/subject", "code": "lost", "message": words} == json.loads(left.err)
+    wrong = run("event", "decode", "--json", stdin='{"specversion":"1.0","id":"","source":"a b","type":"t"}')
+    assert ["R8", "R19"] == [json.loads(line)["code"] for line in wrong.err.splitlines()]
+    assert 1 == wrong.code

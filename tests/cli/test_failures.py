@@ -28,3 +28,21 @@ def test_exit_codes(error: Exception, code: Exit, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().err
     assert said.startswith("signalbook: ")
     assert 1 == said.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            RegistryError("format_violation", "/v", detail="/type: no.", format="Avro"),
+            'signalbook: The request would cause Version "/v" to be non-compliant with its "format" (Avro): /type: no '
+            "[format_violation]\n",
+        ),
+        (RegistryError("elsewhere", detail="Their words: more."), "signalbook: Their words: more [elsewhere]\n"),
+        (RegistryError("elsewhere"), "signalbook: elsewhere [elsewhere]\n"),
+    ],
+)
+def test_a_refusal_says_why(error: RegistryError, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence has the error's title and its detail; for an error of another server, what that said."""
+    report(error)
+    assert expected == capsys.readouterr().err

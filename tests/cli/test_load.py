@@ -1,7 +1,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import CATALOG, Run
+from tests.conftest import StartServer
 
 Target = tuple[str, str]
 
@@ -57,3 +60,100 @@ def test_a_model_of_ones_own(run: Run, tmp_path: Path) -> None:
     assert 2 == run("load", "doc.json", "--store", "c.db").code
     for store in ("a.db", "b.db"):
         assert "F" == run("get", "/dirs/d/files/f", "--store", store).json["name"]
+
+
+def schema(document: object) -> dict[str, object]:
+    """A resource with a JSON Schema."""
+    return {"format": "JsonSchema/draft-07", "schema": document}
+
+
+def schemas(group: str, **found: object) -> str:
+    """A catalog with one group of JSON Schemas."""
+    resources = {name: schema(document) for name, document in found.items()}
+    return json.dumps({"schemagroups": {group: {"schemas": resources}}})
+
+
+def ref(group: str, name: str) -> dict[str, str]:
+    """A JSON Schema that is another one."""
+    return {"$ref": f"/schemagroups/{group}/schemas/{name}"}
+
+
+@pytest.mark.parametrize("chunk", ["1", "500"])
+def test_files_refer_to_each_other(run: Run, target: Target, tmp_path: Path, chunk: str) -> None:
+    """A schema may refer to one of a later file or a later request, and these back to others of the first."""
+    (tmp_path / "a.xreg.json").write_text(schemas("a", a1=ref("z", "z1"), a2={"type": "object"}))
+    (tmp_path / "z.xreg.json").write_text(schemas("z", z1={"type": "object"}, z2=ref("a", "a2")))
+    assert 0 == run("lint", ".").code
+    result = run("load", ".", "--chunk", chunk, *target)
+    assert (0, "loaded 2 groups with 4 resources from 2 document(s)\n") == (result.code, result.err)
+    for place in ("a/schemas/a1", "z/schemas/z2"):
+        assert run("get", f"/schemagroups/{place}", *target).json["formatvalidated"]
+
+
+def test_why_a_schema_is_refused(run: Run, target: Target, tmp_path: Path) -> None:
+    """What is wrong with a schema is said by load and, before it, by lint; nothing of its request is left."""
+    (tmp_path / "a.xreg.json").write_text(schemas("a", bad={"type": "strin"}, good={"type": "string"}))
+    linted, loaded = run("lint", "."), run("load", ".", *target)
+    assert (1, 1) == (linted.code, loaded.code)
+    for said in (linted.out, loaded.err):
+        assert '"/schemagroups/a/schemas/bad/versions/1"' in said
+        assert '"strin" is not' in said
+        assert "[format_violation]" in said
+    assert "stopped after 0 resources" in loaded.err
+    assert 3 == run("get", "/schemagroups/a", *target).code
+
+
+DOCUMENTS = (
+    '{"maximum":123456789012345678901234567890}',
+    '{"maximum": 0.10000000000000000000001,\n "minimum": 1E5}\n',
+    '"abc"',
+    "null",
+    '{"a":1,"a":2}',
+    "[" * 100 + "]" * 100,
+    '{"type":"object"}',
+)
+
+
+def test_an_export_is_loaded_byte_for_byte(run: Run, target: Target, tmp_path: Path) -> None:
+    """Export and load leave every document as it was, and `get` shows its numbers as they are written."""
+    given = {f"s{number}": {"schema": text} for number, text in enumerate(DOCUMENTS)}
+    (tmp_path / "a.json").write_text(json.dumps({"schemagroups": {"g": {"schemas": given}}}))
+    assert 0 == run("load", "a.json", *target).code
+    assert 0 == run("export", "-o", "whole.json", *target).code
+    assert 0 == run("load", "whole.json", "--store", "copy.db").code
+    for number, text in enumerate(DOCUMENTS):
+        path = f"/schemagroups/g/schemas/s{number}"
+        assert text == run("get", path, "--document", "--store", "copy.db").out
+        assert text == run("get", path, "--document", *target).out
+    assert {"type": "object"} == json.loads((tmp_path / "whole.json").read_text())["schemagroups"]["g"]["schemas"][
+        "s6"
+    ]["versions"]["1"]["schema"]
+    for options in ((), ("--json",)):
+        shown = run("get", "/schemagroups/g/schemas/s1", "--inline", "schema", *options, *target).out
+        assert "0.10000000000000000000001" in shown
+        assert "1E5" in shown
+
+
+def test_a_read_only_server_says_so(run: Run, start_server: StartServer, catalog: Path) -> None:
+    """A server that takes no writes says that it is read-only, not that a token is wrong."""
+    result = run("load", str(catalog), "--server", start_server("--read-only", "--no-log"))
+    assert 1 == result.code
+    assert "This server is read-only" in result.err
+    assert "token" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("load", "a.yaml", "--store", "a.db"), 'a.yaml is not YAML: the name "x" appears more than once'),
+        (("lint", "a.yaml"), 'a.yaml is not YAML: the name "x" appears more than once'),
+        (("put", "/messagegroups/g", "a.yaml", "--store", "a.db"), "at line 3, column 5"),
+        (("put", "/messagegroups/g", "--data", '{"a":1,"a":2}', "--store", "a.db"), 'the name "a" appears more than'),
+    ],
+)
+def test_a_name_given_twice_is_refused(run: Run, tmp_path: Path, args: tuple[str, ...], words: str) -> None:
+    """A name that appears twice in an object loses nothing in silence."""
+    (tmp_path / "a.yaml").write_text("messagegroups:\n    x: {}\n    x: {}\n")
+    result = run(*args)
+    assert 0 != result.code
+    assert words in result.out + result.err

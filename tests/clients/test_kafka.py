@@ -15,12 +15,13 @@ from tests.cases import Case, cases
 from tests.clients.roads import crosses, modes, refuses
 from tests.cloudevents.strategies import events
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)))
+TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
+TOPICS = st.from_regex(r"[0-9A-Za-z._-]{1,9}", fullmatch=True).filter(lambda text: text not in (".", ".."))
 MESSAGES = st.builds(
     Message,
     st.just("KAFKA"),
     st.fixed_dictionaries(
-        {"topic": st.text(min_size=1)},
+        {"topic": TOPICS},
         optional={
             "partition": st.integers(0, 2**31 - 1),
             "timestamp": st.integers(1, 2**53),
@@ -98,3 +99,10 @@ def test_moments(moment: int | str, milliseconds: int) -> None:
 def test_refused(case: Case) -> None:
     """What the client would not send as it is on paper is refused before, with its place."""
     refuses(kafka.publish_args, case.given, case.expect)
+
+
+@pytest.mark.parametrize(("field", "value"), [("key", 5), ("partition", "1"), ("headers", [("a", 1)]), ("nope", 1)])
+def test_fields_of_another_type(field: str, value: object) -> None:
+    """A field that is not of its type, or that Kafka has not, is refused as such."""
+    with pytest.raises(WireError, match=f"/{field}"):
+        kafka.publish_args(Message("KAFKA", {"topic": "t", field: value}))

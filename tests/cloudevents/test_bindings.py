@@ -27,7 +27,7 @@ from signalbook.cloudevents.bindings import (
     to_mqtt,
     to_nats,
 )
-from signalbook.wire import Message
+from signalbook.wire import Message, WireError
 from tests.cases import Case, cases
 
 BASE = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
@@ -67,7 +67,7 @@ def fields(message: Message) -> dict[str, Any]:
 
 def test_http() -> None:
     """HTTP: ce- headers and the content type, or the JSON text; the caller's own headers stay."""
-    binary = to_http(EVENT, method="POST", path="/x", headers=(("x", "1"), ("Content-Type", "gone")))
+    binary = to_http(EVENT, method="POST", path="/x", headers=(("x", "1"), ("Content-Type", "application/json")))
     assert {
         "method": "POST",
         "path": "/x",
@@ -187,6 +187,46 @@ def test_own_fields_do_not_become_attributes() -> None:
     ):
         with pytest.raises(CloudEventError, match="would become an attribute"):
             to(EVENT, "binary", **metadata)
+
+
+@cases("cloudevents/own_fields")
+def test_own_fields(case: Case) -> None:
+    """The caller's own fields go along, or are refused where the event would hide them or be changed by them."""
+    mode, message = case.given["mode"], Message.from_json(case.given["message"])
+    if isinstance(case.expect, str):
+        with pytest.raises(CloudEventError, match=case.expect):
+            to_message(EVENT, message.protocol, mode, **message.fields)
+        return
+    made = to_message(EVENT, message.protocol, mode, **message.fields)
+    for name, value in case.expect.items():
+        assert value == made.to_json()[name]
+    assert EVENT == from_message(made)
+
+
+def test_a_batch_has_its_own_content_type() -> None:
+    """A batch keeps the caller's fields, and refuses another content type."""
+    made = batch_to_http([EVENT], headers={"x": "1"}, path="/in")
+    assert (("x", "1"), ("content-type", "application/cloudevents-batch+json")) == made.get("headers")
+    with pytest.raises(CloudEventError, match="R39"):
+        batch_to_http([EVENT], headers={"Content-Type": "application/cloudevents+json"})
+
+
+def test_older_spellings() -> None:
+    """Fields and protocols are known by their other spellings too."""
+    assert "in.box" == to_message(EVENT, "nats", subject="ok", **{"reply-to": "in.box"}).get("reply")
+    assert 1 == to_message(EVENT, "mqtt", payload_format=1).get("payload_format_indicator")
+    assert {"a": 1} == to_message(EVENT, "amqp", "structured", message_annotations={"a": 1}).get("message-annotations")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fields", "path"),
+    [("KAFKA", {"nope": 1}, "/nope"), ("KAFKA", {"key": 5}, "/key"), ("FOO", {}, "/protocol")],
+)
+def test_fields_that_there_are_not(protocol: str, fields: dict[str, Any], path: str) -> None:
+    """A protocol or field that there is not, or a value of another type, is refused with its place."""
+    with pytest.raises(WireError) as refused:
+        to_message(EVENT, protocol, **fields)
+    assert [path] == [problem.path for problem in refused.value.problems]
 
 
 def test_text_goes_out_in_its_charset() -> None:

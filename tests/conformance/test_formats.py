@@ -59,7 +59,7 @@ def read_numbers(text: Text, references: References | None) -> Numbers:
     return Numbers(frozenset(found))
 
 
-def compare_numbers(older: Any, newer: Any) -> Iterator[Difference]:
+def compare_numbers(older: Any, newer: Any, budget: Any) -> Iterator[Difference]:
     """Yield which promises a newer list breaks."""
     directions: list[tuple[Direction, frozenset[int]]] = [
         ("backward", older.numbers - newer.numbers),

@@ -43,7 +43,17 @@ def test_yaml_has_the_types_of_json(tmp_path: Path, text: str, expected: Any) ->
         ("a.yaml", "", "a.yaml holds nothing"),
         ("a.json", "[" * 5000, "a.json is not JSON"),
         ("a.yaml", "[" * 5000, "a.yaml is"),
-        ("a.yaml", "a: 99999999999999999999999", "a.yaml holds a value that JSON cannot hold"),
+        ("a.yaml", "b: 1\na: 99999999999999999999999", "an integer beyond 64 bits at line 2, column 4"),
+        ("a.yaml", "a: 0.10000000000000000000001", "a number with more digits .* at line 1, column 4"),
+        ("a.yaml", "a: !!int x", "not an integer as JSON has them at line 1"),
+        ("a.yaml", "a: !!float .inf", "not a number as JSON has them at line 1"),
+        ("a.yaml", "a: !!binary aGk=", "a.yaml holds a value that JSON cannot hold"),
+        ("a.yaml", "? [a]\n: b", "a name must be a text at line 1"),
+        ("a.yaml", "a: 1\nb:\n  c: 1\n  c: 2", 'the name "c" appears more than once in one object at line 4, column 3'),
+        ("a.yaml", '1: x\n"1": y', 'the name "1" appears more than once in one object at line 2'),
+        ("a.json", '{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "path '.b': the name \"c\" appears .* at line 3, column 2"),
+        ("a.json", '{"a":\n 123456789012345678901}', "path '.a': an integer beyond 64 bits at line 2, column 2"),
+        ("a.json", '{"a": 0.10000000000000000000001}', "path '.a': a number with more digits .* at line 1"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
@@ -125,3 +135,9 @@ def test_aliases_cannot_blow_a_document_up(tmp_path: Path, text: str) -> None:
     """A YAML document whose aliases multiply, or contain themselves, is refused before it fills the memory."""
     with pytest.raises(UsageError, match="aliases make more than"):
         read_document(write(tmp_path / "bomb.yaml", text))
+
+
+def test_a_mark_of_the_byte_order_is_no_content(tmp_path: Path) -> None:
+    """Editors that begin UTF-8 with a byte order mark do no harm."""
+    (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf{}")
+    assert {} == read_document(tmp_path / "a.json").content

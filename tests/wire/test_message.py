@@ -105,3 +105,49 @@ def test_a_message_does_not_change() -> None:
 def test_every_protocol_has_its_fields() -> None:
     """The fields of design section 4, by protocol."""
     assert {"HTTP", "AMQP/1.0", "MQTT/5.0", "MQTT/3.1.1", "KAFKA", "NATS"} == FIELDS.keys()
+
+
+@cases("wire/unsettled")
+def test_unsettled(case: Case) -> None:
+    """A field that a protocol does not have, or that is of another type, is refused with its place."""
+    protocol, fields = case.given
+    with pytest.raises(WireError) as refused:
+        Message(protocol, fields).settled()
+    assert case.expect == [problem.path for problem in refused.value.problems]
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, Typed("uint", -1), {"a": {1, 2}}])
+def test_values_of_no_amqp_type(value: Any) -> None:
+    """A Python value that AMQP has no type for is refused."""
+    with pytest.raises(WireError, match="/header"):
+        Message("AMQP/1.0", {"header": {"a": value} if not isinstance(value, dict) else value}).settled()
+
+
+def test_a_payload_is_bytes() -> None:
+    """A payload of another type is refused."""
+    with pytest.raises(WireError, match="/payload"):
+        Message("NATS", {}, "text").settled()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "given", "settled"),
+    [
+        ("nats", {"reply-to": "a"}, {"reply": "a"}),
+        ("NATS", {"reply_to": "a", "subject": None}, {"reply": "a"}),
+        ("MQTT/5.0", {"payload_format": 1}, {"payload_format_indicator": 1}),
+        ("HTTP", {"query": {"a": "1"}, "headers": [["b", "2"]]}, {"query": (("a", "1"),), "headers": (("b", "2"),)}),
+        ("KAFKA", {"key": "é"}, {"key": "é".encode()}),
+        ("KAFKA", {"key_base64": "/w=="}, {"key": b"\xff"}),
+        ("KAFKA", {"headers": {"a": b"1", "b": None, "c": "2"}}, {"headers": (("a", b"1"), ("b", None), ("c", b"2"))}),
+        (
+            "AMQP/1.0",
+            {"application_properties": {"a": [b"1", Typed("uint", 2)], "m": {"type": "symbol", "value": "é"}}},
+            {"application-properties": {"a": (b"1", Typed("uint", 2)), "m": {"type": "symbol", "value": "é"}}},
+        ),
+    ],
+)
+def test_settled(protocol: str, given: dict[str, Any], settled: dict[str, Any]) -> None:
+    """Older spellings, underscores for hyphens, maps of pairs and texts for bytes are taken."""
+    message = Message(protocol, given, b"").settled()
+    assert settled == dict(message.fields)
+    assert message == message.settled() == Message.from_json(message.to_bytes())

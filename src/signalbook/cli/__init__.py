@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "schema": "signalbook.cli.schema",
     "serve": "signalbook.cli.serve",
     "show": "signalbook.cli.show",
+    "spool": "signalbook.cli.spool",
     "validate": "signalbook.cli.match",
     "version": "signalbook.cli.upkeep",
 }

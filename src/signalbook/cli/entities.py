@@ -15,10 +15,11 @@ import click
 import orjson
 
 from signalbook.cli import options
-from signalbook.cli.output import print_bytes, print_json, say
+from signalbook.cli.output import print_bytes, print_json, print_text, say
 from signalbook.cli.target import Target
 from signalbook.errors import UsageError
 from signalbook.sources import read_documents
+from signalbook.sources.documents import parse_value
 
 __all__ = ["delete", "export", "get", "put"]
 
@@ -83,7 +84,7 @@ def get(
     if document:
         print_bytes(target.document(address(path, flags)))
     else:
-        print_json(target.get(address(path, flags)), compact=as_json)
+        print_text(target.text(address(path, flags)), compact=as_json)
 
 
 @click.command(
@@ -114,7 +115,7 @@ def put(
     body = _entity(file, data)
     if epoch is not None:
         body = {**body, "epoch": epoch}
-    print_json(target.send(method or "PUT", address(path, [("specversion", specversion)]), body), compact=as_json)
+    print_text(target.send(method or "PUT", address(path, [("specversion", specversion)]), body), compact=as_json)
 
 
 @click.command(
@@ -141,8 +142,11 @@ def delete(target: Target, path: str, epoch: int | None) -> None:
 @options.as_json
 @options.on_target
 def export(target: Target, output: Path | None, specversion: str | None, as_json: bool) -> None:
-    """Print the whole registry as one document, which `load --with-model` takes back."""
-    document = target.get(address("/export", [("specversion", specversion)]))
+    """Print the whole registry as one document, which `load --with-model` takes back.
+
+    The documents of schemas come back byte for byte: those that JSON would not carry so stand as text or in base64.
+    """
+    document = target.export(specversion)
     if output is None:
         print_json(document, compact=as_json)
     else:
@@ -154,10 +158,7 @@ def _entity(file: str, data: str | None) -> dict[str, Any]:
     if data is not None:
         if file != "-":
             raise UsageError(f"the entity is given twice, by --data and by '{file}'; leave one out")
-        try:
-            body = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            raise UsageError(f"--data is not JSON: {error}") from None
+        body = parse_value(data.encode(errors="surrogateescape"), "--data", yaml_allowed=False)
         if not isinstance(body, dict):
             raise UsageError("--data must be a JSON object")
         return body

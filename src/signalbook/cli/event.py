@@ -1,13 +1,14 @@
 """The commands event decode, encode and convert: events from any binding to any other.
 
 Rule 1: one document a line, or one document in all; what comes out is one line each, in the order it came.
-Rule 2: nothing is dropped in silence: what cannot be read or carried is a line on standard error and exit code 1.
+Rule 2: nothing is dropped in silence: an event that cannot be read or carried is a line on standard error and exit code
+1; what of a message cannot go along with its event is a line on standard error.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
@@ -19,9 +20,10 @@ from signalbook.cli.failures import Exit
 from signalbook.cli.output import say
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, encode, encode_batch, iter_batch
 from signalbook.cloudevents.bindings import Mode, batch_to_http, events_of, to_message
+from signalbook.cloudevents.bindings.carrying import Carried, carry_over, left_behind
 from signalbook.cloudevents.json_value import is_json_text
-from signalbook.errors import UsageError
-from signalbook.wire import FIELDS, Message, WireError
+from signalbook.errors import Problem, UsageError
+from signalbook.wire import FIELDS, Message, WireError, sendable
 from signalbook.wire.json_members import JsonError, split_members
 
 __all__ = ["event"]
@@ -39,20 +41,24 @@ FORMATS = ("json", "batch")
 _TEXTS = ("text", "bytes", "base64", "moment", "choice")
 
 
+Written = tuple[bytes, Sequence[Problem]]
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An event or what is wrong, and where in the input it stood."""
+    """An event or what is wrong, where in the input it stood, and the message it stood in."""
 
     place: str
     item: CloudEvent | CloudEventError | WireError
+    source: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What makes a line of an event, or of all of them together."""
+    """What makes a line of an event and says what of its message is left, and the last line where they go together."""
 
-    write: Callable[[Any], bytes]
-    together: bool = False
+    one: Callable[[CloudEvent, Message | None], Written]
+    together: Callable[[list[CloudEvent]], bytes] | None = None
 
 
 _FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
@@ -78,6 +84,8 @@ _SET = click.option(
     help="A field of the messages, such as topic=orders; may be repeated.",
 )
 
+_JSON = click.option("--json", "as_json", is_flag=True, help="Report one JSON object a finding and line.")
+
 
 @click.group(
     short_help="Read, write and convert CloudEvents.",
@@ -98,9 +106,10 @@ def event() -> None:
 )
 @_FILE
 @_FROM
-def decode_command(file: IO[bytes], source: str) -> int:
-    """Read events, batches or messages and write one event in JSON a line."""
-    return _convert(file, source, Writer(encode))
+@_JSON
+def decode_command(file: IO[bytes], source: str, as_json: bool) -> int:
+    """Read events, batches or messages and write one event in JSON a line, without the rest of its message."""
+    return _convert(file, source, Writer(lambda item, _: (encode(item), ())), as_json)
 
 
 @event.command(
@@ -112,9 +121,10 @@ def decode_command(file: IO[bytes], source: str) -> int:
 @_TO
 @_MODE
 @_SET
-def encode_command(file: IO[bytes], target: str, mode: str | None, settings: tuple[str, ...]) -> int:
+@_JSON
+def encode_command(file: IO[bytes], target: str, mode: str | None, settings: tuple[str, ...], as_json: bool) -> int:
     """Read events in JSON, or a batch, and write one message a line."""
-    return _convert(file, "auto", _writer(target, mode, settings))
+    return _convert(file, "auto", _writer(target, mode, settings), as_json)
 
 
 @event.command(
@@ -127,30 +137,51 @@ def encode_command(file: IO[bytes], target: str, mode: str | None, settings: tup
 @_TO
 @_MODE
 @_SET
-def convert_command(file: IO[bytes], source: str, target: str, mode: str | None, settings: tuple[str, ...]) -> int:
-    """Read events, batches or messages and write them in another form."""
-    return _convert(file, source, _writer(target, mode, settings))
+@_JSON
+def convert_command(
+    file: IO[bytes], source: str, target: str, mode: str | None, settings: tuple[str, ...], as_json: bool
+) -> int:
+    """Read events, batches or messages and write them in another form.
+
+    To the same protocol, a message's own fields (topic, key, other headers) go along, but for those that --set gives.
+    What cannot go along is said on standard error.
+    """
+    return _convert(file, source, _writer(target, mode, settings), as_json)
 
 
-def _convert(file: IO[bytes], source: str, writer: Writer) -> int:
-    """Write each event that is read; what is wrong goes to standard error as it is met."""
+def _convert(file: IO[bytes], source: str, writer: Writer, as_json: bool) -> int:
+    """Write each event that is read; what is wrong or left goes to standard error as it is met."""
     wrong = 0
     kept: list[CloudEvent] = []
     for found in _read(file, source):
         try:
             if not isinstance(found.item, CloudEvent):
                 raise found.item
+            line, left = writer.one(found.item, found.source)
             if writer.together:
                 kept.append(found.item)
             else:
-                _print(writer.write(found.item))
+                _print(line)
+            _report(found.place, left, as_json)
         except (CloudEventError, WireError) as error:
             wrong += 1
-            say(f"signalbook: {found.place}: {error}")
+            if as_json:
+                _report(found.place, error.problems, as_json)
+            else:
+                say(f"signalbook: {found.place}: {error}")
     if writer.together:
-        _print(writer.write(kept))
+        _print(writer.together(kept))
     sys.stdout.buffer.flush()
     return Exit.REFUSED if wrong else Exit.OK
+
+
+def _report(place: str, problems: Sequence[Problem], as_json: bool) -> None:
+    if as_json:
+        for one in problems:
+            facts = {"place": place, "path": one.path, "code": one.code, "message": one.message}
+            say(orjson.dumps(facts).decode())
+    elif problems:
+        say(f"signalbook: {place}: {'; '.join(f'{one.path}: {one.message}' for one in problems)}")
 
 
 def _print(line: bytes) -> None:
@@ -198,7 +229,7 @@ def _of_message(place: str, message: Message, expected: str | None) -> Iterator[
         raise UsageError(f"{place} is a message of {message.protocol}, but --from says {expected}; leave --from away")
     several = list(events_of(message))
     for index, item in enumerate(several):
-        yield Found(f"{place}, event {index}" if len(several) > 1 else place, item)
+        yield Found(f"{place}, event {index}" if len(several) > 1 else place, item, message)
 
 
 def _looks_like(document: bytes) -> str:
@@ -219,13 +250,27 @@ def _writer(target: str, mode: str | None, settings: tuple[str, ...]) -> Writer:
     if protocol is None:
         if mode or settings:
             raise UsageError(f"--mode and --set are for messages; {target} has neither")
-        return Writer(encode_batch, together=True) if target == "batch" else Writer(encode)
+        return Writer(_as_event, encode_batch if target == "batch" else None)
     fields = _fields(protocol, settings)
     if mode != Mode.BATCH:
-        return Writer(lambda item: to_message(item, protocol, mode, **fields).to_bytes())
+        return Writer(lambda item, source: _as_message(item, source, protocol, mode, fields))
     if protocol != "HTTP":
         raise UsageError(f"{protocol} has no batches; HTTP alone does")
-    return Writer(lambda events: batch_to_http(events, **fields).to_bytes(), together=True)
+    return Writer(_as_event, lambda events: batch_to_http(events, **fields).to_bytes())
+
+
+def _as_event(item: CloudEvent, source: Message | None) -> Written:
+    return encode(item), () if source is None else left_behind(item, source)
+
+
+def _as_message(
+    item: CloudEvent, source: Message | None, protocol: str, mode: str | None, fields: dict[str, Any]
+) -> Written:
+    if source is None:
+        carried = Carried(to_message(item, protocol, mode, **fields))
+    else:
+        carried = carry_over(item, source, protocol, mode, **fields)
+    return sendable(carried.message).to_bytes(), carried.left
 
 
 def _fields(protocol: str, settings: tuple[str, ...]) -> dict[str, Any]:
@@ -242,6 +287,6 @@ def _fields(protocol: str, settings: tuple[str, ...]) -> dict[str, Any]:
         except orjson.JSONDecodeError:
             raise UsageError(f'--set {name} takes JSON, such as 1, true or [["name","value"]]') from None
     try:
-        return dict(Message.from_json({"protocol": protocol, **paper}).fields)
+        return dict(sendable(Message.from_json({"protocol": protocol, **paper})).fields)
     except WireError as error:
         raise UsageError(f"--set {error}") from None

@@ -36,7 +36,6 @@ class Unreachable(SignalbookError):
 REMEDIES: Mapping[str, str] = {
     "mismatched_epoch": "someone changed it meanwhile; read it again and repeat with the new epoch",
     "unauthorized": "give the token with --token, --token-file or SIGNALBOOK_TOKEN",
-    "forbidden": "this token may not do that; ask the operator for a token that may write",
     "unknown_attribute": "check the spelling, or extend the model (PUT /modelsource)",
     "request_too_large": "send less at a time, or ask the operator to raise --max-body",
     "not_found": "list what is there with: signalbook get /",
@@ -56,9 +55,10 @@ _CODES: Mapping[type[BaseException], Exit] = {
 def sentence(error: BaseException) -> str:
     """The error in words; a registry's refusal ends with its name in brackets."""
     if isinstance(error, RegistryError):
-        words = title(error) if error.name in ERROR_TYPES else error.detail or error.name
+        words = title(error) if error.name in ERROR_TYPES else error.name if not error.detail else ""
+        said = ": ".join(part.rstrip(".") for part in (words, error.detail) if part)
         remedy = REMEDIES.get(error.name)
-        return f"{words.rstrip('.')} [{error.name}]" + (f"; {remedy}" if remedy else "")
+        return f"{said} [{error.name}]" + (f"; {remedy}" if remedy else "")
     if isinstance(error, OSError) and error.filename is not None:
         return f"'{error.filename}': {error.strerror}"
     return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """The command load: catalog documents into a store or a server.
 
 Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
-is safe: it writes the same entities over.
+is safe: it writes the same entities over. The documents of one load may refer to each other in any order.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from signalbook.cli import options
 from signalbook.cli.output import print_json, say
 from signalbook.cli.target import Target
 from signalbook.errors import RegistryError
-from signalbook.sources import Document, parts
+from signalbook.sources import Document, Part, parts
 from signalbook.sources.dialects import in_canonical, read_raw
 from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, metadata
+from signalbook.sources.writing import Writing
 
 __all__ = ["load"]
 
@@ -45,7 +46,7 @@ class Tally:
     default=MAX_ENTRIES,
     show_default=True,
     metavar="N",
-    help="At most so many entries a request; 0 writes each document in one.",
+    help="At most so many entries a request, unless they refer to each other; 0 writes each document in one.",
 )
 @click.option("--with-model", is_flag=True, help="Take over a document's model source and capabilities too.")
 @click.option("--with-metadata", is_flag=True, help="Take over the registry's own name, description and labels too.")
@@ -79,8 +80,14 @@ def load(
         for note in notes:
             say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
     with _progress(_resources(documents), visible=not quiet) as advance:
+        writing = _writing(target, tally, advance, MAX_BYTES if chunk else 0)
         for document in documents:
-            _load(target, document, tally, advance, chunk, with_model=with_model, with_metadata=with_metadata)
+            with _reporting(document.source, tally):
+                _prepare(target, document, with_model=with_model, with_metadata=with_metadata)
+                for part in _cut(target, document, chunk):
+                    writing.write(part)
+        with _reporting(location, tally):
+            writing.finish()
     if as_json:
         counted = ("documents", "groups", "resources", "requests")
         print_json({name: getattr(tally, name) for name in counted}, compact=True)
@@ -88,34 +95,40 @@ def load(
         say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
 
 
-def _load(
-    target: Target,
-    document: Document,
-    tally: Tally,
-    advance: Callable[[int], None],
-    chunk: int,
-    *,
-    with_model: bool,
-    with_metadata: bool,
-) -> None:
+def _writing(target: Target, tally: Tally, advance: Callable[[int], None], max_bytes: int) -> Writing:
+    """What writes parts into the registry and counts them."""
+
+    def send(part: Part) -> None:
+        # An export carries the epochs of the registry it came from; here they mean nothing.
+        target.send("POST", f"{part.path}?ignore=epoch", part.body)
+        tally.groups += part.groups
+        tally.resources += part.resources
+        tally.requests += 1
+        advance(part.resources)
+
+    return Writing(send, max_bytes)
+
+
+@contextlib.contextmanager
+def _reporting(source: str, tally: Tally) -> Iterator[None]:
+    """Say how far a load got that is refused."""
     try:
-        if with_model:
-            _define(target, document.content)
-        if with_metadata and (attributes := metadata(document.content)):
-            target.send("PATCH", "/", attributes)
-        bound = MAX_BYTES if chunk else 0
-        for part in parts(
-            document.content, target.get("/model"), source=document.source, max_entries=chunk, max_bytes=bound
-        ):
-            # An export carries the epochs of the registry it came from; here they mean nothing.
-            target.send("POST", f"{part.path}?ignore=epoch", part.body)
-            tally.groups += part.groups
-            tally.resources += part.resources
-            tally.requests += 1
-            advance(part.resources)
+        yield
     except RegistryError:
-        say(f"signalbook: {document.source} stopped after {tally.resources} resources were loaded")
+        say(f"signalbook: {source} stopped after {tally.resources} resources were loaded")
         raise
+
+
+def _prepare(target: Target, document: Document, *, with_model: bool, with_metadata: bool) -> None:
+    if with_model:
+        _define(target, document.content)
+    if with_metadata and (attributes := metadata(document.content)):
+        target.send("PATCH", "/", attributes)
+
+
+def _cut(target: Target, document: Document, chunk: int) -> Iterator[Part]:
+    bound = MAX_BYTES if chunk else 0
+    return parts(document.content, target.get("/model"), source=document.source, max_entries=chunk, max_bytes=bound)
 
 
 def _define(target: Target, content: dict[str, Any]) -> None:

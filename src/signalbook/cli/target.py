@@ -13,12 +13,18 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
+import msgspec
 import orjson
 
 from signalbook.cli.failures import Unreachable
+from signalbook.document.carried import carry_documents
+from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError, StoreError, UsageError
 from signalbook.sources import choose_model
+from signalbook.spec import versions
+from signalbook.spec.error_types import ERROR_TYPES
 
 if TYPE_CHECKING:
     import httpx
@@ -37,8 +43,16 @@ class Target(Protocol):
         """What is at `path`, as JSON values."""
         ...
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer to a PUT, PATCH, POST or DELETE, as JSON values; None where there is none."""
+    def text(self, path: str) -> str:
+        """The same as JSON text, in which every number and document stands as it was written."""
+        ...
+
+    def export(self, specversion: str | None) -> Any:
+        """The whole registry, with documents in forms that a load turns back into the same bytes."""
+        ...
+
+    def send(self, method: str, path: str, body: Any = None) -> str:
+        """The answer to a PUT, PATCH, POST or DELETE, as JSON text; empty where there is none."""
         ...
 
     def document(self, path: str) -> bytes:
@@ -90,10 +104,14 @@ class _Store:
     def get(self, path: str) -> Any:
         return self._registry.get(path)
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
-        if method == "DELETE":
-            return self._registry.delete(path)
-        return getattr(self._registry, method.lower())(path, body)
+    def text(self, path: str) -> str:
+        return self._registry.get_text(path)
+
+    def export(self, specversion: str | None) -> Any:
+        return self._registry.export(specversion or "")
+
+    def send(self, method: str, path: str, body: Any = None) -> str:
+        return self._registry.write_text(method, path, body)
 
     def document(self, path: str) -> bytes:
         plain, _, flags = path.partition("?")
@@ -122,10 +140,21 @@ class _Server:
     def get(self, path: str) -> Any:
         return self._json(self._request("GET", details(path)))
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
+    def text(self, path: str) -> str:
+        return self._text(self._request("GET", details(path)))
+
+    def export(self, specversion: str | None) -> Any:
+        flags = [f"specversion={quote(specversion)}"] if specversion else []
+        if versions.find_older(specversion or "") is None:
+            flags.append("binary")
+        exported = self.get("/export?" + "&".join(flags))
+        carry_documents(exported, read_model(self.get("/model")))
+        return exported
+
+    def send(self, method: str, path: str, body: Any = None) -> str:
         content = None if body is None else orjson.dumps(body)
         answer = self._request(method, details(path) if method != "POST" else path, content)
-        return self._json(answer) if answer.content else None
+        return self._text(answer) if answer.content else ""
 
     def document(self, path: str) -> bytes:
         return self._request("GET", path).content
@@ -158,10 +187,18 @@ class _Server:
         try:
             return orjson.loads(answer.content)
         except orjson.JSONDecodeError:
-            kind = answer.headers.get("content-type", "no content type")
-            raise Unreachable(
-                f"{self._address} answered with {kind}, not with JSON; is it an xRegistry server?"
-            ) from None
+            raise self._no_json(answer) from None
+
+    def _text(self, answer: httpx.Response) -> str:
+        try:
+            msgspec.json.decode(answer.content, type=msgspec.Raw)
+            return answer.content.decode()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._no_json(answer) from None
+
+    def _no_json(self, answer: httpx.Response) -> Unreachable:
+        kind = answer.headers.get("content-type", "no content type")
+        return Unreachable(f"{self._address} answered with {kind}, not with JSON; is it an xRegistry server?")
 
     def _refusal(self, answer: httpx.Response) -> RegistryError | Unreachable:
         """The error that a problem document states (core/http.md "Error Processing")."""
@@ -169,7 +206,9 @@ class _Server:
             body = orjson.loads(answer.content)
             name = str(body["type"]).rpartition("#")[2]
             args = {str(key): str(value) for key, value in (body.get("args") or {}).items()}
-            error = RegistryError(name, str(body.get("subject", "")), detail=str(body.get("title", "")))
+            words = [str(body[part]) for part in ("title", "detail") if body.get(part)]
+            detail = ": ".join(words[1:] if name in ERROR_TYPES else words)
+            error = RegistryError(name, str(body.get("subject", "")), detail=detail)
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             return Unreachable(
                 f"{self._address} answered {answer.status_code} without an xRegistry error; is it an xRegistry server?"

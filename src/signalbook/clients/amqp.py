@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from signalbook.clients.amqp_types import read_value, write_value
-from signalbook.clients.refusals import MissingLibrary, expect_protocol, refusal
+from signalbook.clients.refusals import MissingLibrary, refusal, to_send
 from signalbook.errors import Problem
 from signalbook.wire import Message, Typed, WireError, amqp_values
 
@@ -113,7 +113,7 @@ def decode(content: bytes) -> Message:
 
 def encode(message: Message) -> bytes:
     """The bytes of a message, section after section in their order."""
-    expect_protocol(message, "AMQP/1.0")
+    message = to_send(message, "AMQP/1.0")
     sections: dict[str, Any] = {}
     for name, members in _LISTS.values():
         if message.get(name):
@@ -138,7 +138,7 @@ def _sections(content: bytes) -> Iterator[tuple[Any, Any]]:
             data.rewind()
             data.next()
             section = data.get_object()
-        except (proton.DataException, RecursionError, UnicodeDecodeError) as error:
+        except (proton.DataException, OverflowError, RecursionError, ValueError) as error:
             raise _malformed("", f"is no AMQP message: {error}") from None
         if not isinstance(section, proton.Described):
             raise _malformed("", "is no AMQP message: something stands outside its sections")

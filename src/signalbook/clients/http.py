@@ -3,17 +3,19 @@
 Rule 1: `path` and `query` on paper are as they went over the wire, percent-encoding and all.
 Rule 2: header values are the bytes of the wire, one character each (ISO 8859-1, RFC 9110 section 5.5), in their order.
 Rule 3: HTTP does not tell a body of zero bytes from none: it is None on paper.
+Rule 4: what speaks of the connection that a message came over, or of its framing there, is not sent over another.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from signalbook.clients.refusals import MissingLibrary, check_headers, expect_protocol, needed, refusal
+from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
+from signalbook.errors import UsageError
 from signalbook.wire import Message
+from signalbook.wire.http_headers import connection_headers
 
 try:
     import httpx
@@ -26,10 +28,10 @@ _CHARSET = "latin-1"
 # What httpx says of a body that it has decoded already would be untrue on paper.
 _CODING = frozenset((b"content-encoding", b"content-length"))
 _PATH_MARKS = "/:@!$&'()*+,;="
-# RFC 3986, sections 3.3 and 3.4: what stands in a path and in a query; `&` and `=` part the pairs of the latter.
-_is_path = re.compile(r"/(?:[/:@!$&'()*+,;=~\-._0-9A-Za-z]|%[0-9A-Fa-f]{2})*").fullmatch
-_is_query_name = re.compile(r"(?:[/?:@!$'()*+,;~\-._0-9A-Za-z]|%[0-9A-Fa-f]{2})*").fullmatch
-_is_query_value = re.compile(r"(?:[/?:@!$'()*+,;=~\-._0-9A-Za-z]|%[0-9A-Fa-f]{2})*").fullmatch
+# What an event is made of; no connection may claim it for itself.
+_OF_EVENTS = ("ce-", "content-type")
+# RFC 9110, sections 6.4.1 and 15.3.6: these have no content.
+_BODILESS = frozenset((204, 205, 304))
 
 
 def request_to_paper(request: httpx.Request) -> Message:
@@ -56,24 +58,30 @@ def response_to_paper(response: httpx.Response) -> Message:
 
 
 def to_request(message: Message, base_url: str) -> httpx.Request:
-    """The request for `client.send`: its path and query at a server's address, POST unless it says another method."""
-    headers = _write_headers(message)
-    method, path, query = message.get("method") or "POST", needed(message, "path"), _write_query(message)
-    if not _is_path(path):
-        raise refusal("/path", "must begin with a slash and have everything else percent-encoded")
-    url = httpx.URL(base_url).copy_with(raw_path=f"{path}?{query}".removesuffix("?").encode())
-    return httpx.Request(method, url, headers=headers, content=message.payload)
+    """The request for `client.send`: its path and query below a server's address, POST unless it says another method.
+
+    Headers of the connection that it came over, its length and its host are left out: the client writes its own.
+    """
+    message = to_send(message, "HTTP")
+    method = message.get("method", "POST")
+    url = _below(base_url, needed(message, "path"), message.get("query", ()))
+    request = httpx.Request(method, url, headers=_write_headers(message), content=message.payload)
+    if request.method != method:
+        raise refusal("/method", f"would be sent as {request.method}")
+    return request
 
 
 def to_response(message: Message) -> httpx.Response:
     """The response as httpx has it, for a mock transport."""
-    return httpx.Response(_status(message), headers=_write_headers(message), content=message.payload)
+    message = _response(message)
+    return httpx.Response(message.get("status"), headers=_write_headers(message), content=message.payload)
 
 
 def to_asgi(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
     """The two events that an ASGI application sends for the response."""
+    message = _response(message)
     headers = [(name.lower(), value) for name, value in _write_headers(message)]
-    start = {"type": "http.response.start", "status": _status(message), "headers": headers}
+    start = {"type": "http.response.start", "status": message.get("status"), "headers": headers}
     return start, {"type": "http.response.body", "body": message.payload or b""}
 
 
@@ -94,21 +102,36 @@ def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[str, st
 
 
 def _write_headers(message: Message) -> list[tuple[bytes, bytes]]:
-    expect_protocol(message, "HTTP")
     pairs = message.get("headers", ())
-    check_headers(pairs, _CHARSET)
-    return [(name.encode(), value.encode(_CHARSET)) for name, value in pairs]
+    left = connection_headers(pairs)
+    for index, (name, _) in enumerate(pairs):
+        if name.lower() in left and name.lower().startswith(_OF_EVENTS):
+            raise refusal(f"/headers/{index}", "is claimed for the connection by another header, and would be lost")
+    return [(name.encode(), value.encode(_CHARSET)) for name, value in pairs if name.lower() not in left]
 
 
-def _write_query(message: Message) -> str:
-    for index, (name, value) in enumerate(message.get("query", ())):
-        if not (_is_query_name(name) and _is_query_value(value)):
-            raise refusal(f"/query/{index}", "must be percent-encoded, & everywhere and = in the name too")
-    return "&".join(f"{name}={value}" for name, value in message.get("query", ()))
+def _below(base_url: str, path: str, query: Iterable[tuple[str, str]]) -> httpx.URL:
+    """The address of a path below a server's, which may have a path itself."""
+    try:
+        base = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{base_url!r} is no address: {error}") from None
+    if base.scheme not in ("http", "https") or not base.host or base.query or base.fragment:
+        raise UsageError(f"{base_url!r} is no address of a server, such as https://example.com/base")
+    whole = base.raw_path.rstrip(b"/") + path.encode()
+    asked = "&".join(f"{name}={value}" for name, value in query)
+    target = whole + b"?" + asked.encode() if asked else whole
+    url = base.copy_with(raw_path=target)
+    if url.raw_path != target:
+        raise refusal("/path", f"would be sent as {url.raw_path.decode(_CHARSET)[:80]!r}")
+    return url
 
 
-def _status(message: Message) -> int:
+def _response(message: Message) -> Message:
+    message = to_send(message, "HTTP")
     status = message.get("status")
-    if not isinstance(status, int):
-        raise refusal("/status", "is missing: a response has one")
-    return status
+    if status is None or status < 200:
+        raise refusal("/status", "is missing: a response has one, from 200")
+    if status in _BODILESS and message.payload:
+        raise refusal("/payload", f"is not sent with the status {status}")
+    return message

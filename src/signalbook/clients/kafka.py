@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, expect_protocol, needed, refusal
+from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
 from signalbook.cloudevents.timestamp import is_timestamp
 from signalbook.wire import Message
 
@@ -45,7 +45,7 @@ def to_paper(record: confluent_kafka.Message) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `producer.produce(**…)`; the offset is the broker's to give and is left out."""
-    expect_protocol(message, "KAFKA")
+    message = to_send(message, "KAFKA")
     args: dict[str, Any] = {"topic": needed(message, "topic"), "value": message.payload}
     for name, value in (("key", message.get("key")), ("partition", message.get("partition"))):
         if value is not None:
@@ -65,8 +65,8 @@ def _bytes(value: Any) -> bytes | None:
 def _milliseconds(moment: int | str) -> int:
     if isinstance(moment, str):
         moment = _since_epoch(moment)
-    if moment <= 0:
-        raise refusal("/timestamp", "must be after 1970: the client takes 0 for now")
+    if not 0 < moment < 2**63:
+        raise refusal("/timestamp", "must be after 1970, the client takes 0 for now, and have 64 bits")
     return moment
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, expect_protocol, needed, refusal
+from signalbook.clients.refusals import MissingLibrary, needed, to_send
 from signalbook.wire import Message
 
 try:
@@ -31,7 +31,6 @@ _PROPERTIES: Mapping[str, str] = {
     "content_type": "ContentType",
     "user_properties": "UserProperty",
 }
-_LONGEST = 65_535  # bytes of a string or of binary data, MQTT 5.0 sections 1.5.4 and 1.5.6
 
 
 def to_paper(message: MQTTMessage) -> Message:
@@ -49,7 +48,7 @@ def to_paper(message: MQTTMessage) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `client.publish(**…)`, with properties where the message is one of 5.0."""
-    expect_protocol(message, "MQTT/5.0", "MQTT/3.1.1")
+    message = to_send(message, "MQTT/5.0", "MQTT/3.1.1")
     args: dict[str, Any] = {
         "topic": needed(message, "topic_name"),
         "payload": message.payload,
@@ -66,24 +65,5 @@ def _write_properties(message: Message) -> Properties:
     for name, attribute in _PROPERTIES.items():
         value = message.get(name)
         if value is not None and value != ():
-            _check(name, value)
             setattr(properties, attribute, list(value) if name == "user_properties" else value)
     return properties
-
-
-def _check(name: str, value: Any) -> None:
-    """Refuse texts that no MQTT string is, and texts and bytes that are longer than one."""
-    parts = [part for pair in value for part in pair] if name == "user_properties" else [value]
-    for part in parts:
-        if isinstance(part, str) and not _is_string(part):
-            raise refusal(f"/{name}", f"holds U+0000, an unpaired surrogate or more than {_LONGEST:,} bytes")
-        if isinstance(part, bytes) and len(part) > _LONGEST:
-            raise refusal(f"/{name}", f"has more than {_LONGEST:,} bytes")
-
-
-def _is_string(text: str) -> bool:
-    """Whether the text can be a UTF-8 encoded string (MQTT 5.0, section 1.5.4)."""
-    try:
-        return "\0" not in text and len(text.encode()) <= _LONGEST
-    except UnicodeEncodeError:
-        return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, check_headers, expect_protocol, needed, refusal
+from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
 from signalbook.wire import Message
 
 try:
@@ -33,7 +33,7 @@ def to_paper(message: Msg) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `client.publish(**…)` or, where the message has no `reply`, `jetstream.publish(**…)`."""
-    expect_protocol(message, "NATS")
+    message = to_send(message, "NATS")
     args: dict[str, Any] = {"subject": needed(message, "subject"), "payload": message.payload or b""}
     if message.get("reply"):
         args["reply"] = message.get("reply")
@@ -43,10 +43,8 @@ def publish_args(message: Message) -> dict[str, Any]:
 
 
 def _write_headers(message: Message) -> dict[str, str]:
-    pairs = message.get("headers")
-    check_headers(pairs, "utf-8")
     headers: dict[str, str] = {}
-    for index, (name, value) in enumerate(pairs):
+    for index, (name, value) in enumerate(message.get("headers")):
         if name in headers:
             raise refusal(f"/headers/{index}/0", f"{name} occurs again, and nats-py carries one value a name")
         headers[name] = value

@@ -1,23 +1,29 @@
 """JSON text to values: the one place where a body from outside becomes Python objects.
 
 Rule 1: what cannot be held exactly and given back is refused, not bent: duplicate names, integers beyond 64 bits,
-NUL characters (PostgreSQL text has none), numbers out of range, text that is not UTF-8, nesting deeper than 64.
+other numbers whose digits a double does not keep, NUL characters (PostgreSQL text has none), text that is not UTF-8,
+nesting deeper than 64.
 Rule 2: every refusal is the specification's `parsing_data`, and says where in the document it happened.
-Rule 3: a good document pays one decode and one walk; the slow scan that finds the place runs only on bad ones.
+Rule 3: a good document pays one decode and one walk, and a second decode where it has fractions; the slow scan that
+finds the place runs only on bad ones.
+Rule 4: values that are given as Python objects obey the same rules (`check_json`).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import msgspec
 
 from signalbook.errors import RegistryError
 
-__all__ = ["MAX_DEPTH", "parse_json"]
+__all__ = ["MAX_DEPTH", "check_json", "find_flaw", "is_deeper", "keeps_integer", "keeps_number", "parse_json"]
 
 MAX_DEPTH = 64
 
@@ -25,6 +31,12 @@ _decode = msgspec.json.Decoder().decode
 _WHITESPACE = b" \t\r\n"
 _LONGEST_SCANNED = 256 * 1024
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_ALWAYS_KEPT = 15  # digits that every double keeps (IEEE 754)
+
+_BIG = "an integer beyond 64 bits"
+_LONG = "a number with more digits or a larger exponent than a double keeps"
+_TWICE = 'the name "{}" appears more than once in one object'
+_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
 def parse_json(body: bytes, subject: str) -> Any:
@@ -33,26 +45,83 @@ def parse_json(body: bytes, subject: str) -> Any:
         value = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         _refuse(subject, _where_broken(body, error))
-    names, depth, big = _measure([[value]])
+    names, depth, big, fractions = _measure([[value]])
     if depth > MAX_DEPTH:
-        _refuse(subject, f"nested deeper than {MAX_DEPTH} levels")
+        _refuse(subject, _DEEP)
     # A name in the text ends with a quote and then, white space aside, a colon: there are at least as many such pairs
     # as names. More of them mean a duplicate or a colon in a string, and only then is it worth a second look.
     if body.translate(None, _WHITESPACE).count(b'":') != names:
         _refuse_duplicates(body, subject)
-    if big or b"\\u0000" in body:
+    if fractions:
+        value = _decode_marked(body)
+    if big or fractions or b"\\u0000" in body:
         for problem in _unkeepable(value, ""):
             _refuse(subject, problem)
     return value
+
+
+def check_json(value: Any, subject: str) -> None:
+    """Raise `parsing_data` about `subject` where a Python value is none that a JSON text could have brought in."""
+    if is_deeper(value, MAX_DEPTH):
+        _refuse(subject, _DEEP)
+    for problem in _unkeepable(value, ""):
+        _refuse(subject, problem)
+
+
+def keeps_integer(number: int) -> bool:
+    """Whether an integer is within the 64 bits that are kept."""
+    return _SMALLEST <= number <= _LARGEST
+
+
+def keeps_number(text: str) -> bool:
+    """Whether the double nearest to the number in a text is written with the same digits.
+
+    >>> [keeps_number(text) for text in ("0.1", "1E5", "0.10000000000000000000001", "1e-400", "1e400")]
+    [True, True, False, False, False]
+    """
+    if len(text) <= _ALWAYS_KEPT and "e" not in text and "E" not in text:
+        return True
+    near = float(text)
+    return math.isfinite(near) and Decimal(repr(near)) == Decimal(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """Stands for a number that would be changed."""
+
+    text: str
+
+
+def _number(text: str) -> float | _Lost:
+    return float(text) if keeps_number(text) else _Lost(text)
+
+
+_decode_marked = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and arrays nest deeper in a value than so many levels."""
+    level: list[Any] = [[value]]
+    depth = -1
+    while level and depth <= levels:
+        depth += 1
+        nested = (
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        )
+        level = list({id(child): child for child in nested}.values())  # a value may hold itself, even twice
+    return depth > levels
 
 
 def _refuse(subject: str, detail: str) -> NoReturn:
     raise RegistryError("parsing_data", subject, error_detail=detail)
 
 
-def _measure(level: list[Any]) -> tuple[int, int, bool]:
-    """How many names all objects have together, how deep they nest, and whether any integer is beyond 64 bits."""
-    names, depth, big = 0, -1, False
+def _measure(level: list[Any]) -> tuple[int, int, bool, bool]:
+    """How many names all objects have together, how deep they nest, any integer beyond 64 bits, any fraction."""
+    names, depth, big, fractions = 0, -1, False, False
     while level:
         depth += 1
         if depth > MAX_DEPTH:
@@ -66,10 +135,12 @@ def _measure(level: list[Any]) -> tuple[int, int, bool]:
                 kind = type(child)
                 if kind is dict or kind is list:
                     below.append(child)
+                elif kind is float:
+                    fractions = True
                 elif kind is int and not _SMALLEST <= child <= _LARGEST:
                     big = True
         level = below
-    return names, depth, big
+    return names, depth, big, fractions
 
 
 def _refuse_duplicates(body: bytes, subject: str) -> None:
@@ -78,28 +149,49 @@ def _refuse_duplicates(body: bytes, subject: str) -> None:
         if len(members) != len(pairs):
             seen: set[str] = set()
             again = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            _refuse(subject, f'the name "{again}" appears more than once in one object')
+            _refuse(subject, _TWICE.format(again))
         return members
 
     json.loads(body, object_pairs_hook=unique)
 
 
 def _unkeepable(value: Any, path: str) -> Iterator[str]:
-    """Each integer beyond 64 bits and each text with a NUL character, with its place."""
+    """Each value that is not kept as it is, with its place."""
     where = f"path '{path or '.'}': "
     if isinstance(value, dict):
         for name, member in value.items():
-            if "\0" in name:
-                yield f"{where}a name holds a NUL character"
+            if not isinstance(name, str):
+                yield f"{where}a name is of type {type(name).__name__}, not a string"
+            elif wrong := _wrong_text(name):
+                yield f"{where}a name holds {wrong}"
             yield from _unkeepable(member, f"{path}.{name}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unkeepable(item, f"{path}[{index}]")
     elif isinstance(value, str):
-        if "\0" in value:
-            yield f"{where}a string holds a NUL character"
-    elif isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
-        yield f"{where}an integer beyond 64 bits"
+        if wrong := _wrong_text(value):
+            yield f"{where}a string holds {wrong}"
+    elif wrong := _wrong_scalar(value):
+        yield f"{where}{wrong}"
+
+
+def _wrong_text(text: str) -> str:
+    if "\0" in text:
+        return "a NUL character"
+    return "" if text.isascii() or not _SURROGATE.search(text) else "half a surrogate pair"
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _wrong_scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return ""
+    if isinstance(value, int):
+        return "" if keeps_integer(value) else _BIG
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"{value} is no number that JSON has"
+    return _LONG if isinstance(value, _Lost) else f"JSON has no {type(value).__name__}"
 
 
 # Finding the place of a syntax error ---------------------------------------------------------------------------------
@@ -110,33 +202,40 @@ _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![0
 
 
 class _BrokenError(Exception):
-    """Where the text stops being JSON, in words."""
+    """Where the text stops being JSON that is kept, in words and as a position."""
+
+    def __init__(self, words: str, at: int) -> None:
+        super().__init__(words)
+        self.at = at
+
+
+def find_flaw(text: str) -> tuple[str, int] | None:
+    """The first thing in a text that is not JSON or would not be kept, in words, and the position where it begins."""
+    try:
+        end = _skip(text, _scan(text, 0, "", 0))
+    except _BrokenError as broken:
+        return str(broken), broken.at
+    return (f"unexpected {text[end]!r} after the JSON value", end) if end < len(text) else None
 
 
 def _where_broken(body: bytes, error: Exception) -> str:
     """The place and reason of the first syntax error in `body`; the decoder's own words where the scan finds none."""
     if isinstance(error, RecursionError):
-        return f"nested deeper than {MAX_DEPTH} levels"
+        return _DEEP
     try:
         text = body.decode()
     except UnicodeDecodeError as wrong:
         return f"not UTF-8 at byte {wrong.start}"
     if not text.strip():
         return "no JSON value in the body"
-    if len(body) <= _LONGEST_SCANNED:
-        try:
-            end = _SPACE.match(text, _scan(text, 0, "", 0)).end()  # type: ignore[union-attr]
-            if end < len(text):
-                return f"unexpected {text[end]!r} after the JSON value"
-        except _BrokenError as broken:
-            return str(broken)
-    return str(error)
+    flaw = find_flaw(text) if len(body) <= _LONGEST_SCANNED else None
+    return flaw[0] if flaw is not None else str(error)
 
 
 def _scan(text: str, at: int, path: str, depth: int) -> int:
     """The position after the value that starts at `at`; raises `_BrokenError` at the first thing that is not JSON."""
     if depth > MAX_DEPTH:
-        raise _BrokenError(f"nested deeper than {MAX_DEPTH} levels")
+        raise _BrokenError(_DEEP, at)
     at = _skip(text, at)
     opening = text[at : at + 1]
     if opening == "{":
@@ -147,17 +246,43 @@ def _scan(text: str, at: int, path: str, depth: int) -> int:
     if found is None:
         what = "string" if opening == '"' else "value"
         raise _broken(path, f"parsing {what}", "a well-formed string" if what == "string" else "a JSON value", text, at)
+    wrong = _flaw_of_string(found[0]) if opening == '"' else _flaw_of_scalar(found[0])
+    if wrong:
+        raise _BrokenError(f"path '{path or '.'}': {wrong}", at)
     return found.end()
+
+
+def _flaw_of_string(raw: str) -> str:
+    wrong = _wrong_text(json.loads(raw)) if "\\u" in raw else ""
+    return f"a string holds {wrong}" if wrong else ""
+
+
+def _flaw_of_scalar(raw: str) -> str:
+    if raw in ("true", "false", "null"):
+        return ""
+    if raw.lstrip("-").isdigit():
+        return "" if len(raw) <= _LONGEST_INTEGER and keeps_integer(int(raw)) else _BIG
+    return "" if keeps_number(raw) else _LONG
+
+
+_LONGEST_INTEGER = 20
 
 
 def _scan_members(text: str, at: int, path: str, depth: int) -> int:
     at = _skip(text, at + 1)
     if text[at : at + 1] == "}":
         return at + 1
+    names: set[str] = set()
     while True:
         name = _STRING.match(text, at)
         if name is None:
             raise _broken(path, "parsing object key", "string starting with '\"'", text, at)
+        plain = json.loads(name[0])
+        if plain in names:
+            raise _BrokenError(f"path '{path or '.'}': {_TWICE.format(plain)}", at)
+        if wrong := _wrong_text(plain):
+            raise _BrokenError(f"path '{path or '.'}': a name holds {wrong}", at)
+        names.add(plain)
         at = _skip(text, name.end())
         if text[at : at + 1] != ":":
             raise _broken(path, "parsing object", "':' after the key", text, at)
@@ -191,4 +316,4 @@ def _skip(text: str, at: int) -> int:
 
 def _broken(path: str, doing: str, expected: str, text: str, at: int) -> _BrokenError:
     got = f"got '{text[at]}' instead" if at < len(text) else "got the end of the text instead"
-    return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, {got}")
+    return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, {got}", at)

@@ -13,7 +13,9 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any
 
+from signalbook.schemas.budget import MOST_STEPS, Budget, TooMuch
 from signalbook.schemas.format import (
+    BREAKS_BOTH,
     Checked,
     Difference,
     Direction,
@@ -28,6 +30,7 @@ from signalbook.schemas.format import (
 __all__ = [
     "COMPATIBILITIES",
     "FORMATS",
+    "Budget",
     "Checked",
     "Difference",
     "Format",
@@ -46,6 +49,9 @@ _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "full": ("backward", "forward"),
 }
 COMPATIBILITIES = tuple(f"{rule}{suffix}" for rule in _DIRECTIONS for suffix in ("", "_transitive"))
+
+# The steps that any comparison takes.
+_EACH = 20
 
 _JSON = ("application/json", "text/json", "*/*+json")
 
@@ -164,10 +170,13 @@ def read(format: str, text: Text, references: References | None = None) -> Schem
     return row.read(text, references)
 
 
-def compatible(older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bool = False) -> Iterator[Difference]:
+def compatible(
+    older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bool = False, budget: Budget | None = None
+) -> Iterator[Difference]:
     """Yield what breaks a promise between the newest schema of a lineage and those before it; nothing: it holds.
 
-    A rule that ends in `_transitive` looks at all that went before, any other at the last one.
+    A rule that ends in `_transitive` looks at all that went before, any other at the last one. What is not decided when
+    the steps of the budget are spent is unknown; each comparison has a limit of its own besides.
     """
     name, _, transitive = rule.lower().partition("_")
     if name not in _DIRECTIONS or transitive not in ("", "transitive"):
@@ -178,7 +187,8 @@ def compatible(older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bo
     newest = older_to_newer[-1]
     seen: set[Difference] = set()
     for older in older_to_newer[:-1] if transitive else older_to_newer[-2:-1]:
-        for difference in _compare(older, newest):
+        part = Budget(MOST_STEPS) if budget is None else budget.part()
+        for difference in _compare(older, newest, part):
             broken = difference.breaks & directions
             if broken and (difference.certain or not trust_unknown):
                 found = replace(difference, breaks=broken)
@@ -187,14 +197,16 @@ def compatible(older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bo
                     yield found
 
 
-def _compare(older: Schema, newer: Schema) -> Iterator[Difference]:
+def _compare(older: Schema, newer: Schema, budget: Budget) -> Iterator[Difference]:
     """The differences of two schemas; two formats have no common ground, but drafts and releases of one do."""
     first, second = find(older.format), find(newer.format)
-    if first is None or second is None or _family(first) != _family(second):
+    if first is None or second is None or first.family != second.family:
         message = f"the format changes from {older.format} to {newer.format}"
-        return iter([Difference("", "format_changed", message, frozenset({"backward", "forward"}))])
-    return second.compare(older, newer)
-
-
-def _family(row: Format) -> str:
-    return row.name.partition("/")[0].lower()
+        yield Difference("", "format_changed", message, BREAKS_BOTH)
+        return
+    try:
+        budget.spend(_EACH)
+        yield from second.compare(older, newer, budget)
+    except TooMuch:
+        words = f"not decided within {MOST_STEPS:,} steps, or those that are left for all comparisons together"
+        yield Difference("", "too_large", words, BREAKS_BOTH, certain=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from signalbook.schemas.avro_resolve import Resolution, TooManyPairs, field_of, names_match, promotes
 from signalbook.schemas.avro_types import NOTHING, Field, Node, of_values
+from signalbook.schemas.budget import MOST_STEPS, Budget
 from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction, Schema, pointer
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ Steps = tuple[str, ...]
 _MOST = 1000
 
 
-def compare(older: Schema, newer: Schema) -> Iterator[Difference]:
+def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
     """Yield the differences of two Avro schemas, the breaking ones with the promises they break."""
     old, new = cast("AvroSchema", older).node, cast("AvroSchema", newer).node
+    budget = budget or Budget(MOST_STEPS)
     try:
-        found = [*_Reading(old, new, "backward").differences(), *_Reading(new, old, "forward").differences()]
+        found = [
+            *_Reading(old, new, "backward", budget).differences(),
+            *_Reading(new, old, "forward", budget).differences(),
+        ]
     except TooManyPairs:
         words = "the schemas have too many types against each other to be compared"
         yield Difference("", "too_large", words, BREAKS_BOTH, certain=False)
@@ -61,7 +66,8 @@ _WORDS: dict[Direction, _Words] = {
 class _Reading:
     """One direction: what the reader cannot read of what the writer wrote."""
 
-    def __init__(self, writer: Node, reader: Node, direction: Direction) -> None:
+    def __init__(self, writer: Node, reader: Node, direction: Direction, budget: Budget) -> None:
+        self._budget = budget
         self._direction = direction
         self._breaks = frozenset({direction})
         self._words = _WORDS[direction]
@@ -75,6 +81,7 @@ class _Reading:
             writer, reader, steps = waiting.pop()
             if (id(writer), id(reader)) not in self._seen:
                 self._seen.add((id(writer), id(reader)))
+                self._budget.spend(1 + (1 + len(writer.members)) * (1 + len(reader.members)))
                 inner: list[tuple[Node, Node, Steps]] = []
                 yield from self._pair(writer, reader, steps, inner)
                 waiting.extend(reversed(inner))

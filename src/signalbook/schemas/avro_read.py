@@ -18,7 +18,7 @@ import orjson
 from signalbook.errors import Problem
 from signalbook.schemas.avro_defaults import default_problem
 from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, inner_types, logical_type
-from signalbook.schemas.format import LARGEST, References, SchemaError, Text, pointer, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, pointer, unusable
 
 __all__ = ["DEEPEST", "read_graph"]
 
@@ -29,6 +29,7 @@ _PROBLEMS = 100
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FULL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_ELSEWHERE = ("references",)  # what the steps into a document of the catalog begin with
 _ORDERS = ("ascending", "descending", "ignore")
 
 Steps = tuple[str | int, ...]
@@ -63,14 +64,16 @@ class _Reading:
         self.references = references
         self.problems: list[Problem] = []
         self.names: dict[str, Node] = {}
+        self.missing = False  # a name that nobody defines has a stand-in
         self._asked = 0
         self._depth = 0
         self._defaults: list[tuple[Any, Node, Steps]] = []
         self._places: dict[int, Steps] = {}
 
-    def problem(self, steps: Steps, message: str) -> None:
+    def problem(self, steps: Steps, message: str, code: str = "schema") -> None:
         if len(self.problems) < _PROBLEMS:
-            self.problems.append(Problem(pointer(steps), "schema", message))
+            code = REFERENCE if steps[:1] == _ELSEWHERE else code
+            self.problems.append(Problem(pointer(steps), code, message))
 
     def type(self, spec: Any, namespace: str, steps: Steps) -> Node:
         """The node of one declaration; where it is wrong, a stand-in, so that reading goes on."""
@@ -114,9 +117,12 @@ class _Reading:
             self._refer(full)
         if full in self.names:
             return self.names[full]
-        hint = f"; {_named_hint(full, self.names)}" if name in ("record", "enum", "fixed", "array", "map") else ""
-        self.problem(steps, f"no type is named {full}{hint}")
-        return Node("null")
+        if name in ("record", "enum", "fixed", "array", "map"):
+            self.problem(steps, f"no type is named {full}; {_named_hint(full)}")
+        else:
+            self.missing = True
+            self.problem(steps, f"no type is named {full}", REFERENCE)
+        return Node("record", name=full)
 
     def _refer(self, full: str) -> None:
         if self.references is None or self._asked >= _REFERENCES or not _FULL_NAME.fullmatch(full):
@@ -124,7 +130,12 @@ class _Reading:
         self._asked += 1
         found = self.references(full)
         if found is not None:
-            self.type(_json(found), "", ("references", full))
+            try:
+                document = _json(found)
+            except SchemaError as error:
+                self.problem((*_ELSEWHERE, full), str(error))
+                return
+            self.type(document, "", (*_ELSEWHERE, full))
 
     def _union(self, members: list[Any], namespace: str, steps: Steps) -> Node:
         nodes = []
@@ -263,7 +274,7 @@ class _Reading:
         """Check what needs the whole graph: its depth, defaults, and records that contain themselves."""
         if _too_deep(top):
             raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
-        for default, node, steps in self._defaults:
+        for default, node, steps in () if self.missing else self._defaults:
             found = default_problem(default, node, steps)
             if found is not None:
                 self.problem(*found)
@@ -321,7 +332,7 @@ def _needs(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-def _named_hint(name: str, names: Mapping[str, Node]) -> str:
+def _named_hint(name: str) -> str:
     simple = name.rpartition(".")[2]
     return f'"{simple}" as a type needs an object: {{"type": "{simple}", …}}'
 

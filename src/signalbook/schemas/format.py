@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from signalbook.errors import Problem, SignalbookError
+from signalbook.schemas.budget import Budget
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,12 +24,16 @@ __all__ = [
     "Checked",
     "Difference",
     "Direction",
+    "REFERENCE",
     "Format",
+    "Located",
     "References",
     "Schema",
     "SchemaError",
     "Text",
+    "base_of",
     "pointer",
+    "unreachable",
     "unusable",
 ]
 
@@ -41,8 +46,33 @@ BREAKS_BOTH: frozenset[Direction] = frozenset({"backward", "forward"})
 # A schema document as it arrives: bytes, text, or the JSON value a catalog holds inline.
 Text: TypeAlias = bytes | str | Mapping[str, Any] | bool
 
-# The other schemas of the same catalog, by URI; None where the catalog has none of that name.
-References: TypeAlias = Callable[[str], Text | None]
+# The code of a problem that lies in what a document refers to, and not in the document.
+REFERENCE = "reference"
+
+
+class References(Protocol):
+    """The other schemas of the same catalog, by URI or name; None where the catalog has none of that name."""
+
+    def __call__(self, uri: str, /) -> Text | None:
+        """The document of that name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """References for a schema that has a place in the catalog: the path that relative references start from."""
+
+    find: References
+    base: str
+
+    def __call__(self, uri: str, /) -> Text | None:
+        """The document of that name."""
+        return self.find(uri)
+
+
+def base_of(references: References | None) -> str:
+    """The path of the schema that is read; empty where it has no place in a catalog."""
+    return references.base if isinstance(references, Located) else ""
 
 
 class SchemaError(SignalbookError):
@@ -51,6 +81,11 @@ class SchemaError(SignalbookError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__(self.problems)
+
+    @property
+    def by_others(self) -> bool:
+        """Whether all problems lie in what the document refers to."""
+        return bool(self.problems) and all(problem.code == REFERENCE for problem in self.problems)
 
     def __str__(self) -> str:
         return "; ".join(
@@ -111,19 +146,29 @@ class Schema(Protocol):
 class Format:
     """One row: the canonical name, other spellings (lower case, `*` allowed), and what the format can do.
 
-    `compare` takes the older and the newer schema; `media` lists the content types of payloads, the usual one first.
+    `compare` takes the older and the newer schema, and the steps it may take; `media` lists the content types of payloads, the usual one first.
     """
 
     name: str
     aliases: tuple[str, ...]
     read: Callable[[Text, References | None], Schema]
-    compare: Callable[[Schema, Schema], Iterator[Difference]]
+    compare: Callable[[Schema, Schema, Budget], Iterator[Difference]]
     media: tuple[str, ...]
+
+    @property
+    def family(self) -> str:
+        """What all drafts and releases of the format have in common: `jsonschema`, `avro`."""
+        return self.name.partition("/")[0].lower()
 
 
 def unusable(message: str, path: str = "") -> SchemaError:
     """The error for a schema document with one problem."""
     return SchemaError([Problem(path, "schema", message)])
+
+
+def unreachable(message: str, path: str = "") -> SchemaError:
+    """The error for a schema document with one problem in what it refers to."""
+    return SchemaError([Problem(path, REFERENCE, message)])
 
 
 def pointer(steps: Iterable[str | int]) -> str:

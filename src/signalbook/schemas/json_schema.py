@@ -10,7 +10,7 @@ Rule 4: all problems of a payload are listed while that is cheap, at most 100; e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
+from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
 from signalbook.schemas.json_exact import LONG, RUNS, BadJson, careful, decode_again, quick
 from signalbook.schemas.json_schema_bounds import MOST_WORK, PATTERNS, too_deep, too_many_patterns, work
 from signalbook.schemas.json_schema_places import Dialect, Index, Place
@@ -273,15 +273,18 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
     _refuse(
         _problem_of_schema(error) for error in islice(_METASCHEMAS[draft.format].iter_errors(document), MOST_PROBLEMS)
     )
-    index = Index(document, ROOT, library, draft.dialect)
+    base = ROOT + base_of(references).removeprefix("/")
+    index = Index(document, base, library, draft.dialect)
     spent = work(index, index.root)
     if spent > MOST_WORK:
         raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")
     _refuse(too_many_patterns(library.documents()))
     try:
-        validator = _compile(draft, document, library)
-    except SchemaError:
-        _refuse(Problem(index.where(uri), "schema", why) for uri, why in library.refused.items())
+        validator = _compile(draft, document, library, base_uri=base)
+    except SchemaError as error:
+        _refuse(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
+        if library.documents() and not index.lost():
+            raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from error
         raise
     return JsonSchema(draft, index, index.root, library, validator, spent)
 

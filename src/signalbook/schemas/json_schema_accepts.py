@@ -11,13 +11,14 @@ from typing import Any
 
 import jsonschema_rs
 
+from signalbook.schemas.budget import Budget
 from signalbook.schemas.json_schema import Draft
 from signalbook.schemas.json_schema_bounds import PATTERNS
 from signalbook.schemas.json_schema_facts import Node, branches, node_of, types, unfollowed, values
 from signalbook.schemas.json_schema_members import bound, member, required
 from signalbook.schemas.json_schema_places import Index, Place
 
-__all__ = ["Budget", "Side", "TooMuch"]
+__all__ = ["Side"]
 
 _PLAIN = frozenset(
     [
@@ -54,25 +55,7 @@ _OF_OBJECTS = frozenset(
 )
 _OF_ARRAYS = frozenset(["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"])
 _DEEPEST = 8
-
-
-class TooMuch(Exception):  # noqa: N818, RUF100 - it is no error: the answer is "unknown"
-    """The comparison takes more steps than it may."""
-
-
-class Budget:
-    """The steps that one comparison may take."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def spend(self, steps: int = 1) -> None:
-        """Take some steps; `TooMuch` where none is left."""
-        self.left -= steps
-        if self.left < 0:
-            raise TooMuch
+_COMPILED = 10  # the steps that a small validator takes
 
 
 class Side:
@@ -92,6 +75,7 @@ class Side:
         """The atoms that a node's values can have, unions taken into account, and the values where all are known."""
         key = tuple(id(place.schema) for place in node)
         if key not in self._facts:
+            self.budget.spend(sum(map(_weight, node)))
             atoms = types(node)
             for several in branches(self.index, node):
                 atoms &= frozenset().union(*(types(branch) for branch in several))
@@ -135,6 +119,7 @@ class Side:
     def _validator(self, place: Place) -> jsonschema_rs.Validator:
         found = self._plain.get(id(place.schema))
         if found is None:
+            self.budget.spend(_COMPILED + _weight(place))
             plain = {name: value for name, value in place.schema.items() if name in _PLAIN | self.draft.asserts}
             found = (place, self.draft.validator(plain, pattern_options=PATTERNS))
             self._plain[id(place.schema)] = found
@@ -167,6 +152,14 @@ class Side:
         if not atoms:
             return True
         return listed is not None and all(self.accepts(node, value) is False for value in listed)
+
+
+def _weight(place: Place) -> int:
+    """The steps that a look at all values and branches of a place takes."""
+    schema = place.schema
+    if schema is False:
+        return 1
+    return 1 + sum(len(schema[name]) for name in ("enum", "anyOf", "oneOf", "required") if name in schema)
 
 
 def _ranges_apart(node: Node, others: Node) -> bool:

@@ -129,19 +129,34 @@ class Index:
             return None
         return self.at(self._named[uri], unquote(fragment))
 
+    def lost(self) -> bool:
+        """Tell whether the document refers to a place in itself that is not there."""
+        own = {self.root.base.partition("#")[0]}
+        for here, _ in self._nodes():
+            reference = here.schema.get("$ref") if isinstance(here.schema, dict) else None
+            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] in own:
+                if self.follow(here, reference) is None:
+                    return True
+        return False
+
     def where(self, uri: str) -> str:
         """The JSON Pointer of the first reference in the document to another one; empty where it stands elsewhere."""
+        for here, steps in self._nodes():
+            reference = here.schema.get("$ref") if isinstance(here.schema, dict) else None
+            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] == uri:
+                return pointer((*steps, "$ref"))
+        return ""
+
+    def _nodes(self) -> Iterator[tuple[Place, tuple[str | int, ...]]]:
+        """Yield every object and list of the document, in its order, with the steps that lead there."""
         stack: list[tuple[Place, tuple[str | int, ...]]] = [(self.root, ())]
         while stack:
             here, steps = stack.pop()
+            yield here, steps
             node = here.schema
-            reference = node.get("$ref") if isinstance(node, dict) else None
-            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] == uri:
-                return pointer((*steps, "$ref"))
-            pairs = node.items() if isinstance(node, dict) else enumerate(node)
+            pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
             children = [(here.below(child), (*steps, key)) for key, child in pairs if isinstance(child, dict | list)]
             stack.extend(reversed(children))
-        return ""
 
     def at(self, place: Place, fragment: str) -> Place | None:
         """The place that a JSON Pointer leads to below another; None where it leads to no schema."""

@@ -1,8 +1,9 @@
 """JSON Structure compatibility, type by type.
 
-Rule 1: nobody publishes rules for JSON Structure. Those of Avro and Protobuf registries are followed where they agree:
-an optional member may come and go in an open object, a required one may not; a type may widen to one that is written
-alike (`int8` to `int32`, not `int32` to `int64`, which is a string). Closed objects are judged by what they take.
+Rule 1: nobody publishes rules for JSON Structure, so containment is followed, as for JSON Schema: backward holds where
+every payload that the older schema takes is taken by the newer one. A member that is added to an open object breaks it,
+for older payloads may hold that name with any value. A type may widen to one that is written alike (`int8` to `int32`,
+not `int32` to `int64`, which is a string).
 Rule 2: names of types and how they are referred to are no difference; what cannot be decided says so.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from signalbook.schemas.budget import MOST_STEPS, Budget
 from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction, pointer
 from signalbook.schemas.json_structure_read import Document
 from signalbook.schemas.json_structure_translate import INTEGERS, STRING_INTEGERS
@@ -24,6 +26,7 @@ __all__ = ["compare"]
 _BACKWARD: frozenset[Direction] = frozenset({"backward"})
 _FORWARD: frozenset[Direction] = frozenset({"forward"})
 _NONE: frozenset[Direction] = frozenset()
+_EACH_TYPE = 5
 _RANGES: dict[str, tuple[int, int]] = {**INTEGERS, **STRING_INTEGERS}
 # Types, other than by range, whose every JSON value is one of the other type.
 _WIDER: dict[str, tuple[str, ...]] = {
@@ -44,9 +47,11 @@ _OTHERS = ("pattern", "format", "multipleOf", "uniqueItems", "contains", "depend
            "else")  # fmt: skip
 
 
-def compare(older: JsonStructureSchema, newer: JsonStructureSchema) -> Iterator[Difference]:
+def compare(
+    older: JsonStructureSchema, newer: JsonStructureSchema, budget: Budget | None = None
+) -> Iterator[Difference]:
     """Yield what differs between two schemas, and which promise each difference breaks."""
-    walk = _Comparison(older.document, newer.document)
+    walk = _Comparison(older.document, newer.document, budget or Budget(MOST_STEPS))
     yield from walk.types(older.document.start, newer.document.start, ())
     if older.document.extensions != newer.document.extensions:
         words = "the extensions that are used change"
@@ -56,8 +61,9 @@ def compare(older: JsonStructureSchema, newer: JsonStructureSchema) -> Iterator[
 class _Comparison:
     """Walks two documents; each pair of types is looked at once."""
 
-    def __init__(self, old: Document, new: Document) -> None:
+    def __init__(self, old: Document, new: Document, budget: Budget) -> None:
         self._old, self._new = old, new
+        self._budget = budget
         self._seen: set[tuple[int, int]] = set()
 
     def types(self, old: dict[str, Any], new: dict[str, Any], steps: tuple[str, ...]) -> Iterator[Difference]:
@@ -65,6 +71,7 @@ class _Comparison:
         if (old_key, new_key) in self._seen:
             return
         self._seen.add((old_key, new_key))
+        self._budget.spend(_EACH_TYPE)
         before, after = self._old.effective(old), self._new.effective(new)
         path = pointer(steps)
         one, two = before.get("type"), after.get("type")
@@ -125,11 +132,15 @@ class _Comparison:
                     yield Difference(place, kind, words, _BACKWARD if required else _FORWARD)
                 yield from self.types(before[name], after[name], (*steps, "properties", name))
             elif name in after:
-                breaks = (_BACKWARD if name in needs else _NONE) | (_FORWARD if _is_closed(old) else _NONE)
+                breaks = (_BACKWARD if name in needs or not _takes_less(old, after[name]) else _NONE) | (
+                    _FORWARD if _is_closed(old) else _NONE
+                )
                 what = "a required" if name in needs else "an optional"
                 yield Difference(place, "property_added", f"{what} member is added", breaks)
             else:
-                breaks = (_FORWARD if name in needed else _NONE) | (_BACKWARD if _is_closed(new) else _NONE)
+                breaks = (_FORWARD if name in needed or not _takes_less(new, before[name]) else _NONE) | (
+                    _BACKWARD if _is_closed(new) else _NONE
+                )
                 what = "a required" if name in needed else "an optional"
                 yield Difference(place, "property_removed", f"{what} member is removed", breaks)
         yield from self._additional(old, new, steps)
@@ -190,6 +201,14 @@ def _as_list(kind: Any) -> list[Any]:
 
 def _is_closed(schema: dict[str, Any]) -> bool:
     return schema.get("additionalProperties") is False
+
+
+def _takes_less(schema: dict[str, Any], member: Any) -> bool:
+    """Whether what an object takes under a name that it does not declare is surely taken by a declared member."""
+    if _is_closed(schema):
+        return True
+    others = schema.get("additionalProperties", True)
+    return bool(member == {"type": "any"} or (isinstance(others, dict) and _without_words(others) == _without_words(member)))
 
 
 def _is_nested(schema: dict[str, Any]) -> bool:

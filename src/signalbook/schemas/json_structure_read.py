@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 from json_structure import SchemaValidator
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.json_schema_bounds import too_deep
 from signalbook.schemas.references import read_json
 
@@ -111,7 +111,7 @@ def read_document(text: Text, references: References | None) -> Document:
         # The package trusts some values to be what they should; what it stumbles over is wrong all the same.
         raise unusable(f"the document is not a JSON Structure: {error}") from None
     if found:
-        raise SchemaError([_problem(error) for error in found[:100]])
+        raise SchemaError([_problem(error, alone=not imports) for error in found[:100]])
     start = root
     if "$root" in root and "type" not in root:
         document = Document(root, root)
@@ -152,17 +152,23 @@ def _gather(root: dict[str, Any], references: References | None) -> list[dict[st
             for uri in (one[name] for name in _IMPORTS if isinstance(one.get(name), str)):
                 if uri in found:
                     continue
-                text = references(uri) if references is not None else None
+                text = references(urljoin(base_of(references), uri)) if references is not None else None
                 if text is None:
-                    raise unusable(f"the catalog has no schema {uri}, and nothing outside it is asked")
+                    raise unreachable(f"the catalog has no schema {uri}, and nothing outside it is asked")
                 room -= len(text) if isinstance(text, str | bytes) else 0
                 if len(found) >= MOST_IMPORTS or room < 0:
-                    raise unusable(f"the schema imports more than {MOST_IMPORTS} others, or too much")
-                found[uri] = {**_value(text, f"{uri}: "), "$id": uri}
+                    raise unreachable(f"the schema imports more than {MOST_IMPORTS} others, or too much")
+                try:
+                    found[uri] = {**_value(text, f"{uri}: "), "$id": uri}
+                except SchemaError as error:
+                    raise unreachable(str(error)) from None
                 waiting.append(found[uri])
     return list(found.values())
 
 
-def _problem(error: Any) -> Problem:
+def _problem(error: Any, *, alone: bool) -> Problem:
     path = re.sub(r"\[(\d+)\]", r"/\1", str(error.path or "").removeprefix("#"))
-    return Problem(path if path.startswith("/") else "", "schema", str(error.message))
+    message = str(error.message)
+    # A reference that leads nowhere may lead to what an imported document no longer defines.
+    by_others = not alone and ("$ref" in message or "$extends" in message or "import" in message.lower())
+    return Problem(path if path.startswith("/") else "", REFERENCE if by_others else "schema", message)

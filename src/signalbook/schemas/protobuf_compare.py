@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
+from signalbook.schemas.budget import MOST_STEPS, Budget
 from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction, Schema, pointer
 from signalbook.schemas.protobuf_value import is_map
 
@@ -37,15 +38,17 @@ _GROUPS = (
 )
 
 
-def compare(older: Schema, newer: Schema) -> Iterator[Difference]:
+def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
     """Yield the differences of two Protobuf texts or messages, the breaking ones with the promises they break."""
     old, new = cast("ProtobufSchema", older), cast("ProtobufSchema", newer)
     if old.file.package != new.file.package:
         words = f"the package changes from {old.file.package or 'none'} to {new.file.package or 'none'}"
         yield Difference("", "package_changed", words)
+    budget = budget or Budget(MOST_STEPS)
     before, after = _messages(old), _messages(new)
     for name, message in before.items():
         if name in after:
+            budget.spend(1 + len(message.fields) + len(after[name].fields))
             yield from _message(message, after[name], name, _Names(old, new))
         elif not message.GetOptions().map_entry:
             yield Difference(pointer([name]), "message_removed", f"the message {name} is gone", _BACKWARD)

@@ -27,7 +27,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_tools import _protoc_compiler
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unusable
 from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
 
 __all__ = ["WELL_KNOWN", "compile_text"]
@@ -131,13 +131,18 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
             given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
             if given is None:
                 words = f'"{one.name}" is neither a well-known type nor in this catalog'
-                problems.append(Problem(where, "schema", words))
+                problems.append(Problem(where, REFERENCE, words))
                 continue
-            files[one.name] = imported = _source(given, one.name)
-            inner = scan(imported)
+            try:
+                imported = _source(given, one.name)
+                inner = scan(imported)
+            except SchemaError as error:
+                problems.append(Problem(where, REFERENCE, f'"{one.name}" cannot be used: {error}'))
+                continue
+            files[one.name] = imported
             blocks += inner.blocks
             if inner.language.startswith("edition"):
-                problems.append(Problem(one.name, "schema", f"{inner.language} is not supported"))
+                problems.append(Problem(one.name, REFERENCE, f"{inner.language} is not supported"))
             if not inner.language:
                 files[one.name] = _PROTO2 + imported
             waiting.append((imported, one.name, inner))
@@ -162,11 +167,15 @@ def _compiled(files: dict[str, str], shift: int) -> list[bytes]:
             try:
                 made = _protoc_compiler.get_protos(_ROOT.encode(), [folder.encode(), _INCLUDE.encode()])
             except _protoc_compiler.ProtocErrors as errors:
-                raise SchemaError(_problems(errors.args[0], shift)) from None
+                raise SchemaError(_problems(errors.args[0], shift, alone=len(files) == 1)) from None
     return [found for _, code in made if (found := _serialised(code)) is not None]
 
 
-def _problems(errors: list[Any], shift: int) -> list[Problem]:
+# What the compiler says of a name that an import should have brought, or of an import that has errors of its own.
+_OF_IMPORTS = re.compile(r'.* is not defined\.|.* seems to be defined in .*|Import ".*" was not found or had errors\.')
+
+
+def _problems(errors: list[Any], shift: int, *, alone: bool) -> list[Problem]:
     found = []
     for error in errors[:_PROBLEMS]:
         name, message = (
@@ -178,7 +187,8 @@ def _problems(errors: list[Any], shift: int) -> list[Problem]:
         where = f"{line + 1}:{column + 1}" if line >= 0 else ""
         if name != _ROOT:
             where = f"{name}:{where}".rstrip(":")
-        found.append(Problem(where, "schema", message))
+        by_others = not alone and (name != _ROOT or _OF_IMPORTS.fullmatch(message))
+        found.append(Problem(where, REFERENCE if by_others else "schema", message))
     return found
 
 

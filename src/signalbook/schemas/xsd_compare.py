@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from signalbook.schemas.budget import MOST_STEPS, Budget
 from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction
 from signalbook.schemas.xsd_language import allows, contained, elements_of, occurrences, wildcards_of
 from signalbook.schemas.xsd_model import Attribute, Complex, Components, Element, Particle, Simple, Type, local
@@ -25,19 +26,21 @@ __all__ = ["compare"]
 
 _BACKWARD: frozenset[Direction] = frozenset({"backward"})
 _FORWARD: frozenset[Direction] = frozenset({"forward"})
+_EACH_TYPE = 20
 _ANY = XS + "anyType"
 
 
-def compare(older: XsdSchema, newer: XsdSchema) -> Iterator[Difference]:
+def compare(older: XsdSchema, newer: XsdSchema, budget: Budget | None = None) -> Iterator[Difference]:
     """Yield what differs between two schemas, and which promise each difference breaks."""
-    return _Comparison(older.components, newer.components).roots(older.root, newer.root)
+    return _Comparison(older.components, newer.components, budget or Budget(MOST_STEPS)).roots(older.root, newer.root)
 
 
 class _Comparison:
     """Walks two schemas from the elements that a document may begin with; each pair of types is looked at once."""
 
-    def __init__(self, old: Components, new: Components) -> None:
+    def __init__(self, old: Components, new: Components, budget: Budget) -> None:
         self._old, self._new = old, new
+        self._budget = budget
         self._seen: set[tuple[int, int]] = set()
         self._kept: list[Type] = []  # so that no id is given twice
         self._stack: list[tuple[Type, Type, str]] = []
@@ -89,6 +92,7 @@ class _Comparison:
         if pair in self._seen:
             return
         self._seen.add(pair)
+        self._budget.spend(_EACH_TYPE)
         self._kept += (old, new)
         if old.name == new.name == _ANY:
             return

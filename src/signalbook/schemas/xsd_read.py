@@ -10,14 +10,23 @@ Rule 3: XSD 1.1 is another language; a text that uses it is told so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urljoin
 
 from lxml import etree
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.format import (
+    LARGEST,
+    REFERENCE,
+    References,
+    SchemaError,
+    Text,
+    base_of,
+    unreachable,
+    unusable,
+)
 from signalbook.schemas.xsd_pattern import Budget, danger
 
 __all__ = ["XS", "Document", "Documents", "compile_schema", "parse_xml", "read_documents"]
@@ -115,7 +124,7 @@ class _Gathering:
         root = self._parse(text, "")
         found = self.documents = Documents(Document(root, root.get("targetNamespace", "")))
         found.all.append(found.main)
-        self._follow(found.main, "")
+        self._follow(found.main, base_of(self._references))
         return found
 
     def _parse(self, text: Text, name: str) -> Any:
@@ -163,7 +172,11 @@ class _Gathering:
             if len(self._names) >= MOST_DOCUMENTS:
                 raise unusable(f"the schema refers to more than {MOST_DOCUMENTS:,} others")
             name = self._names[key] = f"signalbook-{len(self._names)}.xsd"
-            root = self._parse(self._ask(location, kind, namespace), location)
+            text = self._ask(location, kind, namespace)
+            try:
+                root = self._parse(text, location)
+            except SchemaError as error:
+                raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from None
             document = Document(root, root.get("targetNamespace", "") or (namespace if kind == "include" else ""))
             self.documents.all.append(document)
             self._follow(document, location)
@@ -175,7 +188,7 @@ class _Gathering:
         if text is None and kind == "import" and namespace == _XML:
             return _XML_XSD
         if text is None:
-            raise unusable(f"the catalog has no schema {location}, and nothing outside it is asked")
+            raise unreachable(f"the catalog has no schema {location}, and nothing outside it is asked")
         return text
 
 
@@ -215,11 +228,17 @@ def compile_schema(documents: Documents) -> etree.XMLSchema:
         return etree.XMLSchema(root)
     except etree.XMLSchemaParseError as error:
         found = [
-            Problem("", "schema", f"line {entry.line}: {_plain(entry.message)}")
+            Problem("", _blame(documents, entry), f"line {entry.line}: {_plain(entry.message)}")
             for entry in error.error_log
             if entry.level_name != "WARNING"
         ]
         raise SchemaError(found[:20] or [Problem("", "schema", str(error))]) from None
+
+
+def _blame(documents: Documents, entry: Any) -> str:
+    """The code of what the compiler says: in another document, or of a name that another should have declared."""
+    elsewhere = entry.filename.rpartition("/")[2] in documents.texts or "does not resolve to" in entry.message
+    return REFERENCE if documents.texts and elsewhere else "schema"
 
 
 def _plain(message: str) -> str:

@@ -1,7 +1,7 @@
 """What is wrong with catalog documents, found without a registry: `signalbook lint`.
 
-Rule 1: an error is what a registry would refuse, by the same model levels and named rules that a write goes through;
-a warning is what it would take though it is likely a mistake.
+Rule 1: an error is what a registry would refuse, by the same model levels and named rules that a write goes through,
+and by a registry itself where documents have a format; a warning is what it would take though it is likely a mistake.
 Rule 2: every finding is yielded; nothing stops at the first.
 """
 
@@ -31,6 +31,7 @@ from signalbook.registry.incoming import (
 from signalbook.sources.documents import Document
 from signalbook.sources.documents import read_model as read_model_file
 from signalbook.sources.parts import DEFINING, DESCRIPTIVE, READ_ONLY
+from signalbook.sources.trial import refused_documents
 from signalbook.spec.builtin import builtin_modelsource
 from signalbook.spec.error_types import ERROR_TYPES, title
 
@@ -81,19 +82,25 @@ def check(documents: Sequence[Document], model: str = "builtin") -> Iterator[Fin
     entities: list[_Entity] = []
     catalog: dict[str, Mapping[str, Any]] = {}
     chosen = None if model == "document" else _chosen(model)
+    types = None if chosen is None else read_model(chosen)
+    judged: list[tuple[Sequence[Document], Mapping[str, Any]]] = [] if chosen is None else [(documents, chosen)]
     for document in documents:
         try:
-            types = chosen or read_model(_own_model(document))
+            own = types or read_model(_own_model(document))
         except RegistryError as error:
             yield _refusal(document.source, error)
             continue
-        for found in _Walk(document, types, catalog).entities():
+        if chosen is None:
+            judged.append(((document,), _own_model(document)))
+        for found in _Walk(document, own, catalog).entities():
             if isinstance(found, Finding):
                 yield found
             else:
                 entities.append(found)
     for entity in entities:
         yield from _judge(entity, catalog)
+    for together, source in judged:
+        yield from (_refusal(place, error) for place, error in refused_documents(together, source))
 
 
 def _judge(entity: _Entity, catalog: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -227,8 +234,8 @@ class _Walk:
         return _refusal(self._source, error)
 
 
-def _chosen(model: str) -> Model:
-    return read_model(builtin_modelsource() if model == "builtin" else read_model_file(Path(model)))
+def _chosen(model: str) -> dict[str, Any]:
+    return builtin_modelsource() if model == "builtin" else read_model_file(Path(model))
 
 
 def _own_model(document: Document) -> dict[str, Any]:
@@ -251,4 +258,5 @@ _RULE = re.compile(r"\[([a-z0-9-]+)\]$")
 
 def _refusal(source: str, error: RegistryError) -> Finding:
     words = title(error) if error.name in ERROR_TYPES else str(error)
-    return Finding(source, "error", error.subject, error.name, words, dict(error.args_))
+    said = f"{words.rstrip('.')}: {error.detail}" if error.detail else words
+    return Finding(source, "error", error.subject, error.name, said, dict(error.args_))

@@ -3,10 +3,13 @@
 Rule 1: a document is one JSON object; YAML is read as JSON's types only (no dates, no `yes` for true), so that the
 same catalog means the same in both.
 Rule 2: whatever is wrong with a source is a `UsageError` that names the file and, where known, the line.
+Rule 3: what a registry could not keep as it stands is wrong here already (`document.json_text`): a name given twice,
+an integer beyond 64 bits, a fraction with more digits than a double has. Only what a server answers is taken as it is.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +23,8 @@ import orjson
 import yaml
 
 from signalbook.document.attribute import model_error
-from signalbook.errors import UsageError
+from signalbook.document.json_text import find_flaw, keeps_integer, keeps_number, parse_json
+from signalbook.errors import RegistryError, UsageError
 
 __all__ = [
     "SUFFIXES",
@@ -62,15 +66,56 @@ class UnreadableDocument:
     reason: str
 
 
-class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
-    """YAML with the types of JSON: the core schema of YAML 1.2."""
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LONGEST_INTEGER = 21  # the digits of 64 bits and a sign
 
+
+class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
+    """YAML with the types of JSON: the core schema of YAML 1.2, every name of a mapping a text and there once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        for name_node, value_node in node.value:
+            name = self._name(name_node)
+            if name in mapping:
+                raise _flaw(f'the name "{name}" appears more than once in one object', name_node)
+            mapping[name] = self.construct_object(value_node, deep=deep)
+        return mapping
+
+    def _name(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise _flaw("a name must be a text", node)
+        name = self.construct_object(node)
+        return name if isinstance(name, str) else orjson.dumps(name).decode()
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if not _INTEGER.fullmatch(node.value):
+            raise _flaw("not an integer as JSON has them", node)
+        if len(node.value) > _LONGEST_INTEGER or not keeps_integer(number := int(node.value)):
+            raise _flaw("an integer beyond 64 bits", node)
+        return number
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        if not _FRACTION.fullmatch(node.value):
+            raise _flaw("not a number as JSON has them", node)
+        if not keeps_number(node.value):
+            raise _flaw("a number with more digits or a larger exponent than a double keeps", node)
+        return float(node.value)
+
+
+def _flaw(words: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=words, problem_mark=node.start_mark)
+
+
+for _type in ("int", "float"):
+    _JsonTypesLoader.add_constructor(f"tag:yaml.org,2002:{_type}", getattr(_JsonTypesLoader, f"construct_yaml_{_type}"))
 
 _JsonTypesLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("int", _INTEGER.pattern, "-+0123456789"),
+    ("float", _FRACTION.pattern, "-+.0123456789"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
 ):
     _JsonTypesLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
@@ -176,20 +221,25 @@ def file_bytes(path: Path) -> bytes:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
 
 
-def parse_document(content: bytes, source: str, *, yaml_allowed: bool) -> dict[str, Any]:
-    """The document in a text that came from `source`."""
-    value = parse_value(content, source, yaml_allowed=yaml_allowed)
+def parse_document(content: bytes, source: str, *, yaml_allowed: bool, answered: bool = False) -> dict[str, Any]:
+    """The document in a text that came from `source`; `answered` where that is a server, which may inline anything."""
+    value = parse_value(content, source, yaml_allowed=yaml_allowed, answered=answered)
     if not isinstance(value, dict):
         raise UsageError(f"{source} holds {_kind(value)}; a catalog document is one JSON object")
     return value
 
 
-def parse_value(content: bytes, source: str, *, yaml_allowed: bool) -> Any:
+def parse_value(content: bytes, source: str, *, yaml_allowed: bool, answered: bool = False) -> Any:
     """The JSON or YAML value in a text that came from `source`."""
+    content = content.removeprefix(codecs.BOM_UTF8)
     try:
-        return _value(content, yaml_allowed=yaml_allowed)
+        if yaml_allowed and not content.lstrip().startswith(b"{"):
+            return _yaml(content)
+        return orjson.loads(content) if answered else parse_json(content, source)
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{source} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RegistryError as error:
+        raise UsageError(f"{source} is not JSON: {_located(content, error)}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -200,13 +250,27 @@ def parse_value(content: bytes, source: str, *, yaml_allowed: bool) -> Any:
         raise UsageError(f"{source} is nested too deeply to be read") from None
 
 
-def _value(content: bytes, *, yaml_allowed: bool) -> Any:
-    if yaml_allowed and not content.lstrip().startswith(b"{"):
-        value = yaml.load(content, _JsonTypesLoader)
-        _bound(value)
-        # Once through JSON: keys become texts, and what JSON cannot hold is refused here and not half way in.
-        return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
-    return orjson.loads(content)
+def _located(content: bytes, error: RegistryError) -> str:
+    """Why a text was refused, with the line where it is."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return error.args_["error_detail"]
+    found = find_flaw(text)
+    if found is None:
+        return error.args_["error_detail"]
+    words, at = found
+    return f"{words} at line {text.count(NEWLINE, 0, at) + 1}, column {at - text.rfind(NEWLINE, 0, at)}"
+
+
+NEWLINE = "\n"
+
+
+def _yaml(content: bytes) -> Any:
+    value = yaml.load(content, _JsonTypesLoader)
+    _bound(value)
+    # Once through JSON: what JSON cannot hold is refused here and not half way in.
+    return orjson.loads(orjson.dumps(value))
 
 
 MAX_VALUES = 5_000_000

@@ -15,7 +15,7 @@ import orjson
 
 from signalbook.errors import UsageError
 
-__all__ = ["Part", "metadata", "parts"]
+__all__ = ["Entry", "Part", "metadata", "parts"]
 
 MAX_ENTRIES = 500
 MAX_BYTES = 4 * 1024 * 1024
@@ -28,6 +28,18 @@ DESCRIPTIVE = frozenset({"name", "description", "documentation", "icon", "labels
 DEFINING = frozenset({"capabilities", "model", "modelsource"})
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One resource of a part, and where it goes; `group` is its group without resources."""
+
+    plural: str
+    groupid: str
+    group: Mapping[str, Any]
+    collection: str
+    resourceid: str
+    resource: Any
+
+
 @dataclass(slots=True)
 class Part:
     """One request: POST `body` at `path`; it writes so many groups and resources."""
@@ -36,6 +48,7 @@ class Part:
     body: dict[str, Any] = field(default_factory=dict)
     groups: int = 0
     resources: int = 0
+    entries: list[Entry] = field(default_factory=list, compare=False, repr=False)
 
 
 def metadata(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +75,7 @@ def parts(
             if _full(part, size, cost, max_entries, max_bytes):
                 yield part
                 part, size = Part(), 0
-            part.body.setdefault(plural, {})[groupid] = lone
+            part.body.setdefault(plural, {})[groupid] = dict(lone)
             part.groups += 1
             size += cost
             for resources, resourceid, resource in entries:
@@ -72,6 +85,7 @@ def parts(
                     part, size = Part(path=f"/{plural}/{groupid}"), 0
                 place = part.body if part.path != "/" else part.body[plural][groupid]
                 place.setdefault(resources, {})[resourceid] = resource
+                part.entries.append(Entry(plural, groupid, lone, resources, resourceid, resource))
                 part.resources += 1
                 size += cost
             if part.path != "/" and part.body:

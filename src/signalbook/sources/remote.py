@@ -81,7 +81,8 @@ class Web:
         if answer.status_code != 200:
             raise _refused(address, answer)
         in_yaml = address.endswith(YAML_SUFFIXES)
-        return Fetched(parse_document(content, address, yaml_allowed=in_yaml), answer.headers.get("etag", ""))
+        document = parse_document(content, address, yaml_allowed=in_yaml, answered=True)
+        return Fetched(document, answer.headers.get("etag", ""))
 
     def close(self) -> None:
         """Close what was opened."""

@@ -187,6 +187,12 @@ _SIGNALBOOK = (
     ),
     ErrorType("request_too_large", 413, "The body is larger than <limit> bytes: <subject>.", origin="signalbook"),
     ErrorType(
+        "unsupported_content_encoding",
+        415,
+        'A body in the coding "<coding>" is not read, send it as it is: <subject>.',
+        origin="signalbook",
+    ),
+    ErrorType(
         "unsupported_media_type", 415, 'A body of type "<contenttype>" is not read at: <subject>.', origin="signalbook"
     ),
 )

@@ -1,10 +1,23 @@
 """The message on paper: one value for an observed message, whatever protocol it came over.
 
-Rule: a message keeps what was observed, byte for byte and in order; nothing is filled in, lower-cased or joined.
+Rule 1: a message keeps what was observed, byte for byte and in order; nothing is filled in, lower-cased or joined.
+Rule 2: one that is to be sent goes through `sendable` first.
 """
 
 from signalbook.wire.amqp_values import Typed
 from signalbook.wire.json_members import JsonError, read_members
 from signalbook.wire.message import FIELDS, PROTOCOLS, Message, WireError, find_protocol
+from signalbook.wire.sending import sendable, sending_problems
 
-__all__ = ["FIELDS", "PROTOCOLS", "JsonError", "Message", "Typed", "WireError", "find_protocol", "read_members"]
+__all__ = [
+    "FIELDS",
+    "PROTOCOLS",
+    "JsonError",
+    "Message",
+    "Typed",
+    "WireError",
+    "find_protocol",
+    "read_members",
+    "sendable",
+    "sending_problems",
+]

@@ -23,6 +23,7 @@ from signalbook.errors import Problem
 __all__ = ["MAX_DEPTH", "Typed", "read_value", "write_value"]
 
 MAX_DEPTH = 64
+_JSON_TYPES = frozenset((bool, int, float, str, type(None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ def read_value(value: Any, path: str, problems: list[Problem], depth: int = 0) -
         return _read_object(value, path, problems, depth)
     if type(value) is int and not -(2**63) <= value < 2**63:
         problems.append(Problem(path, "type", "is no long; give larger numbers their type"))
+    elif type(value) not in _JSON_TYPES or (type(value) is str and not _is_unicode(value)):
+        problems.append(Problem(path, "type", "is of no AMQP type"))
     return value
 
 
@@ -63,6 +66,11 @@ def _read_object(value: dict[str, Any], path: str, problems: list[Problem], dept
     except (ValueError, binascii.Error):
         problems.append(Problem(f"{path}/value", "type", f"is no {kind}"))
         return None
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text is free of unpaired surrogates."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def write_value(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """What a field of a message on paper holds, one row a kind.
 
-Rule: `read` takes the JSON value and gives the Python one, adding what is wrong to a list; `write` is its inverse.
-Multi-valued fields are tuples of pairs, in the order observed; a name may occur again.
+Rule 1: `read` takes the JSON value and gives the Python one, adding what is wrong to a list; `write` is its inverse.
+Rule 2: `settle` takes what a caller gives in Python: bytes or text where bytes are held, any sequence or map of pairs.
+Rule 3: multi-valued fields are tuples of pairs, in the order observed; a name may occur again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "SECTION",
     "TEXT",
     "Kind",
+    "Read",
     "choice",
     "pointer",
     "whole",
@@ -40,6 +42,7 @@ class Kind:
     name: str
     read: Read
     write: Callable[[Any], tuple[str, Any]]
+    settle: Read
 
 
 def pointer(path: str, name: str) -> str:
@@ -55,13 +58,31 @@ def _as_it_is(value: Any) -> tuple[str, Any]:
     return "", value
 
 
-def _plain(expected: type, words: str) -> Read:
-    def read(value: Any, path: str, problems: list[Problem]) -> Any:
-        if type(value) is not expected:
-            _wrong(problems, path, words)
-        return value
+def _alike(name: str, read: Read, write: Callable[[Any], tuple[str, Any]] = _as_it_is) -> Kind:
+    """A kind whose JSON form is read as its Python form is."""
+    return Kind(name, read, write, read)
 
-    return read
+
+def _read_flag(value: Any, path: str, problems: list[Problem]) -> Any:
+    if type(value) is not bool:
+        _wrong(problems, path, "true or false")
+    return value
+
+
+def _read_text(value: Any, path: str, problems: list[Problem]) -> Any:
+    if type(value) is not str:
+        _wrong(problems, path, "a text")
+    elif not value.isascii():
+        _encoded(value, path, problems)
+    return value
+
+
+def _encoded(text: str, path: str, problems: list[Problem]) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        _wrong(problems, path, "a text without unpaired surrogates")
+        return b""
 
 
 def whole(lowest: int, highest: int) -> Kind:
@@ -72,7 +93,7 @@ def whole(lowest: int, highest: int) -> Kind:
             _wrong(problems, path, f"an integer from {lowest} to {highest}")
         return value
 
-    return Kind("integer", read, _as_it_is)
+    return _alike("integer", read)
 
 
 def choice(*names: str) -> Kind:
@@ -83,7 +104,7 @@ def choice(*names: str) -> Kind:
             _wrong(problems, path, f"one of {', '.join(names)}")
         return value
 
-    return Kind("choice", read, _as_it_is)
+    return _alike("choice", read)
 
 
 def _read_moment(value: Any, path: str, problems: list[Problem]) -> Any:
@@ -96,11 +117,14 @@ def _read_text_bytes(value: Any, path: str, problems: list[Problem]) -> bytes:
     if not isinstance(value, str):
         _wrong(problems, path, "a text")
         return b""
-    try:
-        return value.encode()
-    except UnicodeEncodeError:
-        _wrong(problems, path, "a text without unpaired surrogates")
-        return b""
+    return _encoded(value, path, problems)
+
+
+def _settle_bytes(value: Any, path: str, problems: list[Problem]) -> bytes:
+    if isinstance(value, (bytes, str)):
+        return value if isinstance(value, bytes) else _encoded(value, path, problems)
+    _wrong(problems, path, "bytes or a text")
+    return b""
 
 
 def _read_binary(value: Any, path: str, problems: list[Problem]) -> bytes:
@@ -120,16 +144,20 @@ def _write_bytes(value: bytes) -> tuple[str, Any]:
 
 def _read_pairs(read_value: Read) -> Read:
     def read(value: Any, path: str, problems: list[Problem]) -> tuple[tuple[str, Any], ...]:
-        if isinstance(value, dict):
-            return tuple((name, read_value(item, pointer(path, name), problems)) for name, item in value.items())
-        if not isinstance(value, list):
+        if isinstance(value, Mapping):
+            return tuple(
+                (_read_text(name, path, problems), read_value(item, pointer(path, str(name)), problems))
+                for name, item in value.items()
+            )
+        if not isinstance(value, (list, tuple)):
             _wrong(problems, path, "an array of [name, value]")
             return ()
         pairs = []
         for index, pair in enumerate(value):
             place = f"{path}/{index}"
-            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
-                pairs.append((pair[0], read_value(pair[1], f"{place}/1", problems)))
+            if isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str):
+                name = _read_text(pair[0], f"{place}/0", problems)
+                pairs.append((name, read_value(pair[1], f"{place}/1", problems)))
             else:
                 _wrong(problems, place, "an array of a name and a value")
         return tuple(pairs)
@@ -147,6 +175,10 @@ def _read_header(value: Any, path: str, problems: list[Problem]) -> bytes | None
         _wrong(problems, path, 'a text, null or {"base64": …}')
         return None
     return _read_text_bytes(value, path, problems)
+
+
+def _settle_header(value: Any, path: str, problems: list[Problem]) -> bytes | None:
+    return None if value is None else _settle_bytes(value, path, problems)
 
 
 def _write_header(value: bytes | None) -> Any:
@@ -167,13 +199,23 @@ def _write_section(value: Mapping[str, Any]) -> tuple[str, Any]:
     return "", {name: amqp_values.write_value(item) for name, item in value.items()}
 
 
-TEXT = Kind("text", _plain(str, "a text"), _as_it_is)
-FLAG = Kind("boolean", _plain(bool, "true or false"), _as_it_is)
-MOMENT = Kind("moment", _read_moment, _as_it_is)
-BYTES = Kind("bytes", _read_text_bytes, _write_bytes)
-BINARY = Kind("base64", _read_binary, _write_bytes)
-PAIRS = Kind("pairs", _read_pairs(_plain(str, "a text")), lambda pairs: ("", [[name, value] for name, value in pairs]))
+def _settle_section(value: Any, path: str, problems: list[Problem]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        _wrong(problems, path, "a map with texts for names")
+        return {}
+    return _read_section(_write_section(value)[1], path, problems)
+
+
+TEXT = _alike("text", _read_text)
+FLAG = _alike("boolean", _read_flag)
+MOMENT = _alike("moment", _read_moment)
+BYTES = Kind("bytes", _read_text_bytes, _write_bytes, _settle_bytes)
+BINARY = _alike("base64", _read_binary, _write_bytes)
+PAIRS = _alike("pairs", _read_pairs(_read_text), lambda pairs: ("", [[name, value] for name, value in pairs]))
 HEADERS = Kind(
-    "headers", _read_pairs(_read_header), lambda pairs: ("", [[name, _write_header(value)] for name, value in pairs])
+    "headers",
+    _read_pairs(_read_header),
+    lambda pairs: ("", [[name, _write_header(value)] for name, value in pairs]),
+    _read_pairs(_settle_header),
 )
-SECTION = Kind("section", _read_section, _write_section)
+SECTION = Kind("section", _read_section, _write_section, _settle_section)

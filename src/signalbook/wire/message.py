@@ -2,12 +2,13 @@
 
 Rule 1: the fields carry the names of `protocoloptions`; which ones a protocol has is the table `FIELDS`.
 Rule 2: `from_json(m.to_json()) == m`; what is wrong with a message on paper is listed whole, each with its path.
-Rule 3: `Message(…)` itself checks nothing: who builds one from a client's objects gives the Python types of `fields`.
+Rule 3: `Message(…)` itself checks nothing: who builds one from a client's objects gives the Python types of `fields`;
+`settled` is for those whose fields somebody else has given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +18,7 @@ import orjson
 
 from signalbook.errors import Problem, SignalbookError
 from signalbook.wire import fields as kinds
-from signalbook.wire.fields import Kind, pointer
+from signalbook.wire.fields import Kind, Read, pointer
 from signalbook.wire.json_members import JsonError, read_members
 
 __all__ = ["FIELDS", "PROTOCOLS", "Message", "WireError", "find_protocol"]
@@ -142,17 +143,28 @@ class Message:
         """
         problems: list[Problem] = []
         members = _members(document)
-        named = members.pop("protocol", None)
-        protocol = find_protocol(named) if isinstance(named, str) else None
-        if protocol is None:
-            known = ", ".join(FIELDS)
-            words = f"must be one of {known}" if named is not None else f"is missing; it is one of {known}"
-            raise WireError(Problem("/protocol", "value", words))
+        protocol = _known_protocol(members.pop("protocol", None))
         payload = _read_payload(members, problems)
-        found = _read_fields(protocol, members, problems)
+        found = _read_fields(protocol, members.items(), lambda kind: kind.read, problems)
         if problems:
             raise WireError(*problems)
         return cls(protocol, found, payload)
+
+    def settled(self) -> Message:
+        """The message with each field under its own name and in its own Python type; raises `WireError`.
+
+        Older spellings are taken, and a name in Python may have underscores for hyphens.
+        """
+        problems: list[Problem] = []
+        protocol = _known_protocol(self.protocol)
+        members = ((_on_paper(name, FIELDS[protocol]), value) for name, value in self.fields.items())
+        payload: Any = self.payload
+        if not isinstance(payload, bytes | None):
+            problems.append(Problem("/payload", "type", "must be bytes or None"))
+        found = _read_fields(protocol, members, lambda kind: kind.settle, problems)
+        if problems:
+            raise WireError(*problems)
+        return Message(protocol, found, self.payload)
 
     def to_json(self) -> dict[str, Any]:
         """The message on paper, as a JSON value; a payload that is no text goes into `payload_base64`."""
@@ -170,6 +182,15 @@ class Message:
     def to_bytes(self) -> bytes:
         """The message on paper, as one line of JSON."""
         return orjson.dumps(self.to_json())
+
+
+def _known_protocol(name: Any) -> str:
+    protocol = find_protocol(name) if isinstance(name, str) else None
+    if protocol is None:
+        known = ", ".join(FIELDS)
+        words = f"must be one of {known}" if name is not None else f"is missing; it is one of {known}"
+        raise WireError(Problem("/protocol", "value", words))
+    return protocol
 
 
 def _members(document: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
@@ -207,10 +228,18 @@ def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | N
         return None
 
 
-def _read_fields(protocol: str, members: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+def _on_paper(name: str, table: Mapping[str, _Spelling]) -> str:
+    """The field's name as it is on paper, of one that Python may have written with underscores."""
+    hyphened = name.replace("_", "-")
+    return hyphened if name not in table and hyphened in table else name
+
+
+def _read_fields(
+    protocol: str, members: Iterable[tuple[str, Any]], way: Callable[[Kind], Read], problems: list[Problem]
+) -> dict[str, Any]:
     table = FIELDS[protocol]
     found: dict[str, Any] = {}
-    for name, value in members.items():
+    for name, value in members:
         row = table.get(name)
         if row is None:
             known = ", ".join(dict.fromkeys(spelling.field for spelling in table.values()))
@@ -221,5 +250,5 @@ def _read_fields(protocol: str, members: dict[str, Any], problems: list[Problem]
         elif row.field in found:
             problems.append(Problem(pointer("", name), "value", f"gives {row.field} a second time"))
         else:
-            found[row.field] = row.kind.read(value, pointer("", name), problems)
+            found[row.field] = way(row.kind)(value, pointer("", name), problems)
     return found

@@ -243,3 +243,32 @@ def test_an_id_can_be_escaped_and_read_back(text: str) -> None:
 def test_an_id_of_10_is_shown_as_one_of_01(id_: str) -> None:
     """An id that 1.0 had first is a segment of a path in 0.1."""
     assert SEGMENT.fullmatch(from_id(id_))
+
+
+WORDS = """id format binding metadata message definition definitions versions version attributes type value labels tags
+meta messagegroups messages schemagroups schemas endpoints config options usage query key headers properties publish pub
+payload dataschema schematype schema envelope protocol envelopemetadata protocoloptions specversion xref
+definitionGroups schemaGroups deprecated basemessageurl authorization header topic-name user-properties user_properties
+userproperty mqttversion applicationdata dataschemauri datacontenttype compatibility"""
+words = st.sampled_from(WORDS.split())
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["", "0.1", "0.5-wip", "CloudEvents", "MQTT", "AMQP", "Kafka", "HTTP/1.1", "#/a", "{a-b}"]),
+)  # fmt: skip
+anything = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=5)),
+    max_leaves=25,
+)
+
+
+@given(anything, st.sampled_from(sorted(DIALECTS)), st.sampled_from(WRITTEN))
+def test_no_document_breaks_a_conversion(document: Any, source: str, target: str) -> None:
+    """Whatever JSON value is given as a document of whatever dialect, it is converted or refused as an attribute."""
+    refused = set()
+    for chosen in (DIALECTS[source], None):
+        try:
+            convert(document, DIALECTS[target], chosen)
+        except RegistryError as error:
+            refused.add(error.name)
+    assert refused <= {"invalid_attribute"}

@@ -18,7 +18,8 @@ from signalbook.cloudevents.bindings.nats import NATS, from_nats, to_nats
 from signalbook.cloudevents.event import CloudEvent
 from signalbook.cloudevents.json_format import iter_batch
 from signalbook.cloudevents.rules import CloudEventError
-from signalbook.wire import Message
+from signalbook.errors import Problem
+from signalbook.wire import Message, WireError, find_protocol
 
 __all__ = [
     "BINDINGS",
@@ -63,8 +64,13 @@ def from_message(message: Message) -> CloudEvent:
 
 
 def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fields: Any) -> Message:
-    """The event as a message of the protocol, in its first mode unless one is named."""
-    row = BINDINGS[protocol]
+    """The event as a message of the protocol, in its first mode unless one is named, with fields of its own.
+
+    Raises `CloudEventError` where the binding cannot carry the event so, `WireError` where there are no such fields.
+    """
+    row = BINDINGS.get(find_protocol(protocol) or "")
+    if row is None:
+        raise WireError(Problem("/protocol", "value", f"must be one of {', '.join(BINDINGS)}"))
     return binding.write(row, event, mode or row.modes[0], fields)
 
 

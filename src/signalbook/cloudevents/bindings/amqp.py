@@ -69,4 +69,4 @@ def from_amqp(message: Message) -> CloudEvent:
 
 def to_amqp(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
     """The event as a message; `fields` are the sections, `application_properties` for `application-properties`."""
-    return binding.write(AMQP, event, mode, {name.replace("_", "-"): value for name, value in fields.items()})
+    return binding.write(AMQP, event, mode, fields)

@@ -4,6 +4,8 @@ Rule 1: a binding is a row: where attributes are carried and under which prefix,
 content type stands, which modes there are. `read` and `write` are the same for all.
 Rule 2: the content type says the mode, never the presence of attributes (http 3 and its like).
 Rule 3: what a binding cannot carry so that it comes back the same is a `CloudEventError`, not a near thing.
+Rule 4: the caller's own fields go along as they are; one that the protocol does not have is a `WireError`, one that
+would change the event or be hidden by it a `CloudEventError`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,17 @@ from signalbook.cloudevents.rules import CloudEventError
 from signalbook.errors import Problem
 from signalbook.wire import Message
 
-__all__ = ["Binding", "Mode", "claims_event", "expect_media_type", "merged", "mode_of", "read", "write"]
+__all__ = [
+    "Binding",
+    "Mode",
+    "attributes_of",
+    "claims_event",
+    "expect_media_type",
+    "mode_of",
+    "read",
+    "with_fields",
+    "write",
+]
 
 _EVENT_PREFIX = "application/cloudevents"
 _BATCH_PREFIX = "application/cloudevents-batch"
@@ -103,9 +115,9 @@ def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, A
         offered = " or ".join(known for known in binding.modes if known is not Mode.BATCH)
         raise CloudEventError(Problem("", "R38", f"{binding.protocol} carries one event in {offered} mode, not {mode}"))
     if mode == Mode.STRUCTURED:
-        return Message(binding.protocol, merged(fields, binding.fields(EVENT, None)), encode(event))
+        return with_fields(binding, fields, EVENT, encode(event))
     named = event.content_type
-    wrong = [*_cannot_carry(binding, event, named), *_would_add(binding, fields)]
+    wrong = list(_cannot_carry(binding, event, named))
     pairs = []
     for name, value in event.attributes.items():
         if name != "datacontenttype":
@@ -115,7 +127,28 @@ def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, A
                 wrong.append(Problem(f"/{name}", "R39", f"{name} {error}"))
     if wrong:
         raise CloudEventError(*wrong)
-    return Message(binding.protocol, merged(fields, binding.fields(named, pairs)), event.payload())
+    return with_fields(binding, fields, named, event.payload(), pairs)
+
+
+def with_fields(
+    binding: Binding,
+    fields: Mapping[str, Any],
+    content_type: str | None,
+    payload: bytes | None,
+    pairs: Iterable[tuple[str, Any]] | None = None,
+) -> Message:
+    """The message of a content type, and in binary mode its pairs, beside the caller's own fields."""
+    if not fields:
+        laid = binding.fields(content_type, pairs)
+        return Message(binding.protocol, _merged(binding, {}, laid), payload)
+    own = Message(binding.protocol, fields, payload).settled()
+    wrong = list(_content_type_differs(binding, own, content_type, is_event=pairs is None))
+    if pairs is not None or binding.modes[0] is Mode.STRUCTURED:
+        wrong += _would_add(binding, own)
+    if wrong:
+        raise CloudEventError(*wrong)
+    stated = next(iter(binding.content_types(own)), content_type)
+    return Message(binding.protocol, _merged(binding, own.fields, binding.fields(stated, pairs)), payload)
 
 
 def expect_media_type(binding: Binding, message: Message, expected: str) -> None:
@@ -129,17 +162,27 @@ def expect_media_type(binding: Binding, message: Message, expected: str) -> None
         raise CloudEventError(Problem("/datacontenttype", "R3", "the content type occurs more than once"))
 
 
-def merged(fields: Mapping[str, Any], laid: Mapping[str, Any]) -> dict[str, Any]:
-    """The caller's fields with those of the event, pairs and sections put together; None takes a field away."""
+def _merged(binding: Binding, fields: Mapping[str, Any], laid: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's fields with those of the event, pairs and sections put together."""
     together = dict(fields)
     for name, value in laid.items():
         given = together.get(name)
         if given is not None and isinstance(value, tuple):
-            value = (*((found, item) for found, item in given if found.lower() != "content-type"), *value)
+            value = (*_beside(binding, given, value), *value)
         elif given is not None and isinstance(value, Mapping):
             value = {**given, **value}
         together[name] = _set(value) if isinstance(value, Mapping) else value
     return {name: value for name, value in together.items() if value is not None and value != () and value != {}}
+
+
+def _beside(
+    binding: Binding, given: Iterable[tuple[str, Any]], laid: Iterable[tuple[str, Any]]
+) -> Iterator[tuple[str, Any]]:
+    """The caller's pairs, but for a content type that is laid again."""
+    is_laid = any(name == "content-type" for name, _ in laid)
+    for name, value in given:
+        if not (is_laid and (name.lower() if binding.any_case else name) == "content-type"):
+            yield name, value
 
 
 def _set(section: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,18 +199,37 @@ def _stated_mode(binding: Binding, message: Message) -> Mode | None:
 
 
 def _has_mark(binding: Binding, message: Message) -> bool:
-    return any(name in binding.marks for name, _ in _attributes(binding, message))
+    return any(name in binding.marks for name, _ in attributes_of(binding, message))
 
 
-def _would_add(binding: Binding, fields: Mapping[str, Any]) -> Iterator[Problem]:
+def _would_add(binding: Binding, own: Message) -> Iterator[Problem]:
     """What of the caller's own fields would be read as an attribute of the event."""
-    for name, _ in _attributes(binding, Message(binding.protocol, fields)):
+    for name, _ in attributes_of(binding, own):
         yield Problem(
             f"/{name}", "R39", f"{name} among the message's own fields would become an attribute of the event"
         )
 
 
-def _attributes(binding: Binding, message: Message) -> Iterator[tuple[str, Any]]:
+def _content_type_differs(
+    binding: Binding, own: Message, content_type: str | None, *, is_event: bool
+) -> Iterator[Problem]:
+    """A content type among the caller's own fields that says another thing than the event's."""
+    for text in binding.content_types(own):
+        if text != content_type and not (is_event and _is_spelling(text, content_type)):
+            shown = content_type or "none"
+            words = f"the content type {str(text)[:80]!r} among the message's own fields is not the event's, {shown}"
+            yield Problem("/datacontenttype", "R39", words)
+    if len(binding.content_types(own)) > 1:
+        yield Problem("/datacontenttype", "R3", "the content type occurs more than once")
+
+
+def _is_spelling(text: Any, content_type: str | None) -> bool:
+    """Whether the text is another spelling of an event's media type: its JSON is UTF-8, said or not."""
+    media = read_media_type(text) if isinstance(text, str) else None
+    return media is not None and media.name == content_type and (media.charset or "utf-8").lower() == "utf-8"
+
+
+def attributes_of(binding: Binding, message: Message) -> Iterator[tuple[str, Any]]:
     """The names and values of what is carried as attributes."""
     for found, value in binding.carried(message):
         name = found.lower() if binding.any_case else found
@@ -183,7 +245,7 @@ def _attributes(binding: Binding, message: Message) -> Iterator[tuple[str, Any]]
 def _read_binary(binding: Binding, message: Message) -> CloudEvent:
     given: dict[str, Any] = {}
     wrong: list[Problem] = list(_mixed(binding, message))
-    for name, raw in _attributes(binding, message):
+    for name, raw in attributes_of(binding, message):
         if name in given:
             wrong.append(Problem(pointer(name), "R3", f"{said(name)} occurs more than once"))
         try:

@@ -56,4 +56,4 @@ def batch_from_http(message: Message) -> list[CloudEvent]:
 
 def batch_to_http(events: Iterable[CloudEvent], **fields: Any) -> Message:
     """The events in one message; send it only to who has asked for batches (http 3)."""
-    return Message("HTTP", binding.merged(fields, _fields(EVENT_BATCH, None)), encode_batch(events))
+    return binding.with_fields(HTTP, fields, EVENT_BATCH, encode_batch(events))

@@ -101,7 +101,7 @@ def _write_lists(reading: Reading, dialect: Dialect, notes: list[Problem]) -> An
     if reading.level == "registry":
         return write_catalog(content, dialect, notes)
     if reading.level == "messagegroup":
-        return write_catalog({"messagegroups": {content.get("messagegroupid", "group"): content}}, dialect, notes)
+        return write_catalog({"messagegroups": {str(content.get("messagegroupid", "group")): content}}, dialect, notes)
     if reading.level == "message":
         return write_definition(str(content.get("messageid", "")), content, dialect, notes)
     notes.append(Problem("", "lost", f"a {reading.level} has no place in a catalog of {dialect.label}"))

@@ -180,14 +180,25 @@ def write_catalog(document: Json, dialect: Dialect, notes: list[Problem]) -> Any
             notes.append(Problem(f"/{name}", "lost", "has no place in a catalog of 0.1"))
     found: list[Json] = []
     for groupid, group in (document.get("messagegroups") or {}).items():
-        found.extend(_groups(groupid, group, dialect, notes))
+        messages = {key: _shown(message) for key, message in (group.get("messages") or {}).items()}
+        found.extend(_groups(groupid, {**group, "messages": messages}, dialect, notes))
     return found[0] if len(found) == 1 else found
+
+
+def _shown(message: Json) -> Json:
+    """A message with the attributes of its default version, which an export has there only."""
+    versions = message.get("versions")
+    if not isinstance(versions, dict) or not versions:
+        return message
+    meta = message.get("meta")
+    default = versions.get(meta.get("defaultversionid")) if isinstance(meta, dict) else None
+    return {**(default or list(versions.values())[-1]), **message}
 
 
 def _groups(groupid: str, group: Json, dialect: Dialect, notes: list[Problem]) -> Iterator[Json]:
     """A group, or one for each format where its messages have several."""
     at = f"/messagegroups/{groupid}"
-    messages: Mapping[str, Json] = group.get("messages") or {}
+    messages: Mapping[str, Json] = group["messages"]
     formats = Counter(format_of(message, dialect, group) for message in messages.values())
     own = format_of(group, dialect, {})
     if len(formats) <= 1:

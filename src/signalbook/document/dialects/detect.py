@@ -56,7 +56,7 @@ def level_of(document: Any) -> str:
     for name, level in _LEVELS:
         if name in document:
             return level
-    return "message"
+    return "message" if document.keys() & _MESSAGE else "registry"
 
 
 _REGISTRY = CANONICAL.keys() | {"definitionGroups", "schemaGroups", "registryid"}
@@ -71,6 +71,11 @@ _LEVELS = (
     ("messages", "messagegroup"),
     ("definitions", "messagegroup"),
     ("schemas", "schemagroup"),
+)
+_MESSAGE = frozenset(
+    {"envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions", "basemessage", "basemessageuri"}
+    | {"dataschema", "dataschemaformat", "dataschemauri", "dataschemaxid", "datacontenttype", "ancestorid", "ancestor"}
+    | {"format", "binding", "metadata", "message", "basemessageurl", "schemaformat", "schemaurl", "definition", "xref"}
 )
 _KINDS = {"messagegroup": "group", "schemagroup": "group", "endpoint": "group", "registry": "registry"}
 _COLLECTIONS = {

@@ -17,8 +17,10 @@ _ASSIGNED = frozenset(
 )
 _OWN = frozenset({"messagegroupid", "schemagroupid", "endpointid"})
 _IDS = _OWN | {"messageid", "schemaid", "versionid"}
-_SECTIONS = ("envelopemetadata", "properties", "application-properties", "message-annotations")
-_OTHER_SECTIONS = ("delivery-annotations", "footer", "headers", "query", "user_properties", "protocoloptions")
+_SECTIONS = (
+    "envelopemetadata", "properties", "application-properties", "message-annotations", "delivery-annotations", "footer",
+    "headers", "query", "user_properties", "protocoloptions",
+)  # fmt: skip
 
 
 def meaning(value: Any) -> Any:
@@ -31,7 +33,7 @@ def meaning(value: Any) -> Any:
             found[name] = {key: _member(meaning(member), key) for key, member in found[name].items()}
     if isinstance(found.get("meta"), dict):
         found["meta"] = {name: member for name, member in meaning(found["meta"]).items() if member is not False}
-    for name in (*_SECTIONS, *_OTHER_SECTIONS):
+    for name in _SECTIONS:
         if name in found:
             found[name] = _properties(found[name])
     return _content_type(found)

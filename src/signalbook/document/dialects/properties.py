@@ -59,7 +59,10 @@ def wrapped(value: Any, step: Step, place: str) -> Any:
 def _inward(read: Callable[[Any], Any]) -> Callable[[Any, Step, Row], Any]:
     def convert(value: Any, step: Step, row: Row) -> Any:
         plain = unwrapped(value, step, row.here)
-        return plain if plain is MISSING else read(plain)
+        made = plain if plain is MISSING else read(plain)
+        if made is MISSING and plain is not MISSING:  # a template where 1.0 has a number or a flag
+            step.kept[row.here] = {**step.kept.get(row.here, {}), "value": plain}
+        return made
 
     return convert
 
@@ -73,11 +76,13 @@ def _bare(value: Any, step: Step, row: Row) -> Any:
 
 
 def _integer(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20 else value
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else MISSING
+    return value
 
 
 def _boolean(value: Any) -> Any:
-    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    return {"true": True, "false": False}.get(value.lower(), MISSING) if isinstance(value, str) else value
 
 
 PLAIN_FORMS = {

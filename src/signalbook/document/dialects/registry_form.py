@@ -51,8 +51,8 @@ def members(value: Any, at: str) -> Mapping[str, Json]:
 def read_registry(document: Json, dialect: Dialect, notes: list[Problem]) -> Json:
     """A whole document in the canonical form."""
     document = _collections(document, dialect.collections)
-    groups = {name: document[name] for name in CANONICAL if name in document}
-    rest = {name: value for name, value in document.items() if name not in groups}
+    groups = {name: document[name] for name in CANONICAL if document.get(name) is not None}
+    rest = {name: value for name, value in document.items() if name not in CANONICAL}
     found = _read(rest, "registry", dialect, notes, "", {})
     found.pop("specversion", None)
     for name, value in groups.items():
@@ -70,8 +70,8 @@ def read_entity(
     """One group or resource, with all below it, in the canonical form."""
     entity = _collections(entity, dialect.collections)
     below = {**_RESOURCES.get(level, {}), "versions": f"{level}version"}
-    nested = {name: entity[name] for name in below if isinstance(entity.get(name), dict)}
-    rest = {name: value for name, value in entity.items() if name not in nested}
+    nested = {name: members(entity[name], f"{at}/{name}") for name in below if entity.get(name) is not None}
+    rest = {name: value for name, value in entity.items() if name not in below}
     found = _read(rest, level, dialect, notes, at, group or {})
     if isinstance(found.get("meta"), dict):
         found["meta"] = _read(found["meta"], "meta", dialect, notes, f"{at}/meta", {})
@@ -79,7 +79,7 @@ def read_entity(
     for name, value in nested.items():
         found[name] = {
             key: read_entity(member, below[name], dialect, notes, f"{at}/{name}/{key}", found)
-            for key, member in members(value, f"{at}/{name}").items()
+            for key, member in value.items()
         }
     return found
 

@@ -34,7 +34,8 @@ class Section:
 class Metaschema:
     """The sections of a format, and where its `relatedvia` may point: fixed places, or any field of some sections.
 
-    `modern` are the fields that only the newer of two protocol versions has, `related` to which the relation needs it.
+    Where `via_attribute` is set, it is the bare name of a field of that section. `modern` are the fields that only the
+    newer of two protocol versions has.
     """
 
     sections: Mapping[str, Section]

@@ -1,0 +1,69 @@
+"""The command replicate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signalbook import Registry
+from signalbook.cli import main
+
+MESSAGE = "/messagegroups/g/messages/m"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """A store with one message."""
+    path = tmp_path / "source.db"
+    with Registry.open(path) as registry:
+        registry.put(MESSAGE, {"description": "x"})
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    """Run `replicate` and give its exit code and its report."""
+    code = main(["replicate", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out or "null")
+
+
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_from_store_to_store(way: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Either way brings the target up to date, which is made where it is missing."""
+    target = str(tmp_path / "target.db")
+    code, report = run(capsys, way, "--from", source, "--to", target)
+    assert (0, {"written": 2}, True) == (code, report["outcomes"], report["compared"])
+    code, report = run(capsys, way, "--from", source, "--to", target)
+    assert (0, {}, False) == (code, report["outcomes"], report["compared"])
+    with Registry.open(target) as registry:
+        assert registry.get(MESSAGE)["authority"].startswith("urn:signalbook:catalog:")
+
+
+def test_conflicts_are_findings(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A conflict is told in words and by exit code 1."""
+    target = tmp_path / "target.db"
+    with Registry.open(target) as registry:
+        registry.put(MESSAGE, {"description": "y"})
+    assert 1 == main(["replicate", "pull", "--from", source, "--to", str(target)])
+    assert f"conflict: {MESSAGE}: there is one of this catalog's own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--from", "nothing.db", "--to", "b.db"], 3),
+        (["--from", "http://127.0.0.1:1", "--to", "b.db"], 3),
+        (["--from", "http://127.0.0.1:1", "--to", "b.db", "--scope", "x"], 2),
+        (["--from", "http://127.0.0.1:1", "--to", "b.db", "--map-group", "x"], 2),
+        (["--from", "a.db"], 2),
+    ],
+)
+def test_wrong_usage(
+    arguments: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot work ends with a sentence and the exit code for it."""
+    monkeypatch.chdir(tmp_path)
+    assert code == main(["replicate", "pull", *arguments])
+    assert "Traceback" not in capsys.readouterr().err

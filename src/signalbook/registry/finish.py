@@ -102,4 +102,3 @@ def _target_versions(work: Work, xref: str) -> list[VersionState]:
     if target is None or target.xref is not None:
         return []
     return list(work.complete(target).values())
-

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BREAKS_BOTH",
     "LARGEST",
+    "REFERENCE",
     "Checked",
     "Difference",
     "Direction",
-    "REFERENCE",
     "Format",
     "Located",
     "References",
@@ -146,7 +146,8 @@ class Schema(Protocol):
 class Format:
     """One row: the canonical name, other spellings (lower case, `*` allowed), and what the format can do.
 
-    `compare` takes the older and the newer schema, and the steps it may take; `media` lists the content types of payloads, the usual one first.
+    `compare` takes the older and the newer schema, and the steps that it may take; `media` lists the content types of
+    payloads, the usual one first.
     """
 
     name: str

@@ -131,12 +131,13 @@ class Index:
 
     def lost(self) -> bool:
         """Tell whether the document refers to a place in itself that is not there."""
-        own = {self.root.base.partition("#")[0]}
+        own = self.root.base.partition("#")[0]
         for here, _ in self._nodes():
             reference = here.schema.get("$ref") if isinstance(here.schema, dict) else None
-            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] in own:
-                if self.follow(here, reference) is None:
-                    return True
+            if not isinstance(reference, str) or join(here.base, reference).partition("#")[0] != own:
+                continue
+            if self.follow(here, reference) is None:
+                return True
         return False
 
     def where(self, uri: str) -> str:

@@ -208,7 +208,9 @@ def _takes_less(schema: dict[str, Any], member: Any) -> bool:
     if _is_closed(schema):
         return True
     others = schema.get("additionalProperties", True)
-    return bool(member == {"type": "any"} or (isinstance(others, dict) and _without_words(others) == _without_words(member)))
+    if isinstance(others, dict):
+        return _without_words(others) == _without_words(member)
+    return bool(_without_words(member) == {"type": "any"})
 
 
 def _is_nested(schema: dict[str, Any]) -> bool:

@@ -206,3 +206,15 @@ def test_a_catalog_matches_the_same_from_a_file_and_from_a_server(
         assert message is not None
         assert ours.match(message) == theirs.match(message)
     assert ours.digest == theirs.digest
+
+
+def test_a_document_of_an_older_dialect(tmp_path: Path) -> None:
+    """It is read into today's form: its messages match."""
+    metadata = {"type": {"value": "old.type", "required": True}}
+    message = {"id": "m", "format": "CloudEvents/1.0", "metadata": metadata}
+    group = {"id": "g", "format": "CloudEvents/1.0", "messages": {"m": message}}
+    file = tmp_path / "old.xreg.json"
+    file.write_text(json.dumps({"specversion": "0.5-wip", "messagegroups": {"g": group}}))
+    with open_source(str(file)) as source:
+        event = b'{"specversion": "1.0", "id": "1", "type": "old.type", "source": "/x"}'
+        assert XID == source.catalog().match(event).definition

@@ -2,7 +2,8 @@
 
 Rule 1: what has not changed is not read again: a file by its time and size, a registry by its tag (one 304).
 Rule 2: nothing is fetched but what was named: a base message elsewhere only from the hosts that `Reach.resolve` lists.
-Rule 3: a read that fails leaves the documents of the last one in place; the caller decides whether to go on with them.
+Rule 3: a file may be of any dialect; of a definition that it holds in several versions, the newest counts.
+Rule 4: a read that fails leaves the documents of the last one in place; the caller decides whether to go on with them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from signalbook.messages.catalog import Catalog
-from signalbook.sources.documents import SUFFIXES, Document, document_files, read_documents
+from signalbook.sources.dialects import in_canonical, read_raw
+from signalbook.sources.documents import SUFFIXES, Document, document_files
 from signalbook.sources.external import external_bases
 from signalbook.sources.remote import Fetched, Reach, SourceError, Web, is_address
 
@@ -49,7 +51,7 @@ class _Files:
     def read(self) -> tuple[Document, ...]:
         state = self._state()
         if state is None or state != self._seen:
-            self._documents = tuple(read_documents(self.location))
+            self._documents = tuple(in_canonical(raw)[0][-1] for raw in read_raw(self.location))
             self._seen = state
         return self._documents
 

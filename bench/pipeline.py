@@ -117,21 +117,41 @@ def _event(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def measured(work: Callable[[], object]) -> Spent:
-    """What a piece of work takes, in this process and all below it."""
-    peak, stop = [0.0], threading.Event()
+    """What a piece of work takes, in this process and all below it, those included that end meanwhile."""
+    meter, stop = _Meter(), threading.Event()
 
     def watch() -> None:
-        while not stop.wait(0.2):
-            peak[0] = max([peak[0], *(_resident(pid) for pid in _family(os.getpid()) if _is_worker(pid))])
+        while not stop.wait(0.1):
+            meter.look()
 
     watcher = threading.Thread(target=watch, daemon=True)
+    before = meter.look()
     watcher.start()
-    cpu, began = _cpu(), time.perf_counter()
+    began = time.perf_counter()
     work()
-    spent = Spent(time.perf_counter() - began, _cpu() - cpu, 0)
+    wall = time.perf_counter() - began
     stop.set()
     watcher.join()
-    return Spent(spent.wall, spent.cpu, peak[0])
+    return Spent(wall, meter.look() - before, meter.peak)
+
+
+class _Meter:
+    """The processor time of every process that was ever seen, and the most memory of a worker."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self.peak = 0.0
+
+    def look(self) -> float:
+        for pid in _family(os.getpid()):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            self._seen[pid] = int(fields[11]) + int(fields[12])
+            if _is_worker(pid):
+                self.peak = max(self.peak, _resident(pid))
+        return sum(self._seen.values()) / _TICKS
 
 
 def _family(pid: int) -> list[int]:
@@ -142,18 +162,6 @@ def _family(pid: int) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def _cpu() -> float:
-    total = 0
-    for pid in _family(os.getpid()):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        # Its own, and that of children that have ended.
-        total += sum(int(field) for field in fields[11:15])
-    return total / _TICKS
 
 
 def _is_worker(pid: int) -> bool:

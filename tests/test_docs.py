@@ -254,7 +254,7 @@ def test_the_console_examples_run(page: Path, tmp_path: Path, free_port: int) ->
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=60,
+                timeout=240,
             )
             expected = "\n".join(command.expected) + "\n"
             agreed = doctest.OutputChecker().check_output(expected, done.stdout, COMPARE)

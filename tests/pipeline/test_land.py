@@ -74,6 +74,6 @@ def test_a_task_that_cannot_be_done(spark: "SparkSession", tmp_path: Path) -> No
     def frame(job: Job) -> "DataFrame":
         return spark.range(0, 4, 1, 1).mapInArrow(stumbling(job, str(tmp_path / "gone" / "mark")), REPORT)
 
-    with pytest.raises(PipelineError, match="nothing was committed: .*FileNotFoundError"):
+    with pytest.raises(PipelineError, match=r"nothing was committed: .*FileNotFoundError"):
         Landing(lake).land(book(), Batch("20260101T000000-00000001", 0, "given", frame))
     assert [] == list(lake.manifests())

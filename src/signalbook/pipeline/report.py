@@ -88,7 +88,7 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
         outcomes=dict(arrived.outcomes.most_common()),
         messages=dict(messages.most_common()),
         problems=arrived.to_json()["problems"],
-        runs=[_run(about[name], some) for name, some in _by_run(manifests)],
+        runs=sorted((_run(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
         notes=sorted({note for one in manifests for note in one.notes}),
     )
 

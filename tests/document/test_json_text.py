@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signalbook.document.json_text import MAX_DEPTH, parse_json
+from signalbook.document.json_text import MAX_DEPTH, check_json, parse_json
 from signalbook.errors import RegistryError
 from tests.cases import Case, cases
 
@@ -44,6 +44,18 @@ def test_depth() -> None:
             parse_json(b"[" * depth + b"]" * depth, "/")
         with pytest.raises(RegistryError):
             parse_json(b"[" * depth, "/")
+
+
+def test_an_integer_of_more_digits_than_python_reads() -> None:
+    """It is refused like any other integer beyond 64 bits."""
+    with pytest.raises(RegistryError, match="an integer beyond 64 bits"):
+        parse_json(b"9" * 5000, "/")
+
+
+@given(VALUES)
+def test_a_value_that_was_read_may_be_given(value: Any) -> None:
+    """What a JSON text can bring in is taken as Python values too."""
+    check_json(value, "/")
 
 
 def test_a_large_broken_document_is_not_scanned() -> None:

@@ -52,10 +52,9 @@ def parse_json(body: bytes, subject: str) -> Any:
     # as names. More of them mean a duplicate or a colon in a string, and only then is it worth a second look.
     if body.translate(None, _WHITESPACE).count(b'":') != names:
         _refuse_duplicates(body, subject)
-    if fractions:
-        value = _decode_marked(body)
-    if big or fractions or b"\\u0000" in body:
-        for problem in _unkeepable(value, ""):
+    marked = _marked(body) if fractions else None
+    if big or marked is not None or b"\\u0000" in body:
+        for problem in _unkeepable(value if marked is None else marked, ""):
             _refuse(subject, problem)
     return value
 
@@ -92,11 +91,18 @@ class _Lost:
     text: str
 
 
-def _number(text: str) -> float | _Lost:
-    return float(text) if keeps_number(text) else _Lost(text)
+def _marked(body: bytes) -> Any:
+    """The value again with the numbers marked that would be changed; None where none would."""
+    lost: list[_Lost] = []
 
+    def number(text: str) -> float | _Lost:
+        if keeps_number(text):
+            return float(text)
+        lost.append(_Lost(text))
+        return lost[-1]
 
-_decode_marked = msgspec.json.Decoder(float_hook=_number).decode
+    value = msgspec.json.Decoder(float_hook=number).decode(body)
+    return value if lost else None
 
 
 def is_deeper(value: Any, levels: int) -> bool:
@@ -164,7 +170,8 @@ def _unkeepable(value: Any, path: str) -> Iterator[str]:
                 yield f"{where}a name is of type {type(name).__name__}, not a string"
             elif wrong := _wrong_text(name):
                 yield f"{where}a name holds {wrong}"
-            yield from _unkeepable(member, f"{path}.{name}")
+            if type(member) is not str or _wrong_text(member):
+                yield from _unkeepable(member, f"{path}.{name}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unkeepable(item, f"{path}[{index}]")

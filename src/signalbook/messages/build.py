@@ -295,6 +295,10 @@ class _Building:
             for problem in error.problems:
                 self._wrong(f"/envelopemetadata{problem.path}" if problem.path else "", "value", problem.message)
             return event, None
+        except WireError as error:
+            for problem in error.problems:
+                self._wrong(f"/protocoloptions{problem.path}", "value", problem.message)
+            return event, None
 
     def _encoded(self, message: Message | None) -> Message | None:
         try:

@@ -58,16 +58,25 @@ class Judge:
 
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
+        self._swift = self._scope.swift
 
     def answer(self, record: Record) -> tuple[Answer, Observed | None]:
         """The answer about a record, and the message as it was observed, where it could be."""
         if record.reason is not None:
             return _malformed(record.reason), None
-        found = list(observe(record.given))
+        given = record.given
+        if isinstance(given, bytes):
+            swift = self._swift.answer(given)
+            if swift is not None:
+                return swift, Observed(None, swift.cloudevent)
+        found = list(observe(given))
         if len(found) != 1:
             return _malformed(f"a batch of {len(found)} events in the place of one"), None
         observed = found[0]
-        return answer_by(self._scope, observed), observed if isinstance(observed, Observed) else None
+        answer = answer_by(self._scope, observed)
+        if isinstance(given, bytes):
+            self._swift.learn(given, [answer])
+        return answer, observed if isinstance(observed, Observed) else None
 
 
 def _malformed(words: str) -> Answer:

@@ -91,11 +91,7 @@ class Transaction(_Writes):
         self._db = db
         self._base = base
         self._correlation = correlation
-        self._ended = False
-
-    def end(self) -> None:
-        """Let nothing more be written or read."""
-        self._ended = True
+        self._open = True
 
     def get(self, path: str) -> Json:
         """Return what a GET of a path shows."""
@@ -104,7 +100,7 @@ class Transaction(_Writes):
         return _value(self._requests.read_in(self._db, path, _flags(path, query), self._base))
 
     def _check_open(self) -> None:
-        if self._ended:
+        if not self._open:
             raise UsageError("the transaction has ended with its block; open another with registry.transaction()")
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
@@ -205,7 +201,7 @@ class Registry(_Writes):
             try:
                 yield transaction
             finally:
-                transaction.end()
+                transaction._open = False
 
     def _write(self, method: str, path: str, body: Any) -> Answer:
         path, query = _split(path)

@@ -77,9 +77,12 @@ fi
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
 $python -m pytest -q -m slow tests/proofs
 
+# Landings that are killed again and again, and one on a cluster of two workers.
+$python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py
+
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
 notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")
-SIGNALBOOK_SKIPPED="$notes" $python -m pytest -q -m "not slow" --timeout=1800 tests/integration
+SIGNALBOOK_SKIPPED="$notes" $python -m pytest -q -m "broker or not slow" --timeout=1800 tests/integration
 while read -r line; do skipped+=("$line"); done <"$notes"
 
 if [ "${#skipped[@]}" -gt 0 ]; then

@@ -60,10 +60,11 @@ def land_stream(
     options = options or StreamOptions()
     with lake.alone(*source_lease(source)):
         carried_out(lake, say)
+        # Before the run is alive again, so that what it left itself goes as well.
+        sweep(lake, say)
         checkpoint = _checkpoint(lake, source, within)
         name = _name(checkpoint)
         with lake.run({"kind": "land", "source": str(source), "stream": True, "within": within}, name) as run:
-            sweep(lake, say)
             steps = _Steps(spark, books, source, lake, run.name, Landing(lake, within, say), say)
             writer = _read(spark, source, options).writeStream.foreachBatch(steps.step)
             writer = writer.option("checkpointLocation", checkpoint.below("spark").uri)

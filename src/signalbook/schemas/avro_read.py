@@ -17,7 +17,7 @@ import orjson
 
 from signalbook.errors import Problem
 from signalbook.schemas.avro_defaults import default_problem
-from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, inner_types, logical_type
+from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, inner_types, logical_type, walk
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, pointer, unusable
 
 __all__ = ["DEEPEST", "read_graph"]
@@ -64,7 +64,7 @@ class _Reading:
         self.references = references
         self.problems: list[Problem] = []
         self.names: dict[str, Node] = {}
-        self.missing = False  # a name that nobody defines has a stand-in
+        self._missing: dict[int, Node] = {}  # the stand-ins for names that nobody defines
         self._asked = 0
         self._depth = 0
         self._defaults: list[tuple[Any, Node, Steps]] = []
@@ -120,9 +120,10 @@ class _Reading:
         if name in ("record", "enum", "fixed", "array", "map"):
             self.problem(steps, f"no type is named {full}; {_named_hint(full)}")
         else:
-            self.missing = True
             self.problem(steps, f"no type is named {full}", REFERENCE)
-        return Node("record", name=full)
+        node = Node("record", name=full)
+        self._missing[id(node)] = node
+        return node
 
     def _refer(self, full: str) -> None:
         if self.references is None or self._asked >= _REFERENCES or not _FULL_NAME.fullmatch(full):
@@ -274,11 +275,13 @@ class _Reading:
         """Check what needs the whole graph: its depth, defaults, and records that contain themselves."""
         if _too_deep(top):
             raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
-        for default, node, steps in () if self.missing else self._defaults:
+        for default, node, steps in self._defaults:
+            if self._missing and any(id(one) in self._missing for one in walk(node)):
+                continue  # of which type it should be nobody knows
             found = default_problem(default, node, steps)
             if found is not None:
                 self.problem(*found)
-        for node in _endless(list(self.names.values())):
+        for node in _endless([*self.names.values(), *self._missing.values()]):
             self.problem(self._places[id(node)], f"no finite value exists: {node.name} always contains itself")
 
 

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import Folder
+from signalbook.pipeline.lease import is_leased, take_lease
+
+
+def test_files_of_a_folder(tmp_path: Path) -> None:
+    """What is written is there whole; it is listed, read, and gone when deleted."""
+    folder = Folder.at(tmp_path / "new")
+    assert ([], None, False) == (list(folder.files()), folder.read("a"), folder.is_folder())
+    folder.write("sub/a", b"one")
+    folder.write("sub/a", b"two")
+    assert b"two" == folder.read("sub/a")
+    assert (["sub/a"], ["sub"]) == ([one.path for one in folder.files(recursive=True)], folder.folders())
+    folder.delete("sub/a")
+    folder.delete("sub/a")
+    assert folder.stat("sub/a") is None
+
+
+def test_a_claim_is_one_processs(tmp_path: Path) -> None:
+    """Of two who put a file there unless there is one, the first succeeds."""
+    folder = Folder.at(tmp_path)
+    assert [True, False] == [folder.claim("a", text) for text in (b"one", b"two")]
+    assert (b"one", ["a"]) == (folder.read("a"), [path.name for path in tmp_path.iterdir()])
+
+
+def test_names_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path is absolute; a URI keeps its scheme, unless it means this machine."""
+    monkeypatch.chdir(tmp_path)
+    assert f"{tmp_path}/a" == Folder.at("a/").uri
+    assert "/a" == Folder.at("file:///a").uri
+    assert ("s3://b/a/c", False) == ((remote := Folder.at("s3://b/a/").below("c")).uri, remote.is_local)
+    with pytest.raises(PipelineError, match="cannot be reached"):
+        Folder.at("nowhere://x").read("y")
+
+
+def test_a_lease_ends(tmp_path: Path) -> None:
+    """A lease is one process's until it is given back."""
+    folder = Folder.at(tmp_path)
+    assert not is_leased(folder, "x")
+    lease = take_lease(folder, "x")
+    assert lease is not None
+    assert (True, None) == (is_leased(folder, "x"), take_lease(folder, "x"))
+    lease.release()
+    assert not is_leased(folder, "x")

@@ -103,7 +103,7 @@ def _event(number: int, chance: random.Random) -> dict[str, Any]:
         "km": number,
         "at": "2024-05-17T12:30:00Z",
         "position": {"lat": round(chance.random() * 90, 6), "lon": round(chance.random() * 90, 6)},
-        "note": "a few words about the way, the weather and the load " * 2,
+        "note": "a few words about the way, the weather and the load " * 4,
     }
     return {
         "specversion": "1.0",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signalbook.registry import judging
-from tests.registry.conftest import Api, MakeApi
+from tests.registry.conftest import Api
 
 BASE, USE = "/schemagroups/g/schemas/base", "/schemagroups/g/schemas/use"
 DEFINED = {"definitions": {"n": {"type": "integer"}}}
@@ -45,7 +45,7 @@ def test_a_definition_that_vanishes(api: Api) -> None:
         assert expected is api("GET", f"{USE}$details").json["formatvalidated"]
 
 
-def test_an_export_loads(broken: Api, make_api: MakeApi) -> None:
+def test_an_export_loads(broken: Api) -> None:
     """What a registry exports can be written to it again, though a reference in it leads nowhere."""
     exported = broken("GET", "/export").json["schemagroups"]
     assert 204 == broken("DELETE", "/schemagroups/g").status

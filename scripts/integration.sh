@@ -77,8 +77,8 @@ fi
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
 $python -m pytest -q -m slow tests/proofs
 
-# Landings that are killed again and again, and one on a cluster of two workers.
-$python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py
+# Landings that are killed again and again (three times each here, twenty in `make soak`), and one on a cluster of two.
+SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py
 
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
 notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")

@@ -9,6 +9,7 @@ process is killed, its workers die with it and leave the port and the store free
 from __future__ import annotations
 
 import contextlib
+import encodings.idna  # noqa: F401  # a look-up of an address imports it; a fork in that moment would leave it locked
 import logging
 import os
 import signal

@@ -79,11 +79,11 @@ class RegistryService:
         """Answer a point read on the spot."""
         if request.query or request.method != "GET" or not self._local or request.path in self._extensions:
             return None
-        store = self._requests.store
+        db = self._requests.store.reader()
         address = (request.base, request.path)
-        kept = self._points.find(store.state(), address)
+        kept = self._points.find(db, address)
         if kept is None:
-            kept = self._point(store.reader(), request)
+            kept = self._point(db, request)
             if kept is None:
                 return None
             self._points.keep(address, *kept)

@@ -1,12 +1,13 @@
 """Answers to point reads, kept while nothing is written.
 
-Rule 1: the store has a name for the latest commit of any process; when that changes, everything kept is forgotten. So
-an answer is never older than the look-up it saves.
-Rule 2: it is used on the event loop alone, and holds a bounded number of bytes.
+Rule 1: SQLite says in one word whether anybody, in this process or another, has committed since it was last asked
+(`PRAGMA data_version`); then everything kept is forgotten. So an answer is never older than the look-up it saves.
+Rule 2: it is used on the event loop alone, with that thread's own connection, and holds a bounded number of bytes.
 """
 
 from __future__ import annotations
 
+from signalbook.registry.store import Connection
 from signalbook.server.http import Response
 
 __all__ = ["MOST_BYTES", "PointCache"]
@@ -20,13 +21,15 @@ class PointCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._left = most_bytes
-        self._state: bytes | None = None
+        self._version = -1
         self._kept: dict[tuple[str, str], tuple[Response, str]] = {}
 
-    def find(self, state: bytes | None, address: tuple[str, str]) -> tuple[Response, str] | None:
-        """Return a response that is still right in this state of the store; None stands for one that nobody knows."""
-        if state is None or state != self._state:
-            self._state = state
+    def find(self, db: Connection, address: tuple[str, str]) -> tuple[Response, str] | None:
+        """Return a response that is still right."""
+        found = db.one("PRAGMA data_version")
+        version = found[0] if found is not None else -1
+        if version != self._version:
+            self._version = version
             self._forget()
             return None
         return self._kept.get(address)

@@ -80,9 +80,6 @@ class Database(Protocol):
     def session(self) -> Session:
         """A new connection of its own."""
 
-    def state(self) -> bytes | None:
-        """A name for the latest commit where there is a cheap one, else None."""
-
     def backup(self, path: str) -> None:
         """Write a copy of the current state to `path`."""
 

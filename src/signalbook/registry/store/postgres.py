@@ -194,10 +194,6 @@ class PostgresDatabase:
         """A new connection."""
         return PostgresSession(self.url)
 
-    def state(self) -> bytes | None:
-        """None: to ask the server costs as much as a point read."""
-        return None
-
     def backup(self, path: str) -> None:
         """Refused: PostgreSQL has its own tool."""
         raise StoreError(f"PostgreSQL has its own tool for that: pg_dump --format=custom --file={path} DATABASE")

@@ -22,7 +22,6 @@ from signalbook.registry.store.connection import Row, StoreBusy
 from signalbook.registry.store.migrate import migrate
 from signalbook.registry.store.temporary import make_folder, remove_folder
 from signalbook.registry.store.turns import Turnstile
-from signalbook.registry.store.wal_index import WalIndex
 
 __all__ = ["SqliteDatabase", "SqliteSession", "open_file", "open_memory"]
 
@@ -166,16 +165,11 @@ class SqliteDatabase:
         self.url = f"sqlite:{path}"
         self._path = path
         self._synchronous = synchronous
-        self._index = WalIndex(path)
         self._remove = weakref.finalize(self, remove_folder, *folder, os.getpid()) if folder else None
 
     def session(self) -> SqliteSession:
         """A new connection with this store's settings."""
         return SqliteSession(self._path, self._synchronous)
-
-    def state(self) -> bytes | None:
-        """A name for the latest commit of any process."""
-        return self._index.state()
 
     def backup(self, path: str) -> None:
         """Write a checked copy of the current state to `path`, which must not exist yet."""
@@ -187,7 +181,6 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Remove a temporary database."""
-        self._index.close()
         if self._remove is not None:
             self._remove()
 

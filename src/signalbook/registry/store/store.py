@@ -76,13 +76,6 @@ class Store:
         row = self.reader().one("SELECT MAX(seq) FROM changes")
         return (row and row[0]) or 0
 
-    def state(self) -> bytes | None:
-        """A name for the latest commit of any process where it costs next to nothing, else None.
-
-        Two equal names mean that nothing was committed between.
-        """
-        return self._database.state()
-
     def backup(self, path: str) -> None:
         """Write a checked copy of the current state to the new file `path`, while others go on writing."""
         self._database.backup(path)

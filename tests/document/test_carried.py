@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signalbook import Registry
@@ -31,6 +31,7 @@ def test_forms(case: Case) -> None:
     assert exported({**rest, **case.expect}) == document
 
 
+@settings(max_examples=20)  # each opens two registries
 @given(
     st.binary()
     | st.text().map(lambda text: text.encode("utf-8", "replace"))

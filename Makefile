@@ -3,7 +3,7 @@
 #   make serve        serve the sample catalog on http://127.0.0.1:8080/ until Ctrl+C  (ARGS='--port 9000')
 #   make test         what a change must pass: check and the tests
 #   make check        ruff, mypy --strict, import-linter
-#   make integration  the registry tests again on a real PostgreSQL that it starts, the long proofs, real brokers
+#   make integration  the coverage, the registry tests on a real PostgreSQL, the long proofs, real brokers, a cluster
 #   make bench        measure and print the figures of every bench/  (BENCH=registry ARGS=--quick for one of them)
 #   make soak         every slow test, the property runs at full length among them
 #   make lock         choose newer versions of the dependencies

@@ -87,14 +87,14 @@ def serve(
         workers_kill_timeout=_STOP_SECONDS,
     )
     threading.Thread(target=_announce_when_accepting, args=(settings, announce or _say), daemon=True).start()
+    # A worker begins with the handlers of this process, which only note a stop down: it would never hear of one.
+    os.register_at_fork(after_in_child=_end_on_stop)
     lifeline = (*os.pipe(), os.getpid())
     server.serve(target_loader=partial(_load, service_factory, settings, lifeline), wrap_loader=False)
 
 
 def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int]) -> Any:
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
-    # Until granian takes over, a stop finds nothing begun; the handler that was inherited would only note it down.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
     _log_to_stderr()
     try:
@@ -103,6 +103,11 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         sys.stderr.write(f"signalbook: {error}\n")
         sys.stderr.flush()
         os._exit(1)
+
+
+def _end_on_stop() -> None:
+    """Until granian takes over in a worker, a stop finds nothing begun."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
 def _die_with_parent(reading: int, writing: int, parent: int) -> None:

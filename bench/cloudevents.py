@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from cloudevents.core.formats.json import JSONFormat  # noqa: E402
 from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: E402
 
 sys.path.insert(0, HERE)
-from figures import Figure, show  # noqa: E402
+from figures import Figure, each, race, show  # noqa: E402
 
 from signalbook.cloudevents import CloudEvent, decode, decode_batch, encode, encode_batch  # noqa: E402
 
@@ -53,27 +51,6 @@ def make(number: int, size: int) -> dict[str, Any]:
         line = {"sku": f"A-{len(data['lines']):05}", "quantity": 2, "price": 6.25}
         data["lines"].append(line)
     return event
-
-
-def race(ways: dict[str, Callable[[], object]], turns: int) -> dict[str, float]:
-    """The least seconds that each way took, all of them run in turn."""
-    least = dict.fromkeys(ways, float("inf"))
-    for _ in range(turns):
-        for name, way in ways.items():
-            began = time.perf_counter()
-            way()
-            least[name] = min(least[name], time.perf_counter() - began)
-    return least
-
-
-def each(work: Callable[[Any], object], items: list[Any]) -> Callable[[], object]:
-    """The work done on every item."""
-
-    def run() -> None:
-        for item in items:
-            work(item)
-
-    return run
 
 
 def single(size: int, turns: int) -> list[Figure]:

@@ -30,7 +30,7 @@ from cloudevents.core.formats.json import JSONFormat  # noqa: E402
 from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: E402
 
 sys.path.insert(0, HERE)
-from figures import Figure, memory_mib, show  # noqa: E402
+from figures import Figure, each, memory_mib, race, show  # noqa: E402
 
 from signalbook.messages import Catalog  # noqa: E402
 from signalbook.wire import Message  # noqa: E402
@@ -102,27 +102,6 @@ def event(number: int, size: int) -> dict[str, Any]:
             "lines": [{"sku": f"A-{line:05}", "quantity": 2, "price": 6.25} for line in range(5)],
         },
     }
-
-
-def race(ways: dict[str, Callable[[], object]], turns: int) -> dict[str, float]:
-    """The least seconds that each way took, all of them run in turn."""
-    least = dict.fromkeys(ways, float("inf"))
-    for _ in range(turns):
-        for name, way in ways.items():
-            began = time.perf_counter()
-            way()
-            least[name] = min(least[name], time.perf_counter() - began)
-    return least
-
-
-def each(work: Callable[[Any], object], items: list[Any]) -> Callable[[], object]:
-    """The work done on every item."""
-
-    def run() -> None:
-        for item in items:
-            work(item)
-
-    return run
 
 
 def sdk_loop(definitions: dict[str, dict[str, Any]]) -> Callable[[bytes], str | None]:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Callable
 
-from bench.figures import Figure
+from bench.figures import Figure, call_seconds, check_limit
 
 __all__ = ["figures"]
 
-_MICROSECOND = 1e-6
 
 AVRO = {
     "type": "record",
@@ -51,22 +49,10 @@ message Line { string sku = 1; int32 count = 2; }
 """
 
 
-def _seconds(calls: list[Callable[[], object]], rounds: int = 40, times: int = 500) -> list[float]:
-    """The processor time of one call of each, best of many short rounds in turn."""
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for number, call in enumerate(calls):
-            began = time.thread_time()
-            for _ in range(times):
-                call()
-            best[number] = min(best[number], (time.thread_time() - began) / times)
-    return best
-
-
 def _figure(name: str, ours: float, bare: float, anchor: str) -> Figure:
-    limit = max(1.3, (bare + _MICROSECOND) / bare)
+    limit = check_limit(bare)
     note = f"{1 / ours:,.0f} checks a second, {ours * 1e6:.2f} µs; the bare call {bare * 1e6:.2f} µs"
-    return Figure(name, ours / bare, round(limit, 2), anchor, note=note)
+    return Figure(name, ours / bare, limit, anchor, note=note)
 
 
 def _avro() -> list[Figure]:
@@ -98,7 +84,7 @@ def _avro() -> list[Figure]:
     framed = b"\0\0\0\0\1" + payload
     calls: list[Callable[[], object]] = [bare, lambda: schema.check(payload), lambda: schema.check(framed)]
     other = _pure_python(payload)
-    spent = _seconds([*calls, *other])
+    spent = call_seconds([*calls, *other])
     found = [
         _figure("Avro: check, to fastavro", spent[1], spent[0], "times schemaless_reader"),
         Figure("Avro: check with Confluent's frame", spent[2] / spent[0], None, "times schemaless_reader"),
@@ -138,7 +124,7 @@ def _protobuf() -> list[Figure]:
     payload = flat_class(**head).SerializeToString()
     lines = [{"sku": f"sku-{number}", "count": number} for number in range(3)]
     nested = order_class(head=head, lines=lines).SerializeToString()
-    spent = _seconds(
+    spent = call_seconds(
         [
             lambda: flat_class.FromString(payload),
             lambda: flat.check(payload),

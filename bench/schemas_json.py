@@ -6,7 +6,6 @@ Rule: a check may cost 1.3 times the bare call, or one microsecond more: the lim
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,12 +13,11 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from bench.figures import Figure
+from bench.figures import Figure, call_seconds, check_limit
 from signalbook import schemas
 
 __all__ = ["figures"]
 
-_MICROSECOND = 1e-6
 _DRAFTS = {
     "draft-07": ("JsonSchema/draft-07", jsonschema_rs.Draft7Validator),
     "2020-12": ("JsonSchema/draft/2020-12", jsonschema_rs.Draft202012Validator),
@@ -60,22 +58,10 @@ PAYLOADS = {
 }
 
 
-def _seconds(calls: list[Callable[[], object]], rounds: int = 60, times: int = 200) -> list[float]:
-    """The processor time of one call of each, best of many short rounds in turn."""
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for number, call in enumerate(calls):
-            began = time.thread_time()
-            for _ in range(times):
-                call()
-            best[number] = min(best[number], (time.thread_time() - began) / times)
-    return best
-
-
 def _figure(name: str, ours: float, bare: float, anchor: str) -> Figure:
-    limit = max(1.3, (bare + _MICROSECOND) / bare)
+    limit = check_limit(bare)
     note = f"{ours * 1e6:.2f} µs to {bare * 1e6:.2f}: {1 / ours:,.0f} checks a second"
-    return Figure(name, ours / bare, round(limit, 2), anchor, note=note)
+    return Figure(name, ours / bare, limit, anchor, note=note)
 
 
 def _bare(validator: jsonschema_rs.Validator, payload: bytes) -> bool:
@@ -89,7 +75,7 @@ def _checks() -> list[Figure]:
         for words, value in PAYLOADS.items():
             payload = orjson.dumps(value)
             assert not ours.check(payload).problems
-            spent = _seconds([partial(_bare, bare, payload), partial(ours.check, payload)])
+            spent = call_seconds([partial(_bare, bare, payload), partial(ours.check, payload)])
             title = f"JSON Schema {draft}: {words}"
             found.append(_figure(title, spent[1], spent[0], "times orjson and jsonschema-rs"))
     return found
@@ -108,7 +94,7 @@ def _python() -> list[Figure]:
         lambda: slow.is_valid(json.loads(payload)),
         lambda: compiled(json.loads(payload)),
     ]
-    spent = _seconds(calls, rounds=10, times=50)
+    spent = call_seconds(calls, rounds=10, times=50)
     return [
         Figure(
             "JSON Schema: checks a second, to jsonschema", spent[1] / spent[0], 20, "times jsonschema", at_least=True
@@ -124,7 +110,7 @@ def _work() -> list[Figure]:
     value = ours.check(orjson.dumps(PAYLOAD)).value
     wrong = orjson.dumps({**PAYLOAD, "total": "x"})
     ours.columns()
-    spent = _seconds(
+    spent = call_seconds(
         [
             lambda: schemas.read("JsonSchema/draft-07", ORDER),
             lambda: list(schemas.compatible([ours, newer], "full")),

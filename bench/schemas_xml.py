@@ -7,15 +7,12 @@ Python; our check is an engine's, so its anchor is only to be beaten.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 
-from bench.figures import Figure
+from bench.figures import Figure, call_seconds, check_limit
 from signalbook import schemas
 
 __all__ = ["figures"]
 
-_MICROSECOND = 1e-6
 
 XSD = b"""<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">
 <xs:element name="order"><xs:complexType><xs:sequence>
@@ -56,18 +53,6 @@ PAYLOAD = json.dumps(
 ).encode()
 
 
-def _seconds(calls: list[Callable[[], object]], rounds: int = 30, times: int = 100) -> list[float]:
-    """The processor time of one call of each, best of many short rounds in turn."""
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for number, call in enumerate(calls):
-            began = time.thread_time()
-            for _ in range(times):
-                call()
-            best[number] = min(best[number], (time.thread_time() - began) / times)
-    return best
-
-
 def _xsd() -> Figure:
     from lxml import etree
 
@@ -75,10 +60,10 @@ def _xsd() -> Figure:
     bare = etree.XMLSchema(etree.fromstring(XSD))
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     assert not ours.check(ORDER).problems
-    spent = _seconds([lambda: ours.check(ORDER), lambda: bare.validate(etree.fromstring(ORDER, parser))])
-    limit = max(1.3, (spent[1] + _MICROSECOND) / spent[1])
+    spent = call_seconds([lambda: ours.check(ORDER), lambda: bare.validate(etree.fromstring(ORDER, parser))])
+    limit = check_limit(spent[1])
     note = f"{1 / spent[0]:,.0f} checks a second, {spent[0] * 1e6:.1f} µs; the bare calls {spent[1] * 1e6:.1f} µs"
-    return Figure("XSD: check, to lxml", spent[0] / spent[1], round(limit, 2), "times parse and validate", note=note)
+    return Figure("XSD: check, to lxml", spent[0] / spent[1], limit, "times parse and validate", note=note)
 
 
 def _structure() -> Figure:
@@ -88,7 +73,7 @@ def _structure() -> Figure:
     assert not ours.check(PAYLOAD).problems
     bare = InstanceValidator(STRUCTURE)
     assert not bare.validate_instance(json.loads(PAYLOAD))
-    spent = _seconds(
+    spent = call_seconds(
         [lambda: ours.check(PAYLOAD), lambda: bare.validate_instance(json.loads(PAYLOAD))], rounds=10, times=20
     )
     note = f"{1 / spent[0]:,.0f} checks a second, {spent[0] * 1e6:.1f} µs to {spent[1] * 1e6:.1f}"

@@ -1,11 +1,7 @@
 """Hostile JSON Schemas and payloads: no network, no file, bounded time and memory, a clear problem."""
 
 import json
-import resource
 import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +11,9 @@ from signalbook import schemas
 from signalbook.schemas import SchemaError
 from signalbook.schemas.format import LARGEST
 from signalbook.schemas.json_schema_compare import compare
+from tests.schemas.bounds import bounded
 
 D7, D20 = "JsonSchema/draft-07", "JsonSchema/draft/2020-12"
-
-
-@contextmanager
-def bounded(seconds: float, mebibytes: int = 400) -> Iterator[None]:
-    """Fail where a block takes more processor time, or more new memory at its peak, than it may."""
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    yield
-    assert time.process_time() - began < seconds
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < mebibytes
 
 
 @pytest.fixture(autouse=True)

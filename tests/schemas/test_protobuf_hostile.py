@@ -1,17 +1,15 @@
 """Protobuf texts and payloads that mean harm: bounded time and memory, a clear problem, no crash."""
 
-import resource
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from signalbook.schemas import SchemaError, protobuf
 from signalbook.schemas.protobuf_compare import compare
+from tests.schemas.bounds import bounded
 
 P3 = 'syntax = "proto3"; '
-# Of processor time: the machine may have other things to do.
 SECONDS = 10.0 if sys.gettrace() is None else 6 * 10.0  # measuring coverage costs several times as much
 MEBIBYTES = 1000
 
@@ -19,11 +17,8 @@ MEBIBYTES = 1000
 @pytest.fixture(autouse=True)
 def _bounds() -> Iterator[None]:
     """Each case ends within its time, and the process grows by no more than its memory."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
-    yield
-    assert time.process_time() - began < SECONDS
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < MEBIBYTES
+    with bounded(SECONDS, MEBIBYTES):
+        yield
 
 
 def refused(text: str, words: str) -> None:

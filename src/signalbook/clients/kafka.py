@@ -66,7 +66,9 @@ def _milliseconds(moment: int | str) -> int:
     if isinstance(moment, str):
         moment = _since_epoch(moment)
     if not 0 < moment < 2**63:
-        raise refusal("/timestamp", "must be after 1970, the client takes 0 for now, and have 64 bits")
+        raise refusal(
+            "/timestamp", "must be later than 1970-01-01 and fit 64 bits; the client takes 0 to mean the present"
+        )
     return moment
 
 

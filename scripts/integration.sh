@@ -75,7 +75,7 @@ else
 fi
 
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
-$python -m pytest -q -m slow tests/proofs
+$python -m pytest -q -m slow tests/proofs tests/cloudevents tests/messages
 
 # Landings that are killed again and again (three times each here, twenty in `make soak`), and one on a cluster of two.
 SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py

@@ -88,7 +88,7 @@ bench: $(READY)
 	  if [ -n "$$missed" ]; then echo "a figure missed its limit in:$$missed" >&2; exit 1; fi
 
 soak: $(READY)
-	@$(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)
+	@SIGNALBOOK_TEST_PROFILE=$${SIGNALBOOK_TEST_PROFILE:-random} $(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py

@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
 _numbers = itertools.count(1)
 
-# A slow machine must not fail a property; examples are bounded in number, not in time.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A slow machine must not fail a property; examples are bounded in number, not in time. By default the same code is
+# tried with the same examples; `random` and `thorough` look for new ones.
+settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("SIGNALBOOK_TEST_PROFILE", "default"))
 

@@ -409,6 +409,38 @@ def test_pages_in_a_circle_and_elsewhere(plain: ApiPeer, b: ApiPeer) -> None:
             pull(peer, b)
 
 
+# ---- following
+
+
+def test_following_waits_for_a_source_that_is_not_up_yet(a: ApiPeer, b: ApiPeer) -> None:
+    """A source or target that does not answer when a following begins is asked again; then it is copied."""
+    a.api("PUT", MESSAGE, {})
+    for peer in (a, b):
+        peer.before = nobody_answers
+        reports = Replication(a, b, Scope()).follow(1, pause=lambda _: None)
+        assert ["nothing answers"] * 2 == [next(reports).failure for _ in range(2)]
+        peer.before = lambda method, path: None
+        assert not next(reports).failure
+    assert 200 == b.api("GET", MESSAGE).status
+
+
+def test_following_ends_where_it_is_refused_from_the_start(a: ApiPeer, b: ApiPeer) -> None:
+    """A source that refuses the very first request would refuse the next: that is an error."""
+    a.before = refused
+    with pytest.raises(PeerError, match="its token"):
+        next(Replication(a, b, Scope()).follow(1, pause=lambda _: None))
+
+
+def nobody_answers(method: str, path: str) -> None:
+    """Let nothing answer."""
+    raise PeerError("nothing answers")
+
+
+def refused(method: str, path: str) -> None:
+    """Let every request be refused."""
+    raise PeerError("its token may not do that", 403)
+
+
 def test_the_target_has_to_be_ours(a: ApiPeer, b: ApiPeer) -> None:
     """A target without `/replicas` is refused before anything is written."""
     b.before = without_feed

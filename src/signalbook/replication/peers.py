@@ -1,7 +1,7 @@
 """A catalog at the other end of a wire: requests out, JSON back, both bounded.
 
 Rule 1: an answer is bounded in bytes and in time, and a redirect is not followed: a token would travel with it.
-Rule 2: whatever goes wrong is one `PeerError` that names the catalog and what to do; `name` is the error that the
+Rule 2: whatever goes wrong there is one `PeerError` that names the catalog and what to do; `name` is the error that the
 catalog itself stated, where it did.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from signalbook.errors import SignalbookError
+from signalbook.errors import SignalbookError, UsageError
 
 if TYPE_CHECKING:
     import httpx
@@ -78,7 +78,7 @@ class HttpPeer:
             ) as answer:
                 text = self._text(answer, wait)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise PeerError(f"'{self.address}' is no address ({error}); try http://127.0.0.1:8080") from None
+            raise UsageError(f"'{self.address}' is no address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
             raise PeerError(f"nothing answers at {self.address} ({error or type(error).__name__})") from None
         if answer.status_code >= 300:

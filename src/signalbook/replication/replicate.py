@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from signalbook.replication.peers import Peer, PeerError
@@ -28,15 +29,20 @@ class Replication:
     """The way from one catalog to another for what is within a scope."""
 
     def __init__(self, source: Peer, target: Peer, scope: Scope, *, authority: str = "") -> None:
-        self._source = open_source(source, authority)
+        self._peer = source
+        self._authority = authority
         self._target = target
         self._scope = scope
-        self._name = f"{self._source.catalog} {scope.name}"
+
+    @cached_property
+    def _source(self) -> FeedSource | PlainSource:
+        """The source, asked at its first use what it is; one that does not answer then is asked again at the next."""
+        return open_source(self._peer, self._authority)
 
     def run(self, *, compare: bool = False) -> Report:
         """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say."""
         report = Report()
-        target = Target(self._target, self._name, report)
+        target = Target(self._target, f"{self._source.catalog} {self._scope.name}", report)
         if isinstance(self._source, PlainSource):
             self._compare_epochs(self._source, target, trusting=not compare)
             return report
@@ -56,13 +62,15 @@ class Replication:
     ) -> Iterator[Report]:
         """Bring the target up to date again and again: when the source changes, or else `every` so many seconds.
 
-        A catalog that does not answer is asked again after a while; its error is the report's.
+        A catalog that does not answer is asked again after a while; its error is the report's. One that refuses what it
+        is asked at first would do so again: that error is raised.
         """
         failures = 0
+        reached = False
         while True:
             try:
                 report = self.run()
-                failures = 0
+                failures, reached = 0, True
                 yield report
                 if isinstance(self._source, PlainSource) or not report.cursor:
                     pause(every)
@@ -71,6 +79,8 @@ class Replication:
             except PeerError as error:
                 if error.name in _COMPARE_IN_FULL:
                     continue  # while it waited; the next run does that
+                if not reached and 300 <= error.status < 500:
+                    raise
                 failures += 1
                 yield Report(failure=str(error))
                 pause(min(0.2 * 2**failures, 30.0))

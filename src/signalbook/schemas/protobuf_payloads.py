@@ -57,6 +57,7 @@ _KNOWN: Mapping[str, Any] = {
     "google.protobuf.Value": 1,
     "google.protobuf.ListValue": [1],
     "google.protobuf.Empty": {},
+    "google.protobuf.Any": {},
     "google.protobuf.BoolValue": True,
     "google.protobuf.StringValue": "text",
     "google.protobuf.BytesValue": "YQ==",
@@ -81,9 +82,8 @@ def _is_first_of_its_choice(field: FieldDescriptor) -> bool:
 
 
 def _fits(field: FieldDescriptor, depth: int) -> bool:
-    """Whether there is room for a field; an `Any` would have to name a message."""
-    inner = field.message_type
-    return inner is None or (depth < _DEEPEST and inner.full_name != "google.protobuf.Any")
+    """Whether there is room for a field."""
+    return field.message_type is None or depth < _DEEPEST
 
 
 def _field(field: FieldDescriptor, full: bool, depth: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -36,6 +37,7 @@ def registry(store_url: str) -> Iterator[Registry]:
         (b"x", "JSON has no bytes"),
         ({1}, "JSON has no set"),
         ((1,), "JSON has no tuple"),
+        (UUID(int=1), "JSON has no UUID"),
         ({1: 2}, "a name is of type int, not a string"),
         ({"\0": 2}, "a name holds a NUL character"),
         (CIRCLE, "nested deeper than 64 levels"),

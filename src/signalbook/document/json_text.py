@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 import msgspec
+import orjson
 
 from signalbook.errors import RegistryError
 
@@ -61,10 +62,21 @@ def parse_json(body: bytes, subject: str) -> Any:
 
 def check_json(value: Any, subject: str) -> None:
     """Raise `parsing_data` about `subject` where a Python value is none that a JSON text could have brought in."""
-    if is_deeper(value, MAX_DEPTH):
+    text = _round_trip(value)
+    if (text is None or text.count(b"{") + text.count(b"[") > MAX_DEPTH) and is_deeper(value, MAX_DEPTH):
         _refuse(subject, _DEEP)
-    for problem in _unkeepable(value, ""):
-        _refuse(subject, problem)
+    if text is None or b"\\u0000" in text:
+        for problem in _unkeepable(value, ""):
+            _refuse(subject, problem)
+
+
+def _round_trip(value: Any) -> bytes | None:
+    """The text of a value that comes back from it as it was, which is a quick proof that it is kept; None of others."""
+    try:
+        text = orjson.dumps(value)
+        return text if orjson.loads(text) == value else None
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def keeps_integer(number: int) -> bool:

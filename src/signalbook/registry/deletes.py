@@ -1,7 +1,7 @@
 """Deleting groups, resources and versions: DEL-1 to DEL-6.
 
 Rule: deleting several names each by its id, with the epoch to be met where the request gives one; what is not there is
-passed over. Deleting one that is not there is an error.
+passed over. Deleting one that is not there is an error, and so is deleting a group with a read-only resource.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.errors import RegistryError
-from signalbook.registry import incoming, lineage
+from signalbook.registry import incoming, lineage, rows
 from signalbook.registry.settling import Ask, check_writable, drop_version, settle
 from signalbook.registry.state import GroupState, ResourceState, Work
 
@@ -42,12 +44,13 @@ def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
     """Delete the named groups, or all."""
     if asked is None:
         for each in list(work.groups_of(kind)):
-            _remove_group(work, each)
+            if "readonly" not in work.ignore or _locked(work, each) is None:
+                _remove_group(work, each)
         return
     for id_ in asked:
         subject = f"/{kind.plural}/{id_}"
         group = work.group(kind, id_)
-        if group is None or group.id != id_:
+        if group is None or group.id != id_ or ("readonly" in work.ignore and _locked(work, group) is not None):
             continue
         entry = _entry(asked, id_, kind.singular, subject)
         delete_group(work, group, _epoch(work, entry, subject))
@@ -61,8 +64,18 @@ def delete_group(work: Work, group: GroupState, epoch: int | None) -> None:
 
 
 def _remove_group(work: Work, group: GroupState) -> None:
+    locked = _locked(work, group)
+    if locked is not None:  # META-3: what goes with its group is written too
+        raise RegistryError("readonly", locked)
     group.deleted = True
     work.resize_registry(group.type.plural, -1)
+
+
+def _locked(work: Work, group: GroupState) -> str | None:
+    """Return the xid of a read-only resource of a group, where it has one."""
+    low, high = rows.range_of(rows.RESOURCE, group.xid)
+    maybe = "SELECT xid, doc FROM entities WHERE key > ? AND key < ? AND doc LIKE '%\"readonly\":true%' ORDER BY key"
+    return next((xid for xid, doc in work.db.execute(maybe, (low, high)) if orjson.loads(doc).get("readonly")), None)
 
 
 def delete_resources(work: Work, group: GroupState, kind: ResourceType, asked: Asked) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from signalbook.errors import StoreError
 from signalbook.registry.store import Connection, Store, StoreBusy, open_store
+from tests.conftest import FreshStore
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -142,6 +143,17 @@ def test_a_long_writer_makes_others_busy(store: Store, monkeypatch: pytest.Monke
         with pytest.raises(StoreBusy):
             store.write(lambda connection: 1)
     assert store.write(lambda connection: 1) == 1
+
+
+@pytest.mark.postgres
+def test_registries_of_one_database_do_not_wait_for_each_other(
+    store: Store, fresh_store: FreshStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write, and the making of a new registry, in another schema of the database go on beside a long write."""
+    monkeypatch.setattr(module, "_BEGIN_WRITE", module._BEGIN_WRITE.replace("'10s'", "'1s'"))
+    with store.writing() as held, open_store(fresh_store()) as other:
+        held.execute(CHANGE)
+        assert other.write(lambda connection: 1) == 1
 
 
 @pytest.mark.postgres

@@ -29,8 +29,12 @@ T = TypeVar("T")
 BUSY_SECONDS = 10
 CONNECT_SECONDS = 10
 
-# Any constant does, as long as every Signalbook uses the same; these are the letters "signalbk".
-_WRITE_LOCK = 0x7369676E616C626B
+# Any number does, as long as every Signalbook uses the same: the letters "sign", then the table that is written to, for
+# one database may hold several registries in schemas of their own; before there is a table, the schema that gets it.
+_WRITE_LOCK = (
+    f"{0x7369676E << 32} + COALESCE(to_regclass('entities')::oid::bigint,"
+    " (SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()), 0)"
+)
 
 _IN_TRANSACTION = psycopg.pq.TransactionStatus.INTRANS
 

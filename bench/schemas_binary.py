@@ -84,7 +84,7 @@ def _avro() -> list[Figure]:
     framed = b"\0\0\0\0\1" + payload
     calls: list[Callable[[], object]] = [bare, lambda: schema.check(payload), lambda: schema.check(framed)]
     other = _pure_python(payload)
-    spent = call_seconds([*calls, *other])
+    spent = call_seconds([*calls, *other], rounds=100)
     found = [
         _figure("Avro: check, to fastavro", spent[1], spent[0], "times schemaless_reader"),
         Figure("Avro: check with Confluent's frame", spent[2] / spent[0], None, "times schemaless_reader"),
@@ -132,7 +132,9 @@ def _protobuf() -> list[Figure]:
             lambda: order.check(nested),
             lambda: json_format.MessageToDict(flat_class.FromString(payload), preserving_proto_field_name=True),
             lambda: dict(flat.check(payload).value),
-        ]
+        ],
+        rounds=150,
+        times=1000,
     )
     return [
         _figure("Protobuf: check, to the bare parser", spent[1], spent[0], "times FromString"),

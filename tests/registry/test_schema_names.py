@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
+from signalbook import Registry
+from signalbook.registry.capabilities import OFFER
+from signalbook.registry.store import Connection, open_store
 from tests.cases import Case, cases, read_cases
 from tests.registry.conftest import Api
 
@@ -83,3 +87,101 @@ def test_only_the_default_version_has_names(api: Api) -> None:
     for name, found in (("one", False), ("two", True)):
         body = {"format": "JsonSchema/draft-07", "schema": {"$ref": f"https://x.example/{name}"}}
         assert found is api("PUT", f"{USER}$details", body).json["formatvalidated"]
+
+
+# ---- stores of an older Signalbook
+
+
+def make_older(url: str, version: int) -> None:
+    """Give a store the shape that it had before a version, with what the registry then said of itself."""
+    store = open_store(url)
+
+    def job(db: Connection) -> None:
+        db.execute("DROP TABLE schema_due")
+        if version < 5:
+            db.execute("DROP TABLE schema_names")
+            db.execute("DROP TABLE schema_uses")
+        else:
+            db.execute("DELETE FROM schema_names")
+            db.execute("DELETE FROM schema_uses")
+        db.execute("UPDATE schema_version SET version = ?", (version,))
+        ((text,),) = db.execute("SELECT value FROM settings WHERE name = 'capabilities'")
+        stored = {**orjson.loads(text), "formats": [], "compatibilities": {}}
+        db.execute("UPDATE settings SET value = ? WHERE name = 'capabilities'", (orjson.dumps(stored).decode(),))
+
+    store.write(job)
+    store.close()
+
+
+def entries(url: str) -> dict[str, list[tuple[str, str]]]:
+    """What the tables of names and uses hold, and what is still to be entered."""
+    with open_store(url) as store:
+        read = store.reader().execute
+        return {table: sorted(read(f"SELECT name, key FROM {table}")) for table in ("schema_names", "schema_uses")} | {
+            "due": sorted(read("SELECT key, '' FROM schema_due"))
+        }
+
+
+def catalog(case: Case) -> dict[str, Any]:
+    """The groups of a case, with the schema that refers to the others."""
+    return group_of(case.given["format"], {"g/user": case.given["schema"], **case.given["others"]})
+
+
+@FOUND
+def test_an_older_store(shared_store_url: str, case: Case) -> None:
+    """A store from before the index gets all entries with the first write about schemas; rechecks work from then on."""
+    with Registry.open(shared_store_url) as registry:
+        registry.post("/", {"schemagroups": catalog(case)})
+    expected = entries(shared_store_url)
+    assert expected["schema_uses"]
+    make_older(shared_store_url, 4)
+    assert entries(shared_store_url)["due"]
+    with Registry.open(shared_store_url) as registry:
+        registry.patch("/capabilities", {"formats": ["*"], "compatibilities": {}})
+        registry.put("/messagegroups/m", {})
+        assert entries(shared_store_url)["due"], "only who writes about schemas waits for them"
+        registry.put("/schemagroups/other", {})
+        assert expected == entries(shared_store_url)
+        for place in case.given["others"]:
+            group, id_ = place.split("/")
+            registry.delete(f"/schemagroups/{group}/schemas/{id_}")
+        assert registry.get(USER)["formatvalidated"] is False
+
+
+def test_an_older_store_and_the_group_that_goes(shared_store_url: str) -> None:
+    """What the first request takes away from an older store counts as well."""
+    case = next(one for one in read_cases(REFERENCES) if one.expect and any("h/" in it for it in one.given["others"]))
+    with Registry.open(shared_store_url) as registry:
+        registry.post("/", {"schemagroups": catalog(case)})
+    make_older(shared_store_url, 5)
+    with Registry.open(shared_store_url) as registry:
+        registry.patch("/capabilities", {"formats": ["*"], "compatibilities": {}})
+        registry.delete("/schemagroups/h")
+        assert registry.get(USER)["formatvalidated"] is False
+
+
+@pytest.mark.parametrize(("version", "healed"), [(4, True), (5, False)])
+def test_the_formats_of_an_older_store(shared_store_url: str, version: int, healed: bool) -> None:
+    """A store from before formats offers them all; in a newer one an empty list was chosen."""
+    Registry.open(shared_store_url).close()
+    make_older(shared_store_url, version)
+    with Registry.open(shared_store_url) as registry:
+        shown = registry.get("/capabilities")
+    initial = OFFER.initial().to_dict()
+    for name, nothing in (("formats", []), ("compatibilities", {})):
+        assert (initial[name] if healed else nothing) == shown[name]
+
+
+def test_a_type_that_comes_to_be_checked(api: Api) -> None:
+    """The names of schemas that were there are known once a model says that formats are checked."""
+    source = api("GET", "/modelsource").json
+    kind = source["groups"]["schemagroups"]["resources"]["schemas"]
+    rules = {name: kind[name] for name in ("validateformat", "validatecompatibility")}
+    kind.update(dict.fromkeys(rules, False))
+    assert 200 == api("PUT", "/modelsource", source).status
+    body = {"format": "JsonSchema/draft-07", "schema": {"$id": "https://x.example/b"}}
+    assert 201 == api("PUT", "/schemagroups/h/schemas/b$details", body).status
+    kind.update(rules)
+    assert 200 == api("PUT", "/modelsource", source).status
+    body = {"format": "JsonSchema/draft-07", "schema": {"$ref": "https://x.example/b"}}
+    assert api("PUT", f"{USER}$details", body).json["formatvalidated"] is True

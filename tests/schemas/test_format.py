@@ -8,6 +8,8 @@ from signalbook import schemas
 from signalbook.errors import Problem
 from signalbook.schemas import COMPATIBILITIES, FORMATS, SchemaError, compatible, find, read
 from signalbook.schemas.column_names import column_names
+from signalbook.schemas.names import names_of
+from tests.cases import Case, cases
 
 NAMES = {
     "JsonSchema/draft-07": "JsonSchema/draft-07",
@@ -53,6 +55,31 @@ def test_a_schema_error_tells_where() -> None:
     """The words of a schema error are its problems with their places."""
     error = SchemaError([Problem("/a", "schema", "one"), Problem("", "schema", "two")])
     assert "/a: one; two" == str(error)
+
+
+@cases("schemas/byte-order-mark")
+@pytest.mark.parametrize("encoded", [True, False], ids=["bytes", "text"])
+def test_a_byte_order_mark(case: Case, encoded: bool) -> None:
+    """One mark before a document says nothing, whatever the format; anywhere else it is a mistake."""
+    text = case.given["text"].encode() if encoded else case.given["text"]
+    if not case.expect:
+        read(case.given["format"], text)
+        return
+    with pytest.raises(SchemaError) as caught:
+        read(case.given["format"], text)
+    assert case.expect in str(caught.value)
+
+
+def test_names_behind_a_byte_order_mark() -> None:
+    """A document has the same names with a mark before it."""
+    text = b'{"$id": "https://x.example/a"}'
+    assert ("https://x.example/a",) == names_of("jsonschema", text) == names_of("jsonschema", b"\xef\xbb\xbf" + text)
+
+
+def test_a_payload_has_no_byte_order_mark() -> None:
+    """What is taken of a document is not taken of a payload: RFC 8259 has no mark before JSON text."""
+    checked = read("JsonSchema/draft-07", "{}").check(b"\xef\xbb\xbf{}")
+    assert ["the payload is not JSON: the text is not UTF-8"] == [problem.message for problem in checked.problems]
 
 
 def lineage(*types: str) -> list[schemas.Schema]:

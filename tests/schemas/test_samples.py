@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +32,32 @@ def test_sample(case: Case) -> None:
     assert not schema.check(found, case.given.get("contenttype", "")).problems
     if case.expect is not True:
         assert case.expect == (json.loads(found) if not isinstance(case.expect, str) else found.decode())
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {
+            "type": "object",
+            "minProperties": 100,
+            "required": [f"x{n}" for n in range(500)],
+            "patternProperties": {f"^y{n}(a+)+$": {"minProperties": 100} for n in range(500)},
+            "additionalProperties": False,
+        },
+        {
+            "required": ["a0"],
+            "dependencies": {f"a{n}": {"required": [f"a{n + 1}"], "not": True} for n in range(2000)},
+        },
+        {"type": "object", "minProperties": 100, "propertyNames": {"pattern": "^(a|b){50}(c+)+$", "maxLength": 51}},
+    ],
+    ids=["patterns", "dependencies", "names"],
+)
+def test_a_schema_that_asks_for_much(hostile: dict[str, Any]) -> None:
+    """Looking for a sample that is not found ends within a bound."""
+    schema = schemas.read("JsonSchema/draft-07", hostile)
+    began = time.perf_counter()
+    assert sample(schema) is None
+    assert time.perf_counter() - began < 20
 
 
 @given(avro_values.schemas(), st.data())

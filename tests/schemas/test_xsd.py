@@ -253,6 +253,13 @@ LAUGHS = (
     '<!DOCTYPE a [<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12)) + "]>"
 )
 
+EXTENDS = (
+    '<xs:complexType name="t{0}"><xs:complexContent><xs:extension base="t{1}"><xs:attribute name="a{0}"/>'
+    "</xs:extension></xs:complexContent></xs:complexType>"
+)
+VALUES = "".join(f'<xs:enumeration value="v{number}"/>' for number in range(30_000)) + "</xs:restriction>"
+ENUMERATED = f'<xs:simpleType name="t"><xs:restriction base="xs:string">{VALUES}</xs:simpleType>'
+
 
 @pytest.mark.parametrize(
     "text",
@@ -276,9 +283,19 @@ LAUGHS = (
                             for n in range(1, 5000))
                     + '<xs:group name="g0"><xs:sequence><xs:element name="e"/></xs:sequence></xs:group>'
                     + '<xs:complexType name="t"><xs:group ref="g4999"/></xs:complexType>'),
+        WRAP.format('<xs:complexType name="t0"/>' + "".join(EXTENDS.format(n, n - 1) for n in range(1, 4000))),
+        WRAP.format("".join(EXTENDS.format(n, n - 1) for n in range(4000, 0, -1)) + '<xs:complexType name="t0"/>'),
+        WRAP.format('<xs:attributeGroup name="g">' + "".join(f'<xs:attribute name="a{n}"/>' for n in range(2000))
+                    + "</xs:attributeGroup>"
+                    + "".join(f'<xs:complexType name="t{n}"><xs:attributeGroup ref="g"/></xs:complexType>'
+                              for n in range(4000))),
+        WRAP.format(f'{ENUMERATED}<xs:simpleType name="u"><xs:restriction base="t">{VALUES}</xs:simpleType>'),
+        WRAP.format('<xs:simpleType name="u"><xs:restriction><xs:simpleType><xs:union memberTypes="xs:int t"/>'
+                    f"</xs:simpleType>{VALUES}</xs:simpleType>{ENUMERATED}"),
     ],
     ids=["laughs in an attribute", "laughs", "external subset", "external entity", "deep", "large", "deep inside",
-         "100,000 fields", "groups of groups", "a chain of groups"],
+         "100,000 fields", "groups of groups", "a chain of groups", "a chain of types", "a chain of types backwards",
+         "attributes in all types", "an enumeration of another", "an enumeration of a union"],
 )  # fmt: skip
 def test_hostile_schemas(text: str) -> None:
     """A hostile schema is refused in bounded time and memory."""

@@ -1,9 +1,11 @@
 """The payload schemas of a catalog: which one a definition names, read when the first payload needs it.
 
-Rule 1: a schema is had inline, or from the catalog itself by xid, by its own URL, or by a URI that ends in either; with
-the deep links of the schema specification after `#` or `:`. Nothing is fetched.
-Rule 2: what cannot be had is a `schema_unavailable` problem; whatever a schema's reader does, it stops nobody else.
-Rule 3: a schema is read once for all definitions that name it.
+Rule 1: a schema is had inline, or from the catalog itself by xid or by its own URL, with the deep links of the schema
+specification after `#` or `:`. Nothing is fetched.
+Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.lookup`), and by their own URL. One that
+stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
+Rule 3: what cannot be had is a `schema_unavailable` problem; whatever a schema's reader does, it stops nobody else.
+Rule 4: a schema is read once for all definitions that name it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from signalbook import schemas
@@ -21,19 +24,25 @@ from signalbook.document.message_checks import MAX_CHAIN
 from signalbook.errors import Problem
 from signalbook.messages.entities import Attributes, Entities
 from signalbook.schemas import References, Schema, SchemaError
-from signalbook.schemas.format import Text
+from signalbook.schemas.format import Located, Text
+from signalbook.schemas.lookup import look_up, meant
+from signalbook.schemas.names import names_of
 
 __all__ = ["SchemaLibrary", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a definition's schema comes from: its format and text, a deep link into it, and who names it."""
+    """Where a definition's schema comes from: its format and text, a deep link into it, and who names it.
+
+    `place` is the xid of the schema in the catalog; empty where it stands in the definition.
+    """
 
     path: str
     format: str
     text: Text
     link: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +56,13 @@ class _Read:
 class SchemaLibrary:
     """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
 
-    __slots__ = ("_before", "_by_id", "_entities", "_read")
+    __slots__ = ("_before", "_entities", "_ids", "_names", "_read")
 
     def __init__(self, entities: Entities, before: SchemaLibrary | None = None) -> None:
         self._entities = entities
         self._read: dict[bytes, _Read] = {}
-        self._by_id: dict[str, list[str]] | None = None
+        self._ids: dict[str, set[str]] | None = None
+        self._names: dict[str, set[str]] | None = None
         self._before: Mapping[bytes, _Read] = {} if before is None else before._known()
 
     def source(self, document: Attributes) -> Source | Problem | None:
@@ -82,7 +92,7 @@ class SchemaLibrary:
         except ValueError as error:
             return _unavailable(source.path, f"the schema is no JSON value: {error}")
         known = self._read.get(key) or self._before.get(key)
-        if known is None or any(self.text(reference) != text for reference, text in known.asked.items()):
+        if known is None or any(self.text(source, reference) != text for reference, text in known.asked.items()):
             known = self._made(source)
         self._read[key] = known
         return known.schema
@@ -96,28 +106,62 @@ class SchemaLibrary:
         asked: dict[str, Text | None] = {}
 
         def answered(reference: str) -> Text | None:
-            asked[reference] = self.text(reference)
+            asked[reference] = self.text(source, reference)
             return asked[reference]
 
         return _Read(_schema(source, answered), asked)
 
-    def text(self, reference: str) -> Text | None:
-        """The document of the catalog that a schema refers to: by xid, by URL, or by an id that only one schema has."""
-        found = self._find(reference.partition("#")[0])
-        if found is None:
-            if self._by_id is None:
-                self._by_id = {}
-                for xid in self._entities.schemas:
-                    self._by_id.setdefault(xid.rpartition("/")[2], []).append(xid)
-            same = self._by_id.get(reference.rpartition("/")[2], [])
-            found = self._find(same[0]) if len(same) == 1 else None
-        return None if found is None else _document(found)
+    def text(self, source: Source, reference: str) -> Text | None:
+        """The document of the catalog that a source's schema refers to."""
+        place = reference.partition("#")[0]
+        place = self._entities.addresses.get(place, place)
+        found = look_up(place, source.place, self._at, partial(self._declared, source))
+        if found is None and not source.place:
+            same = self._by_id().get(place.rpartition("/")[2], ())
+            found = self._at(next(iter(same))) if len(same) == 1 else None
+        return found
+
+    def _at(self, place: str) -> Text | None:
+        """The document of the schema version at an xid."""
+        found = self._find(place)
+        return None if found is None else _document(found[1])
+
+    def _declared(self, source: Source, name: str) -> Text | None:
+        """The document that declares a name in a format like the source's."""
+        row = schemas.find(source.format)
+        everywhere = self._by_name().get(f"{row.family} {name}", set()) - {source.place} if row is not None else set()
+        group = source.place.rsplit("/", 1)[0] + "/"
+        within = {xid for xid in everywhere if source.place and xid.startswith(group)}
+        found = meant((within, everywhere))
+        return None if found is None else self._at(found)
+
+    def _by_id(self) -> dict[str, set[str]]:
+        """The schemas of each id."""
+        if self._ids is None:
+            self._ids = {}
+            for xid in self._entities.schemas:
+                self._ids.setdefault(xid.rpartition("/")[2], set()).add(xid)
+        return self._ids
+
+    def _by_name(self) -> dict[str, set[str]]:
+        """The schemas that declare each name, a format's family before it; of default versions only."""
+        if self._names is None:
+            found: dict[str, set[str]] = {}
+            for xid, entity in self._entities.schemas.items():
+                row = schemas.find(str(entity.attributes.get("format") or ""))
+                text = _document(entity.attributes) if row is not None else None
+                if row is not None and text is not None:
+                    for name in names_of(row.family, _bytes(text)):
+                        found.setdefault(f"{row.family} {name}", set()).add(xid)
+            self._names = found
+        return self._names
 
     def _referred(self, path: str, reference: str, format_name: Any) -> Source | Problem:
         place, link = self._place(reference.removeprefix("#") if reference.startswith("#/") else reference)
-        attributes = None if place is None else self._find(place)
-        if attributes is None:
+        found = None if place is None else self._find(place)
+        if found is None:
             return _unavailable(path, f"the schema {_short(reference)} is not in the catalog")
+        xid, attributes = found
         text = _document(attributes)
         if text is None:
             return _unavailable(path, f"the schema {_short(reference)} has no document in the catalog")
@@ -125,7 +169,7 @@ class SchemaLibrary:
         named = own if isinstance(own, str) and own else format_name
         if not isinstance(named, str):
             return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
-        return Source(path, named, text, link)
+        return Source(path, named, text, link, xid)
 
     def _place(self, reference: str) -> tuple[str | None, str]:
         """The place of the schema that a reference names, and the deep link into it."""
@@ -142,27 +186,35 @@ class SchemaLibrary:
                 return place[:end], place[end:]
         return None, ""
 
-    def _find(self, place: str) -> Attributes | None:
-        """The attributes of the schema version at an xid or at an entity's own URL."""
+    def _find(self, place: str) -> tuple[str, Attributes] | None:
+        """The xid of the schema, and the attributes of its version, at an xid or at an entity's own URL."""
         entities = self._entities
         xid = entities.addresses.get(place, place)
         for _ in range(MAX_CHAIN):
             entity = entities.schemas.get(xid)
             if entity is None or entity.xref is None:
-                found = entities.version(entities.schemas, xid)
-                return None if found is None else found[1]
+                return entities.version(entities.schemas, xid)
             xid = entity.xref
         return None
 
 
 def _fingerprint(source: Source) -> bytes:
     text = source.text if isinstance(source.text, bytes) else write_json(source.text)
-    return hashlib.sha256(b"\0".join((source.format.lower().encode(), source.link.encode(), text))).digest()
+    names = (source.format.lower(), source.link, source.place)
+    return hashlib.sha256(b"\0".join((*map(str.encode, names), text))).digest()
+
+
+def _bytes(text: Text) -> bytes:
+    """A document as bytes; empty where it has none."""
+    try:
+        return text if isinstance(text, bytes) else text.encode() if isinstance(text, str) else write_json(text)
+    except ValueError:
+        return b""
 
 
 def _schema(source: Source, references: References) -> Schema | Problem:
     try:
-        schema = schemas.read(source.format, source.text, references)
+        schema = schemas.read(source.format, source.text, Located(references, source.place))
         return schema.at(source.link) if source.link else schema
     except SchemaError as error:
         return _unavailable(source.path, f"the schema cannot be used: {_short(str(error))}")

@@ -35,8 +35,6 @@ EXTERNAL = "The document is stored outside of the registry"
 # Schemas that refer to no other are kept once they are read: a line of versions is compared again with each write.
 _KEPT, _LARGEST_KEPT = 256, 64 * 1024
 _EACH_READ, _BYTES_A_STEP = 50, 250
-# Others wait while a document is checked: what would take more than about a second is kept unchecked.
-_MOST_OBJECTS = {"jsonschema": 40_000, "avro": 30_000, "jsonstructure": 15_000}
 _MOST_NAMED = 10
 _LONGEST_DETAIL = 2000
 
@@ -117,9 +115,6 @@ class Judge:
         if not version.document:  # FMT-7; no format of the table has an empty document
             words = f'Version "{version.xid}" is empty and therefore not a valid {name} file.'
             return Verdict("format_violation", words)
-        most = _MOST_OBJECTS.get(row.family)
-        if most is not None and version.document.count(b"{") > most:
-            return Verdict("format_unknown", f"The document has more than the {most:,} objects that are checked")
         try:
             self._read(row, version)
         except SchemaError as error:

@@ -3,30 +3,36 @@
 Rule 1: a document is judged where the request changes it, its format, or what its type says about formats; nothing else
 that is written about an older document can fail because of it.
 Rule 2: a schema that refers to another is looked at again where that one comes, changes or goes. It is never refused
-for that: it says whether it still has its format, and beyond `MOST_USERS` of them that nobody looked.
+for that: it says whether it still has its format, and beyond `MOST_USERS` of them, or where reading those would take
+more than `SECOND` steps, that nobody looked. Its epoch stays: what the server says of it is no update of it (TYPE-18).
+Rule 3: a document that would take too long to read is kept, and says that nobody checked it (FMT-3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import orjson
 
+from signalbook import schemas
+from signalbook.errors import RegistryError
 from signalbook.registry import rows
 from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
 from signalbook.registry.incoming import document_names
 from signalbook.registry.schema_names import Asking, document_of, users_of
 from signalbook.registry.state import KEEP, ResourceState, VersionState, Work
-from signalbook.schemas import Budget
+from signalbook.schemas.budget import Budget, TooMuch
+from signalbook.schemas.format import Format
+from signalbook.schemas.weight import SECOND, reading_steps, too_large
 
 __all__ = ["MOST_USERS", "judge", "judge_users"]
 
 MOST_USERS = 20
 # What all comparisons of one request may take together, while others wait for the registry, and more for each document.
 MOST_STEPS, STEPS_EACH = 100_000, 2_000
-CHANGED = "A schema that it refers to was changed since it was checked"
+CHANGED = "A schema that it refers to was changed since it was checked; too much refers to that one to check it again"
 
 
 def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None:
@@ -42,7 +48,7 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
         version.attrs = _kept(version)
     for version in anew:
         attrs = version.attrs = _without(version.attrs, VALIDATED)
-        attrs.update(by.judge_format(_member(work, state, version), _is_external(state, version)))
+        attrs.update(_judge_format(by, _member(work, state, version), _is_external(state, version)))
     for version in affected:
         attrs = version.attrs = _without(version.attrs, VALIDATED[2:])
         attrs.update(by.judge_compatibility(compatibility, _members(work, state, version), state.xid))
@@ -55,26 +61,68 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
 def judge_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
+    budget = Budget(SECOND)
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _judge_user(work, *found, seen=number < MOST_USERS)
+            _judge_user(work, *found, budget if number < MOST_USERS else Budget(0))
 
 
-def _judge_user(work: Work, state: ResourceState, version: VersionState, *, seen: bool) -> None:
-    by = _judge_of(work, state)
-    attrs = _without(version.attrs, VALIDATED)
-    member = Member(f"{state.xid}/versions/{version.versionid}", attrs, document_of(work, state, version) or b"")
-    changed = Verdict("format_unknown", CHANGED)
-    attrs.update(told("format", by.look_at_format(member, _is_external(state, version)) if seen else changed))
-    line = [*(_member(work, state, one) for one in _line(state, version)), member]
-    del line[-2]
-    attrs.update(told("compatibility", by.look_at_compatibility(state.attrs.get("compatibility"), line)))
+def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
+    by = Judge(
+        state.type, work.capabilities, partial(Asking, work, state, budget), state.xid, budget, work.offer.trust_unknown
+    )
+    member = _member(work, state, version, _without(version.attrs, VALIDATED))
+    attrs = member.attrs
+    verdict = _look_again(by, member, _is_external(state, version))
+    seen = verdict != UNSEEN
+    attrs.update(told("format", verdict))
+    # Nothing is compared with a document that was not found to have its format, so none is loaded for that.
+    line = [_member(work, state, one) for one in _line(state, version)][:-1] if seen else []
+    attrs.update(told("compatibility", by.look_at_compatibility(state.attrs.get("compatibility"), [*line, member])))
     if attrs != version.attrs:
         version.attrs = attrs
         version.refreshed = True
     if seen:
         _note_uses(work, state, by, [version])
+
+
+UNSEEN = Verdict("format_unknown", CHANGED)
+
+
+def _look_again(by: Judge, member: Member, external: bool) -> Verdict | None:
+    """Return what is to say of the format of a schema that refers to what changed, as far as the budget goes."""
+    row = _checked_by(by, member, external)
+    if row is None:
+        return by.look_at_format(member, external)
+    words = too_large(row.family, member.document)
+    if words:
+        return Verdict("format_unknown", words)
+    try:
+        by.budget.spend(reading_steps(row.family, member.document))
+    except TooMuch:
+        return UNSEEN
+    verdict = by.look_at_format(member, external)
+    return verdict if by.budget.left >= 0 else UNSEEN
+
+
+def _judge_format(by: Judge, member: Member, external: bool) -> Iterable[tuple[str, Any]]:
+    """Return the attributes that say whether a document has its format, or refuse it: FMT-3, FMT-5, FMT-6."""
+    row = _checked_by(by, member, external)
+    words = too_large(row.family, member.document) if row is not None else ""
+    if not words:
+        return by.judge_format(member, external)
+    if by.kind.strictvalidation:
+        raise RegistryError("format_unknown", member.xid, detail=words, format=member.attrs["format"])
+    return told("format", Verdict("format_unknown", words))
+
+
+def _checked_by(by: Judge, member: Member, external: bool) -> Format | None:
+    """Return the format that a document is read by; None where nothing is read."""
+    row = schemas.find(member.attrs.get("format") or "")
+    if row is None or external or not by.kind.validateformat or row.name.lower() not in by.capabilities.formats:
+        return None
+    return row
 
 
 def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
@@ -90,7 +138,7 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 def _judge_of(work: Work, state: ResourceState) -> Judge:
     if work.budget is None:
         work.budget = Budget(MOST_STEPS)
-    ask = partial(Asking, work, state)
+    ask = partial(Asking, work, state, None)
     return Judge(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 
 
@@ -144,9 +192,9 @@ def _affected(
     return [versions[name] for name, line in lines.items() if not changed.isdisjoint(line[depth:])]
 
 
-def _member(work: Work, state: ResourceState, version: VersionState) -> Member:
+def _member(work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None) -> Member:
     document = document_of(work, state, version) or b""
-    return Member(f"{state.xid}/versions/{version.versionid}", version.attrs, document)
+    return Member(f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document)
 
 
 def _members(work: Work, state: ResourceState, version: VersionState) -> list[Member]:

@@ -18,7 +18,7 @@ import orjson
 from signalbook.errors import Problem
 from signalbook.schemas.avro_defaults import default_problem
 from signalbook.schemas.avro_types import NOTHING, PRIMITIVES, Field, Node, inner_types, logical_type, walk
-from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, pointer, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, pointer, unmarked, unusable
 
 __all__ = ["DEEPEST", "read_graph"]
 
@@ -52,7 +52,7 @@ def _json(text: Text) -> Any:
     if len(text) > LARGEST:
         raise unusable(f"the schema is larger than {LARGEST} bytes")
     try:
-        return orjson.loads(text)
+        return orjson.loads(unmarked(text))
     except orjson.JSONDecodeError as error:
         raise unusable(f"not JSON: {error}") from None
 
@@ -129,13 +129,13 @@ class _Reading:
         if self.references is None or self._asked >= _REFERENCES or not _FULL_NAME.fullmatch(full):
             return
         self._asked += 1
-        found = self.references(full)
+        try:
+            found = self.references(full)
+            document = None if found is None else _json(found)
+        except SchemaError as error:
+            self.problem((*_ELSEWHERE, full), str(error))
+            return
         if found is not None:
-            try:
-                document = _json(found)
-            except SchemaError as error:
-                self.problem((*_ELSEWHERE, full), str(error))
-                return
             self.type(document, "", (*_ELSEWHERE, full))
 
     def _union(self, members: list[Any], namespace: str, steps: Steps) -> Node:

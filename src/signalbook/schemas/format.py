@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from signalbook.errors import Problem, SignalbookError
 from signalbook.schemas.budget import Budget
@@ -33,6 +33,7 @@ __all__ = [
     "Text",
     "base_of",
     "pointer",
+    "unmarked",
     "unreachable",
     "unusable",
 ]
@@ -45,6 +46,8 @@ BREAKS_BOTH: frozenset[Direction] = frozenset({"backward", "forward"})
 
 # A schema document as it arrives: bytes, text, or the JSON value a catalog holds inline.
 Text: TypeAlias = bytes | str | Mapping[str, Any] | bool
+
+T = TypeVar("T", bytes, str, bytes | str)
 
 # The code of a problem that lies in what a document refers to, and not in the document.
 REFERENCE = "reference"
@@ -170,6 +173,15 @@ def unusable(message: str, path: str = "") -> SchemaError:
 def unreachable(message: str, path: str = "") -> SchemaError:
     """The error for a schema document with one problem in what it refers to."""
     return SchemaError([Problem(path, REFERENCE, message)])
+
+
+def unmarked(text: T) -> T:
+    r"""The text of a document without the byte order mark that some editors write before it.
+
+    >>> unmarked(b"\xef\xbb\xbf{}"), unmarked("\ufeff{}")
+    (b'{}', '{}')
+    """
+    return text.removeprefix(b"\xef\xbb\xbf") if isinstance(text, bytes) else text.removeprefix("\ufeff")
 
 
 def pointer(steps: Iterable[str | int]) -> str:

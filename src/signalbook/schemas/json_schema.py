@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -20,7 +19,7 @@ import jsonschema_rs
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
-from signalbook.schemas.json_exact import LONG, RUNS, BadJson, careful, decode_again, quick
+from signalbook.schemas.json_exact import LONG, RUNS, BadJson, careful, decode, quick
 from signalbook.schemas.json_schema_bounds import MOST_WORK, PATTERNS, too_deep, too_many_patterns, work
 from signalbook.schemas.json_schema_places import Dialect, Index, Place
 from signalbook.schemas.references import ROOT, Library, read_json
@@ -45,8 +44,8 @@ MOST_PROBLEMS = 100
 _CHEAP = 20_000
 _LONGEST_MESSAGE = 300
 _LINK = "urn:signalbook:link"
-# The answer about a good payload, without the Python call that a named tuple's own constructor is.
-_accepted = partial(tuple.__new__, Checked)
+# Makes the answer about a good payload, without the Python call that a named tuple's own constructor is.
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +155,20 @@ class JsonSchema:
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:
-            value = careful(payload) if LONG in payload.translate(RUNS) else quick(payload)
-        except (ValueError, RecursionError) as refused:
+            value = careful(payload) if payload.translate(RUNS).count(LONG) else quick(payload)
+            if self._accepts(value):
+                return _new(Checked, ((), value))
+        except (ValueError, RecursionError):
             try:
-                value = decode_again(payload, refused)
+                value = decode(payload)
             except BadJson as error:
                 return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
+        return self._look_closer(payload, value)
+
+    def _look_closer(self, payload: bytes, value: Any) -> Checked:
+        """The answer about a payload that may be wrong."""
         try:
-            if self._accepts(value):
-                return _accepted(((), value))
-            return Checked(self._problems(payload, value), value)
+            return Checked(() if self._accepts(value) else self._problems(payload, value), value)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
             return Checked((Problem("", "payload", f"the payload cannot be judged: {_short(str(error))}"),), value)
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+import jsonschema_rs
+
 from signalbook.schemas.json_schema import JsonSchema
+from signalbook.schemas.json_schema_bounds import PATTERNS
 from signalbook.schemas.json_schema_places import Index, Place
 from signalbook.schemas.text_sample import FORMATS, text_for
 
@@ -21,10 +25,15 @@ __all__ = ["values"]
 _DEEPEST = 12
 _MOST_VALUES = 20_000
 _MOST_PARTS = 2000
+_MOST_MEMBERS = 100
+_MOST_PATTERNS = 100
+# What a text for a pattern takes of the room that values have, and each character that it is to have.
+_COST_OF_TEXT, _COST_OF_CHARACTER = 100, 20
 _ALTERNATIVES = ("oneOf", "anyOf")
+_DEPENDENT = ("dependencies", "dependentRequired", "dependentSchemas")
 _ORDER = ("object", "array", "string", "integer", "number", "boolean", "null")
 _HINTS = {
-    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
+    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties", *_DEPENDENT),
     "array": ("items", "prefixItems", "minItems", "contains"),
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"),
@@ -57,7 +66,8 @@ class _Making:
         self.room -= merged.parts
         said = merged.said
         for keyword in ("const", "default"):
-            if keyword in said:
+            # A default need not be a value that the schema takes, so every other attempt does without.
+            if keyword in said and (keyword == "const" or self.choice % 2 == 0):
                 return said[keyword]
         for keyword in ("examples", "enum"):
             if isinstance(said.get(keyword), list) and said[keyword]:
@@ -66,26 +76,66 @@ class _Making:
         return getattr(self, f"_{kind}")(merged, depth)
 
     def _object(self, merged: _Merged, depth: int) -> dict[str, Any]:
-        required = set(merged.said.get("required", ()))
         made: dict[str, Any] = {}
-        for name, places in merged.members.items():
-            wanted = name in required or (self.full and depth < _DEEPEST // 2)
-            if wanted and depth < _DEEPEST and not any(place.schema is False for place in places):
-                made[name] = self.value(_all_of(places), depth + 1)
-        rest = merged.said.get("additionalProperties", True)
-        for name in sorted(required - made.keys()):
-            made[name] = self._further(merged, rest, depth)
-        number = 0
-        while len(made) < min(int(merged.said.get("minProperties", 0)), 100):
-            number += 1
-            made.setdefault(f"property{number}", self._further(merged, rest, depth))
+        for name in self._wanted(merged, depth):
+            made[name] = self._member(merged, name, depth)
+        least = min(int(merged.said.get("minProperties", 0)), _MOST_MEMBERS)
+        for name in self._further(merged, least):
+            if len(made) >= least:
+                break
+            if name not in made:
+                made[name] = self._member(merged, name, depth)
         return made
 
-    def _further(self, merged: _Merged, rest: Any, depth: int) -> Any:
-        """The value of a member that is not declared."""
-        if isinstance(rest, dict) and depth < _DEEPEST:
-            return self.value(Place(rest, merged.base).below(rest), depth + 1)
-        return "a"
+    def _wanted(self, merged: _Merged, depth: int) -> list[str]:
+        """The members that an object has: those it must have, all that are declared where it is full, and theirs."""
+        full = self.full and depth < _DEEPEST // 2
+        wanted = dict.fromkeys(
+            name for name in merged.members if name in merged.required or (full and not merged.refuses(name))
+        )
+        wanted |= dict.fromkeys(sorted(merged.required))
+        left = list(wanted)
+        while left:
+            name = left.pop()
+            for needed in merged.needed_beside(name):
+                if needed not in wanted:
+                    wanted[needed] = None
+                    left.append(needed)
+        return list(wanted)
+
+    def _further(self, merged: _Merged, count: int) -> Iterator[str]:
+        """Names for more members: those that are declared, those that a pattern takes, and any."""
+        if not count:
+            return
+        yield from (name for name in merged.members if not merged.refuses(name))
+        patterns = [pattern for pattern, place in merged.by_pattern if place.schema is not False]
+        for place in merged.names:
+            named = _Merged(self.index, self.choice, _MOST_PARTS)
+            named.add(place, 0)
+            yield from (name for name in _listed(named.said) if isinstance(name, str))
+            patterns += named.patterns
+            shortest = min(int(named.said.get("minLength", 0)), 1000)
+            yield from (f"p{number}".ljust(shortest, "p") for number in range(count if shortest else 0))
+        for pattern in patterns:
+            for length in range(1, count + 3):  # a loop in the pattern makes a longer text another one
+                self.room -= _COST_OF_TEXT + length * _COST_OF_CHARACTER
+                if self.room < 0:
+                    return
+                name = text_for(pattern, length)
+                if name is not None:
+                    yield name
+        yield from (f"property{number}" for number in range(1, count + 1))
+
+    def _member(self, merged: _Merged, name: str, depth: int) -> Any:
+        """The value of a member, by all that the schema says about its name."""
+        patterns = merged.by_pattern[: min(_MOST_PATTERNS, max(self.room, 0))]
+        self.room -= len(patterns)
+        places = [*merged.members.get(name, ())]
+        places += [place for pattern, place in patterns if _is_found(pattern, name)]
+        rest = merged.said.get("additionalProperties", True)
+        if not places and isinstance(rest, dict):
+            places = [Place(rest, merged.base).below(rest)]
+        return self.value(_all_of(places), depth + 1) if places and depth < _DEEPEST else "a"
 
     def _array(self, merged: _Merged, depth: int) -> list[Any]:
         said, base = merged.said, merged.base
@@ -107,24 +157,26 @@ class _Making:
         said = merged.said
         shortest = min(int(said.get("minLength", 0)), 10_000)
         longest = said.get("maxLength", math.inf)
+        another = self.choice if "not" in said else 0
         for pattern in merged.patterns:
-            text = text_for(pattern, shortest)
+            text = text_for(pattern, shortest + another)
             if text is not None and len(text) <= longest:
                 return text
         if isinstance(said.get("format"), str):
             text = self.formats(said["format"])
             if text is not None and shortest <= len(text) <= longest:
                 return text
-        return "text".ljust(shortest, "x")[: int(min(longest, 10_000))]
+        text = f"{another or ''}text".ljust(shortest, "x")
+        return text[: int(min(longest, 10_000))]
 
     def _number(self, merged: _Merged, depth: int) -> int | float:
-        return _number(merged.said, whole=False)
+        return _number(merged.said, whole=False, another=self.choice)
 
     def _integer(self, merged: _Merged, depth: int) -> int | float:
-        return _number(merged.said, whole=True)
+        return _number(merged.said, whole=True, another=self.choice)
 
     def _boolean(self, merged: _Merged, depth: int) -> bool:
-        return True
+        return "not" not in merged.said or self.choice % 2 == 0
 
     def _null(self, merged: _Merged, depth: int) -> None:
         return None
@@ -141,7 +193,26 @@ class _Merged:
         self.said: dict[str, Any] = {}
         self.members: dict[str, list[Place]] = {}
         self.patterns: list[str] = []
+        self.by_pattern: list[tuple[str, Place]] = []
+        self.names: list[Place] = []
+        self.required: set[str] = set()
+        self._fresh: list[str] = []
+        self.needs: dict[str, list[list[str] | Place]] = {}
         self.base = ""
+
+    def refuses(self, name: str) -> bool:
+        """Whether a declared member must not be there."""
+        return any(place.schema is False for place in self.members.get(name, ()))
+
+    def needed_beside(self, name: str) -> list[str]:
+        """The members that have to be there where one is; what a schema says for that case is taken in."""
+        for one in self.needs.pop(name, ()):
+            if isinstance(one, Place):
+                self.add(one, 1)
+            else:
+                self._fresh += one
+        found, self._fresh = self._fresh, []
+        return found
 
     def add(self, place: Place, depth: int) -> None:
         place = self.index.known(place)
@@ -172,13 +243,10 @@ class _Merged:
         self.base = place.base
         for name, value in schema.items():
             known = self.said.get(name)
-            if name == "properties" and isinstance(value, dict):
-                for member, inner in value.items():
-                    self.members.setdefault(member, []).append(place.below(inner))
+            if self._says_of_members(name, value, place):
+                self.said[name] = value
             elif name == "pattern" and isinstance(value, str):
                 self.patterns.append(value)
-            elif name == "required" and isinstance(known, list):
-                self.said[name] = [*known, *value]
             elif name in _TIGHTEN and known is not None:
                 self.said[name] = _TIGHTEN[name](known, value)
             elif name == "enum" and isinstance(known, list):
@@ -187,8 +255,28 @@ class _Merged:
                 self.said[name] = [one for one in _types(known) if one in _types(value)] or value
             else:
                 self.said[name] = value
-        if schema.get("properties"):
-            self.said.setdefault("properties", True)
+
+    def _says_of_members(self, name: str, value: Any, place: Place) -> bool:
+        """Whether a keyword is about an object's members, which is then noted."""
+        if name == "propertyNames":
+            self.names.append(place.below(value))
+        elif name == "required" and isinstance(value, list):
+            self._fresh += [one for one in value if one not in self.required]
+            self.required.update(value)
+        elif not isinstance(value, dict):
+            return False
+        elif name == "properties":
+            for member, inner in value.items():
+                self.members.setdefault(member, []).append(place.below(inner))
+        elif name == "patternProperties":
+            self.by_pattern += [(pattern, place.below(inner)) for pattern, inner in value.items()]
+        elif name in _DEPENDENT:
+            for member, inner in value.items():
+                needed = list(inner) if isinstance(inner, list) else place.below(inner)
+                self.needs.setdefault(member, []).append(needed)
+        else:
+            return False
+        return True
 
 
 _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
@@ -201,6 +289,26 @@ def _all_of(places: list[Place]) -> Place:
     return places[0] if len(places) == 1 else Place({"allOf": [place.schema for place in places]}, places[0].base)
 
 
+def _is_found(pattern: str, text: str) -> bool:
+    """Whether a pattern is found in a text, told by the engine that keeps a bound."""
+    reader = _reader(pattern)
+    return reader is not None and reader.is_valid(text)
+
+
+@lru_cache(maxsize=256)
+def _reader(pattern: str) -> jsonschema_rs.Draft202012Validator | None:
+    try:
+        return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=PATTERNS)
+    except ValueError:
+        return None
+
+
+def _listed(said: dict[str, Any]) -> list[Any]:
+    """The values that a schema lists."""
+    listed = said.get("enum")
+    return [said["const"]] if "const" in said else listed if isinstance(listed, list) else []
+
+
 def _types(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
@@ -210,18 +318,21 @@ def _kind(said: dict[str, Any], choice: int) -> str:
         named = [one for one in _types(said["type"]) if one in _ORDER]
         named.sort(key=_ORDER.index)
         return named[choice % len(named)] if named else "object"
+    excluded = said.get("not")
+    if isinstance(excluded, dict) and excluded.keys() == {"type"}:
+        return next((kind for kind in _ORDER if kind not in _types(excluded["type"])), "object")
     return next((kind for kind, hints in _HINTS.items() if any(hint in said for hint in hints)), "object")
 
 
-def _number(said: dict[str, Any], *, whole: bool) -> int | float:
-    """A number between the bounds, in steps of `multipleOf`."""
+def _number(said: dict[str, Any], *, whole: bool, another: int) -> int | float:
+    """A number between the bounds, in steps of `multipleOf`; where some are excluded, so many steps further."""
     step = Decimal(str(said.get("multipleOf", 1 if whole else "0.5")))
     step = step if step > 0 else Decimal(1)
     if whole and step != int(step):
         step = Decimal(step.as_integer_ratio()[0])
     low = _bound(said, "minimum", "exclusiveMinimum", step, math.floor, 1)
     high = _bound(said, "maximum", "exclusiveMaximum", step, math.ceil, -1)
-    times = max(1, low) if low is not None else 1
+    times = (max(1, low) if low is not None else 1) + (another if "not" in said else 0)
     if high is not None:
         times = min(times, high)
     if low is not None and times < low:

@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
-__all__ = ["MOST_NAMES", "names_of"]
+from signalbook.schemas.format import unmarked
+
+__all__ = ["MOST_NAMES", "is_absolute", "names_of"]
 
 MOST_NAMES = 100
 _LONGEST = 1000
@@ -32,7 +34,7 @@ def names_of(family: str, text: bytes) -> tuple[str, ...]:
     if declared is None:
         return ()
     try:
-        document = orjson.loads(text)
+        document = orjson.loads(unmarked(text))
     except orjson.JSONDecodeError:
         return ()
     return tuple(name for name in islice(declared(document), MOST_NAMES) if len(name) <= _LONGEST)
@@ -40,11 +42,12 @@ def names_of(family: str, text: bytes) -> tuple[str, ...]:
 
 def _id(document: Any) -> Iterator[str]:
     name = document.get("$id") if isinstance(document, dict) else None
-    if isinstance(name, str) and _is_absolute(name):
+    if isinstance(name, str) and is_absolute(name):
         yield name.partition("#")[0]
 
 
-def _is_absolute(name: str) -> bool:
+def is_absolute(name: str) -> bool:
+    """Whether a name is an absolute URI."""
     try:
         return bool(urlsplit(name).scheme)
     except ValueError:

@@ -27,7 +27,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_tools import _protoc_compiler
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unusable
 from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
 
 __all__ = ["WELL_KNOWN", "compile_text"]
@@ -101,7 +101,7 @@ def _source(text: Text, where: str) -> str:
             raise unusable(f"not UTF-8: {error.reason} at byte {error.start}", where) from None
     if "\0" in text:
         raise unusable("a zero character in the text", place(text, text.index("\0")))
-    return text.removeprefix("\ufeff")
+    return unmarked(text)
 
 
 def _check_language(source: str, root: Scan, language: str) -> None:
@@ -128,12 +128,12 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
             if one.name.startswith("google/protobuf/") or not _SAFE.fullmatch(one.name) or one.name == _ROOT:
                 problems.append(Problem(where, "schema", f'"{one.name}" cannot be imported'))
                 continue
-            given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
-            if given is None:
-                words = f'"{one.name}" is neither a well-known type nor in this catalog'
-                problems.append(Problem(where, REFERENCE, words))
-                continue
             try:
+                given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
+                if given is None:
+                    words = f'"{one.name}" is neither a well-known type nor in this catalog'
+                    problems.append(Problem(where, REFERENCE, words))
+                    continue
                 imported = _source(given, one.name)
                 inner = scan(imported)
             except SchemaError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unusable
+from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unmarked, unusable
 from signalbook.schemas.json_exact import BadJson, decode, encode
 
 __all__ = ["MOST_DOCUMENTS", "ROOT", "Library", "read_json"]
@@ -30,7 +30,7 @@ def read_json(text: Text) -> tuple[Any, int]:
     if len(raw) > LARGEST:
         raise unusable(f"the document has {len(raw):,} bytes, more than the {LARGEST:,} that are read")
     try:
-        return decode(raw), len(raw)
+        return decode(unmarked(raw)), len(raw)
     except BadJson as error:
         raise unusable(f"not a JSON document: {error}") from error
 

@@ -3,7 +3,7 @@
 Rule 1: there is no DTD, so there are no entities; no document is ever fetched. What `xs:include` and `xs:import` name
 is asked of the catalog, and the compiler sees only that.
 Rule 2: what makes libxml2 slow or large (long runs of optional elements, counters within counters, patterns that
-backtrack) is refused before it sees it.
+backtrack, what types inherit from types) is refused before it sees it.
 Rule 3: XSD 1.1 is another language; a text that uses it is told so.
 """
 
@@ -27,6 +27,7 @@ from signalbook.schemas.format import (
     unreachable,
     unusable,
 )
+from signalbook.schemas.xsd_inherited import Inherited
 from signalbook.schemas.xsd_pattern import Budget, danger
 
 __all__ = ["XS", "Document", "Documents", "compile_schema", "parse_xml", "read_documents"]
@@ -219,6 +220,7 @@ class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no t
 def compile_schema(documents: Documents) -> etree.XMLSchema:
     """What validates documents; `SchemaError` where the compiler finds the schema wrong, or it is too large for it."""
     problems = list(_Weight(documents).problems())
+    problems += [_too_much(node, words) for node, words in Inherited(one.root for one in documents.all).beyond()]
     if problems:
         raise SchemaError(problems)
     by = parser()

@@ -1,0 +1,102 @@
+"""What a schema of a catalog refers to: found as a registry finds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from signalbook import Registry, schemas
+from signalbook.errors import Problem
+from signalbook.messages.entities import Entities
+from signalbook.messages.schema_library import SchemaLibrary
+from tests.cases import Case, cases
+
+USER = "/schemagroups/g/schemas/user"
+
+
+def groups_of(case: Case) -> dict[str, Any]:
+    """A catalog with the schemas of a case, and the one that refers to them."""
+    groups: dict[str, Any] = {}
+    for place, document in {"g/user": case.given["schema"], **case.given["others"]}.items():
+        group, id_ = place.split("/")
+        members = groups.setdefault(group, {"schemas": {}})["schemas"]
+        members[id_] = {"format": case.given["format"], "schema": document}
+    return {"schemagroups": groups}
+
+
+def library_of(*documents: dict[str, Any]) -> SchemaLibrary:
+    """The schemas of catalog documents."""
+    return SchemaLibrary(Entities.of(*documents))
+
+
+def schema_at(library: SchemaLibrary, **definition: Any) -> schemas.Schema | Problem:
+    """What a definition's schema is, or why there is none."""
+    source = library.source(definition)
+    assert source is not None
+    return source if isinstance(source, Problem) else library.schema(source)
+
+
+@cases("registry/schema_references")
+def test_a_catalog_agrees_with_a_registry(case: Case) -> None:
+    """A schema that a registry can read with what it refers to, a catalog of the same documents can, and no other."""
+    given = groups_of(case)
+    with Registry.open() as registry:
+        registry.post("/", given)
+        assert case.expect is registry.get(USER)["formatvalidated"]
+        served = registry.export()
+    for document in (given, served):
+        found = schema_at(library_of(document), dataschemaxid=USER)
+        assert case.expect is not isinstance(found, Problem), found
+
+
+FAR = {"schemagroups": {"h": {"schemas": {"base": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}}}}
+REFERS = {"$ref": "base"}
+
+
+def test_what_stands_in_a_definition_has_nothing_beside_it() -> None:
+    """A schema in a definition finds the only one of an id; one of the catalog only what is beside it."""
+    inline = schema_at(library_of(FAR), dataschema=REFERS, dataschemaformat="JsonSchema/draft-07")
+    assert not isinstance(inline, Problem)
+    assert [True, False] == [not inline.check(payload).problems for payload in (b"1", b'"x"')]
+    user = {"schemagroups": {"g": {"schemas": {"user": {"format": "JsonSchema/draft-07", "schema": REFERS}}}}}
+    placed = schema_at(library_of(FAR, user), dataschemaxid=USER)
+    assert isinstance(placed, Problem)
+    assert "/schemagroups/g/schemas/base" in placed.message
+
+
+def test_the_same_text_in_two_places() -> None:
+    """What a name means depends on where the text that says it stands."""
+    text = {"format": "JsonSchema/draft-07", "schema": REFERS}
+    groups = {
+        name: {"schemas": {"user": text, "base": {"format": "JsonSchema/draft-07", "schema": {"type": kind}}}}
+        for name, kind in (("g", "integer"), ("h", "string"))
+    }
+    library = library_of({"schemagroups": groups})
+    for group, right in (("g", b"1"), ("h", b'"x"')):
+        found = schema_at(library, dataschemaxid=f"/schemagroups/{group}/schemas/user")
+        assert not isinstance(found, Problem)
+        assert [right] == [payload for payload in (b"1", b'"x"') if not found.check(payload).problems]
+
+
+@pytest.mark.parametrize(("kind", "right"), [("integer", b"1"), ("string", b'"x"')])
+def test_a_newer_catalog_reads_again_what_changed(kind: str, right: bytes) -> None:
+    """Of a schema that was read before, what it refers to is looked at again."""
+    before = library_of(FAR)
+    schema_at(before, dataschema=REFERS, dataschemaformat="JsonSchema/draft-07")
+    newer = {"format": "JsonSchema/draft-07", "schema": {"type": kind}}
+    after = SchemaLibrary(Entities.of({"schemagroups": {"h": {"schemas": {"base": newer}}}}), before)
+    found = schema_at(after, dataschema=REFERS, dataschemaformat="JsonSchema/draft-07")
+    assert not isinstance(found, Problem)
+    assert [right] == [payload for payload in (b"1", b'"x"') if not found.check(payload).problems]
+
+
+def test_a_schema_by_its_own_address() -> None:
+    """A reference may be the URL that a server gave a schema."""
+    address = "https://registry.example/schemagroups/h/schemas/base"
+    schema = {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}, "self": f"{address}$details"}
+    user = {"format": "JsonSchema/draft-07", "schema": {"$ref": address}}
+    groups = {"h": {"schemas": {"base": schema}}, "g": {"schemas": {"user": user}}}
+    found = schema_at(library_of({"schemagroups": groups}), dataschemaxid=USER)
+    assert not isinstance(found, Problem)
+    assert found.check(b'"x"').problems

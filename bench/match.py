@@ -5,6 +5,7 @@ The messages are CloudEvents of about 500 bytes as JSON text, of ten types sprea
 every size. They are read, matched, captured from, and their data is validated. The anchor is `orjson.loads` of the same
 bytes, which does none of that. The other way is what people write today: the official SDK's decode, a loop over the
 definitions that compares the type, and jsonschema-rs. Every figure is the least of many short runs taken in turn.
+Beside it, definitions that share their key, one Kafka topic, and are told apart by a header.
 """
 
 from __future__ import annotations
@@ -160,6 +161,32 @@ def measure(size: int, turns: int) -> dict[str, float]:
     return took
 
 
+def told_by_a_header(turns: int) -> dict[int, float]:
+    """By the size, seconds for each message of one Kafka topic with so many definitions that a header tells apart."""
+    known, unknown = {}, {}
+    for size in SIZES:
+        names = [f"com.example.order{number}.placed" for number in range(size)]
+        content = {name: of_one_topic(name) for name in names}
+        catalog = Catalog.from_documents({"messagegroups": {"shop": {"messages": content}}})
+        sent = [names[number * (size // TYPES)] for number in range(TYPES)]
+        texts = [orjson.dumps({"protocol": "KAFKA", "topic": "orders", "headers": [["type", name]]}) for name in sent]
+        lost = [text.replace(b".placed", b".lost") for text in texts]
+        assert [catalog.match(text).definition for text in texts] == [f"{GROUP}/{name}" for name in sent]
+        assert {catalog.match(text).outcome for text in lost} == {"nonconformant"}
+        known[str(size)], unknown[str(size)] = each(catalog.match, texts), each(catalog.match, lost)
+    for what, ways in (("none", unknown), ("one", known)):
+        took = {int(size): seconds / TYPES for size, seconds in race(ways, turns).items()}
+        words = "; ".join(f"{size:,} definitions {seconds * 1e6:.2f}" for size, seconds in took.items())
+        print(f"one topic, a message of {what} of them, µs: {words}")
+    return took
+
+
+def of_one_topic(name: str) -> dict[str, Any]:
+    """A definition that shares its topic with all others."""
+    headers = [{"name": "type", "value": name, "required": True}]
+    return {"protocol": "KAFKA", "protocoloptions": {"topic": "orders", "headers": headers}}
+
+
 def compile_all(size: int) -> tuple[float, float, float]:
     """Seconds to compile a catalog, seconds to update it by one definition, and the MiB it holds; all schemas read."""
     content = document(size)
@@ -191,6 +218,7 @@ def main() -> int:
         return 0
     turns = 20 if chosen.quick else 200
     took = {size: measure(size, turns) for size in SIZES}
+    by_header = told_by_a_header(turns).values()
     command = [sys.executable, __file__, "--compile", str(SIZES[-1])]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     compiled, updated, memory = map(float, told.split())
@@ -220,6 +248,12 @@ def main() -> int:
                 at_least=True,
             )
             for size in SIZES
+        ),
+        Figure(
+            "one topic, told apart by a header: slowest to fastest size",
+            max(by_header) / min(by_header),
+            1.3,
+            "the fastest size",
         ),
         Figure(f"compile {SIZES[-1]:,} definitions, s", compiled, 10, "schemas included"),
         Figure("update by one, times the cost", updated / compiled, 0.5, "compiling all"),

@@ -20,10 +20,14 @@ This page is written by `make docs` from each command's `--help`.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the registry refused the request, or `lint`, `schema` or `event` has findings |
-| 2 | the command was used wrongly |
-| 3 | what was named is not there, or cannot be reached |
+| 1 | the registry refused the request, or the command has findings |
+| 2 | the command was used wrongly: options that do not go together, a file that is not there or holds no catalog |
+| 3 | what was named is not in the registry or the catalog, or a server or a store cannot be reached |
 | 130 | interrupted with Ctrl+C |
+
+Findings are a message that `match` or `validate` does not call matched, one that `build` or `sample` could not make, a
+definition that `show` tells to be unusable, and what `lint`, `schema`, `event`, `replicate` and `convert --strict`
+report.
 
 Results go to standard output, everything else to standard error. A failure is one sentence on standard error; where a
 registry refused, it ends with the error's name in brackets, as in the specification's list. A path such as

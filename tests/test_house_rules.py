@@ -54,7 +54,7 @@ def test_public_names_are_listed(module: Path) -> None:
 def test_the_public_names_of_the_package() -> None:
     """`import signalbook` gives these names and no others; a change here is a change for users."""
     classes = ["Catalog", "Dispatcher", "Problem", "Registry"]
-    errors = ["RegistryError", "SignalbookError", "StoreError", "UsageError"]
+    errors = ["CatalogError", "RegistryError", "SignalbookError", "StoreError", "UsageError"]
     assert sorted(signalbook.__all__) == sorted([*classes, *errors, "__version__", "open_source"])
 
 

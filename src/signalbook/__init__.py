@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from signalbook.errors import Problem, RegistryError, SignalbookError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from signalbook.messages import Catalog, Dispatcher
+    from signalbook.messages import Catalog, CatalogError, Dispatcher
     from signalbook.registry.registry import Registry
     from signalbook.sources import open_source
 
 __all__ = [
     "Catalog",
+    "CatalogError",
     "Dispatcher",
     "Problem",
     "Registry",
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 # Imported when first asked for: a command that talks to a server starts in half the time without them.
 _LATE = {
     "Catalog": "signalbook.messages",
+    "CatalogError": "signalbook.messages",
     "Dispatcher": "signalbook.messages",
     "Registry": "signalbook.registry.registry",
     "open_source": "signalbook.sources",

@@ -112,7 +112,7 @@ def test_build(run: Run, catalog: str) -> None:
     given = text_of(
         {"context": {"vin": "A 1"}, "attributes": {"id": "7"}, "data": {"speed": 3}},
         {"data": {"speed": "x"}},
-        {"context": {"vin": "A"}, "protocol": "KAFKA", "attributes": {"id": "8"}},
+        {"context": {"vin": "A"}, "protocol": {"protocol": "KAFKA", "topic": "t"}, "attributes": {"id": "8"}},
         {"contexts": {}},
     )
     result = run("build", "--catalog", catalog, "--definition", XID, "--json", stdin=given)
@@ -133,6 +133,31 @@ def test_build(run: Run, catalog: str) -> None:
     assert (1, "2 message(s) built, 2 not\n") == (result.code, result.err)
 
 
+def test_build_is_used_wrongly(run: Run, catalog: str) -> None:
+    """A protocol that nobody knows is wrong before a line is read; --number goes with --json."""
+    result = run("build", "--catalog", catalog, "--definition", XID, "--protocol", "SMTP")
+    assert (2, "") == (result.code, result.out)
+    assert "--protocol 'SMTP' is not one of " in result.err
+    assert 2 == run("build", "--catalog", catalog, "--definition", XID, "--number").code
+    assert 0 == run("build", "--catalog", catalog, "--definition", XID, "--protocol", "kafka").code
+
+
+def test_what_was_built_names_its_line(run: Run, catalog: str) -> None:
+    """With --number a result begins with the number of its line; values over several lines are said to be so."""
+    given = "\n" + text_of({"context": {"vin": "A"}}, {}) + json.dumps({"context": {}}, indent=1)
+    result = run("build", "--catalog", catalog, "--definition", XID, "--json", "--number", stdin=given)
+    assert [2, 3, 4, 5, 6] == [one["line"] for one in lines(result.out)]
+    assert "signalbook: line 4 is only the beginning of a document" in result.err
+
+
+def test_what_is_said_of_a_build_is_one_line(run: Run, catalog: str) -> None:
+    """A value that a problem repeats does not end its line."""
+    given = text_of({"context": {"vin": "A"}, "attributes": {"type": "x\ny\u001b"}})
+    said = run("build", "--catalog", catalog, "--definition", XID, stdin=given).err
+    assert "\x1b" not in said
+    assert [] == [one for one in said.splitlines()[:-1] if not one.startswith("signalbook: line 1: ")]
+
+
 def test_a_line_may_name_its_definition(run: Run, catalog: str) -> None:
     """A line of values that names a definition is built by that one."""
     given = text_of({"definition": "/messagegroups/h/messages/ping", "context": {"who": "me"}}, {"definition": "/z"})
@@ -145,7 +170,7 @@ def test_a_line_may_name_its_definition(run: Run, catalog: str) -> None:
 def test_build_and_match_in_a_pipe(run: Run, catalog: str) -> None:
     """Without --json the messages alone are printed, as match reads them; what is wrong goes to standard error."""
     given = text_of({"context": {"vin": "A"}}, {})
-    built = run("build", "--catalog", catalog, "--definition", XID, "--protocol", "mqtt", stdin=given)
+    built = run("build", "--catalog", catalog, "--definition", XID, "--protocol", "http", stdin=given)
     assert 1 == len(built.out.splitlines())
     assert "signalbook: line 2: /envelopemetadata/source: source needs a value for vin [missing]" in built.err
     assert "matched" == run("match", "--catalog", catalog, "--json", stdin=built.out).json["outcome"]
@@ -172,6 +197,16 @@ def test_show(run: Run, catalog: str) -> None:
     words = run("show", "--catalog", catalog, xid)
     assert f'"com.example.stopped"  <- {xid}\n' in words.out
     assert 0 != run("show", "--catalog", catalog, "/messagegroups/g/messages/z").code
+
+
+def test_what_is_shown_stays_on_its_line(run: Run, tmp_path: Path) -> None:
+    """A value of a definition can neither end a line nor steer a terminal."""
+    path = tmp_path / "odd.xreg.json"
+    message = {"name": "a\u202eb\u0085c", "labels": {"x\ny": "z"}}
+    path.write_text(json.dumps({"messagegroups": {"g": {"messages": {"m": message}}}}), encoding="utf-8")
+    shown = run("show", "--catalog", str(path), "/messagegroups/g/messages/m").out
+    assert 2 == len(shown.splitlines())
+    assert "a\\u202eb\\u0085c" in shown
 
 
 def test_a_catalog_from_anywhere(run: Run, catalog: str, shared_store_url: str, start_server: StartServer) -> None:

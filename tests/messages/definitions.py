@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ NAMES = ("vin", "store_id", "deskId", "x1")
 _LITERALS = st.sampled_from(["a", "orders", "x.y", "v-1", "a b", "%41", "é"])
 _VALUES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Co")), min_size=1, max_size=8)
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-_SEPARATORS = {"NATS": ".", "KAFKA": "."}
+# What a path, a subject and a topic can be sent with.
+_SENT = st.sampled_from(["a", "orders", "x.y", "v-1"])
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,18 @@ class Given:
 
 
 @st.composite
-def templates(draw: st.DrawFn, separator: str = "/") -> str:
+def templates(
+    draw: st.DrawFn,
+    separator: str = "/",
+    starts: tuple[str, ...] = ("", "/"),
+    literals: st.SearchStrategy[str] = _LITERALS,
+) -> str:
     """A text with up to three placeholders, each in a step of its own or between literals."""
     steps = []
     for _ in range(draw(st.integers(1, 3))):
         name = "{" + draw(st.sampled_from(["", "", "", "+"])) + draw(st.sampled_from(NAMES)) + "}"
-        steps.append(draw(st.sampled_from([draw(_LITERALS), name, f"p-{name}", f"{name}.json"])))
-    return draw(st.sampled_from(["", "/"])) + separator.join(steps)
+        steps.append(draw(st.sampled_from([draw(literals), name, f"p-{name}", f"{name}.json"])))
+    return draw(st.sampled_from(starts)) + separator.join(steps)
 
 
 def _property(values: st.SearchStrategy[Any], kinds: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
@@ -56,7 +63,7 @@ _TYPED = st.one_of(
 
 _OPTIONS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "HTTP": st.fixed_dictionaries(
-        {"path": templates()},
+        {"path": templates(starts=("/",), literals=_SENT)},
         optional={"method": st.sampled_from(["GET", "POST"]), "headers": _NAMED, "query": _NAMED},
     ),
     "AMQP/1.0": st.fixed_dictionaries(
@@ -75,14 +82,17 @@ _OPTIONS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
     "MQTT/3.1.1": st.fixed_dictionaries({"topic_name": templates()}, optional={"qos": st.integers(0, 2)}),
     "KAFKA": st.fixed_dictionaries(
-        {"topic": templates(".")},
+        {"topic": st.one_of(_SENT, templates(".", starts=("",), literals=_SENT))},
         optional={
             "key": templates("."),
             "partition": st.integers(0, 9),
             "headers": st.dictionaries(st.sampled_from(["one", "two"]), _TYPED, max_size=2),
         },
     ),
-    "NATS": st.fixed_dictionaries({"subject": templates(".")}, optional={"reply": templates("."), "headers": _NAMED}),
+    "NATS": st.fixed_dictionaries(
+        {"subject": templates(".", literals=_SENT)},
+        optional={"reply": templates(".", literals=_SENT), "headers": _NAMED},
+    ),
 }
 
 
@@ -116,7 +126,8 @@ def givens(draw: st.DrawFn) -> Given:
     payload: dict[str, Any] = {}
     if draw(st.booleans()):
         payload = {"dataschemaformat": "JsonSchema/draft-07", "dataschema": _SCHEMA}
-    context = draw(st.dictionaries(st.sampled_from(NAMES), _VALUES, max_size=4))
+    names = [name for name in NAMES if f"{name}}}" in json.dumps([envelope, protocol])]
+    context = draw(st.dictionaries(st.sampled_from(names), _VALUES, max_size=4)) if names else {}
     attributes: dict[str, Any] = {}
     if envelope:
         attributes = draw(st.fixed_dictionaries({}, optional={"id": _VALUES, "source": st.just("/s")}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -112,3 +113,86 @@ def test_values_of_ten_mebibytes() -> None:
     built = handle.build(context={"a": value})
     assert built.message is not None
     assert value == catalog_of(dict(handle.document)).match(built.message).context["a"]
+
+
+def test_a_result_is_plain_json() -> None:
+    """What `to_json` gives is what `to_bytes` writes, for any writer of JSON."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+    }
+    built = catalog_of(definition).message(XID).build(data={"a": [1, "b"]}, origin=ORIGIN)
+    assert json.loads(built.to_bytes()) == json.loads(json.dumps(built.to_json()))
+    assert {"definition": XID, **built.to_json()} == json.loads(built.to_bytes(definition=XID))
+
+
+def test_numbers_stay_exact_in_bytes() -> None:
+    """A number that no double keeps is written as it was given."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+    }
+    built = catalog_of(definition).message(XID).build(data={"a": 10**30})
+    assert f'"data":{{"a":{10**30}}}'.encode() in built.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (float("nan"), [("/data", "is nan, which is no number of JSON")]),
+        ({"a": [1, float("-inf")]}, [("/data/a/1", "is -inf, which is no number of JSON")]),
+        ({"a": {1: 2}}, [("/data/a", "has the name 1, which is no text")]),
+        ({"a": Decimal("NaN"), "b/c": float("inf")}, [("/data/a", ...), ("/data/b~1c", ...)]),
+        ((1, 2, {"a": None}), []),
+    ],
+)
+@pytest.mark.parametrize("schema", [{}, {"dataschemaformat": "JsonSchema/draft-07", "dataschema": {}}])
+def test_data_that_json_has_not(data: Any, expected: list[tuple[str, Any]], schema: dict[str, Any]) -> None:
+    """Numbers and names that JSON has not are problems, not null or another name."""
+    metadata = {"type": {"value": "t"}, "source": {"value": "/s"}}
+    definition = {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata, **schema}
+    built = catalog_of(definition).message(XID).build(data=data)
+    found = [(one.path, one.message) for one in built.problems if one.code == "payload"]
+    assert [path for path, _ in expected] == [path for path, _ in found]
+    assert all(words in (..., said) for (_, words), (_, said) in zip(expected, found, strict=True))
+    assert built.ok == (not expected)
+
+
+def test_data_that_holds_itself_is_refused() -> None:
+    """A value without an end is no JSON value."""
+    endless: list[Any] = []
+    endless.append(endless)
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+    }
+    built = catalog_of(definition).message(XID).build(data=endless)
+    assert [("/data", "payload")] == [(one.path, one.code) for one in built.problems]
+
+
+def words(definition: dict[str, Any], **values: Any) -> list[str]:
+    """What a build says."""
+    return [one.message for one in catalog_of(definition).message(XID).build(**values).problems]
+
+
+def test_the_words_of_problems() -> None:
+    """Values stand in words as JSON has them, and a property is not named twice."""
+    metadata = {
+        "type": {"value": "t"},
+        "source": {"value": "/s"},
+        "level": {"type": "integer", "required": True},
+        "flag": {"type": "boolean", "value": True},
+    }
+    definition = {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}
+    assert ["level needs a value", "value (false) contradicts the definition's (true)"] == words(
+        definition, attributes={"flag": False}
+    )
+    mqtt = {"protocol": "MQTT/5.0", "protocoloptions": {"topic_name": "doors/{door}"}}
+    assert ["topic_name needs a value for door", "the definition has no placeholder dor; it has door"] == words(
+        mqtt, context={"dor": "front"}
+    )
+    assert ["the definition has no placeholder zzz"] == words(mqtt, context={"door": "front", "zzz": 1})
+    assert ["door is nan, which is no number"] == words(mqtt, context={"door": float("nan")})
+    assert ["retain is a field of MQTT/5.0: give it under protocol"] == words(
+        mqtt, context={"door": "front"}, attributes={"retain": True}
+    )

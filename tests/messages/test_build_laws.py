@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import assume, event, given
+from hypothesis import strategies as st
 
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.filling import Origin
 from signalbook.template.percent import encode_reserved
-from tests.messages.definitions import XID, Given, givens
+from tests.messages.definitions import NAMES, XID, Given, givens
 
 ORIGIN = Origin(lambda: datetime(2024, 5, 17, tzinfo=UTC), lambda: "the-id")
 
@@ -57,7 +58,8 @@ def test_gaps_are_reported_at_once(given: Given) -> None:
     filled = dict.fromkeys(missing, "v1")
     known = {"type", "source", "subject", "id", "time", "tenant"}
     attributes = {**given.attributes, **{name: text for name, text in filled.items() if name in known}}
-    again = handle.build(context={**given.context, **filled}, attributes=attributes)
+    placeholders = {name: text for name, text in filled.items() if name in NAMES}
+    again = handle.build(context={**given.context, **placeholders}, attributes=attributes)
     assert () == again.missing, (missing, again)
 
 
@@ -68,3 +70,33 @@ def test_a_sample_matches(given: Given) -> None:
     built = catalog.message(XID).sample()
     if built.ok:
         assert "matched" == catalog.match(built.message or built.cloudevent).outcome.value
+
+
+_JUNK = st.sampled_from(
+    ["", "x", "\ud800", "a\r\nb", "\0", "a/+/#", "{x}", 5, 2**70, 1.5, float("nan"), True, None, b"\xff", [1], {1: 2}]
+)
+_NAMES = st.sampled_from([*NAMES, "id", "time", "type", "tenant", "topic", "retain", "datacontenttype", "X-One", ""])
+_FIELDS = st.sampled_from(["topic", "subject", "path", "key", "headers", "properties", "qos", "payload_json", "nope"])
+CODES = frozenset(
+    {
+        *("missing", "type", "value", "template", "placeholder_conflict", "protocol", "envelope", "mode"),
+        *("content_type", "payload", "schema_unavailable", "malformed"),
+    }
+)
+
+
+@given(
+    givens(),
+    st.dictionaries(_NAMES, _JUNK, max_size=4),
+    st.dictionaries(_NAMES, _JUNK, max_size=4),
+    st.dictionaries(_FIELDS, _JUNK | st.just([["a\r\n", "b"]]), max_size=3),
+    _JUNK,
+)
+def test_no_values_are_too_wrong(
+    given: Given, context: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any], data: Any
+) -> None:
+    """Whatever is given, a build gives a result that can be written, and its problems have codes of the list."""
+    handle = alone(given.definition).message(XID)
+    built = handle.build(context=context, attributes=attributes, protocol=own, data=data)
+    assert built.to_json()["ok"] == built.ok == (b'"ok":true' in built.to_bytes())
+    assert {problem.code for problem in built.problems} <= CODES

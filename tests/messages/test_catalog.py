@@ -1,6 +1,8 @@
 import json
 import time
 import zlib
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -60,6 +62,95 @@ def test_questions_that_cannot_be_taken() -> None:
     ):
         with pytest.raises(CatalogError):
             ask()
+
+
+# Two spellings of one option with different values, which only the protocol tells.
+TWICE = {"payload_format": 1, "payload_format_indicator": 0}
+
+
+@pytest.mark.parametrize(
+    ("unusable", "path"),
+    [
+        ({"basemessage": A}, "/basemessage"),
+        ({"meta": {"xref": A}}, "/meta/xref"),
+        ({"meta": {"xref": B}}, "/meta/xref"),
+        ({"basemessage": "/x/y", "basemessageuri": "/x/z"}, "/basemessageuri"),
+        ({"basemessage": "/messagegroups/g/messages/mqtt", "protocoloptions": TWICE}, "/protocoloptions"),
+    ],
+    ids=["a loop", "an alias of itself", "an alias of nothing", "two spellings", "two spellings by the base"],
+)
+def test_what_is_wrong_with_a_definition_has_a_code_of_answers(unusable: dict[str, Any], path: str) -> None:
+    """Every problem that an answer has is of the closed list, those of the definition itself too."""
+    catalog = catalog_of(a=unusable, mqtt={"protocol": "MQTT/5.0", "protocoloptions": {"topic_name": "t"}})
+    problems = catalog.validate(EVENT, A).problems
+    assert [(path, "malformed")] == [(one.path, one.code) for one in problems]
+
+
+def test_a_group_that_makes_its_message_unusable() -> None:
+    """Options that cannot be spelled by the group's protocol are a problem of that definition alone."""
+    group = {"protocol": "MQTT/5.0", "messages": {"a": {"protocoloptions": TWICE}, "b": event_of("x")}}
+    catalog = Catalog.from_documents({"messagegroups": {"g": group}})
+    assert (B, [A]) == (catalog.match(EVENT).definition, list(catalog.problems))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(b"[oops", b"[", '["x"]', '["x", 1]', f"[{json.dumps(EVENT)}, ", "", "null", "\ud800", "[\ud800"),
+        *(-1, 10**12, None, 1.5, True, object(), EVENT.keys),
+        *({**EVENT, "data": float("nan")}, {**EVENT, "data": {1: 2}}, {**EVENT, "data": {1, 2}}),
+        Message("HTTP", {"method": "POST", "headers": (("content-type", "application/cloudevents-batch+json"),)}, b"["),
+    ],
+    ids=lambda message: repr(message) if isinstance(message, str | bytes) else type(message).__name__,
+)
+def test_what_is_no_message_is_malformed(message: Any) -> None:
+    """Whatever is given and is neither an event nor a message is answered, by a catalog and by one definition."""
+    catalog = catalog_of(a=event_of("x"))
+    for answer in (catalog.match(message), catalog.validate(message, A)):
+        assert (Outcome.MALFORMED, {"malformed"}) == (answer.outcome, {one.code for one in answer.problems})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        bytearray(json.dumps(EVENT).encode()),
+        memoryview(json.dumps(EVENT).encode()),
+        MappingProxyType(EVENT),
+        {**EVENT, "data": [10**30, Decimal("1.10"), None]},
+    ],
+    ids=["bytearray", "memoryview", "mapping", "exact numbers"],
+)
+def test_other_forms_of_an_event(message: Any) -> None:
+    """Other bytes and mappings are taken too, and numbers that JSON can write."""
+    assert catalog_of(a=event_of("x")).match(message).matched
+
+
+def test_several_messages_at_once() -> None:
+    """A list or any iterable has an answer for each of its messages, in their order; so has a batch among them."""
+    catalog = catalog_of(a=event_of("x"))
+    other = {**EVENT, "type": "y"}
+    batch = json.dumps([other, EVENT])
+    given: list[Any] = [EVENT, other, json.dumps(EVENT).encode(), CloudEvent(EVENT), batch, [EVENT], "x"]
+    expected = ["matched", "unexpected", "matched", "matched", "unexpected", "matched", "malformed", "malformed"]
+    assert expected == [one.outcome.value for one in catalog.match_all(given)]
+    assert expected == [one.outcome.value for one in catalog.match_all(iter(given))]
+    validated = [one.replace("unexpected", "nonconformant") for one in expected]
+    assert validated == [one.outcome.value for one in catalog.validate_all((one for one in given), A)]
+    assert [] == catalog.match_all([])
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [[EVENT], [], json.dumps([EVENT]), bytearray(b"[]"), iter([EVENT])],
+    ids=["list", "empty", "text", "bytearray", "iterator"],
+)
+def test_one_answer_about_a_batch(batch: Any) -> None:
+    """`match` and `validate` answer about one message; of a batch they say what to call."""
+    catalog = catalog_of(a=event_of("x"))
+    with pytest.raises(CatalogError, match="match_all"):
+        catalog.match(batch)
+    with pytest.raises(CatalogError, match="validate_all"):
+        catalog.validate(batch, A)
 
 
 def test_the_digest_says_what_the_author_said() -> None:
@@ -149,13 +240,18 @@ def test_bases_that_cannot_be_followed_are_notes() -> None:
 
 
 def test_chains_and_loops_are_bounded() -> None:
-    """A chain of a thousand bases and a loop are problems of those definitions alone, at once."""
+    """A chain of a thousand bases and a loop are problems of those definitions alone, at once, in a code of answers."""
     chain = {f"m{n}": {"basemessage": f"/messagegroups/g/messages/m{n + 1}"} for n in range(1000)}
     began = time.perf_counter()
     catalog = catalog_of(**chain, m1000=event_of("x"), loop={"basemessage": "/messagegroups/g/messages/loop"})
     assert time.perf_counter() - began < 5
-    assert {"loop", "chain"} == {problems[0].code for problems in catalog.problems.values()}
+    assert {"malformed"} == {problems[0].code for problems in catalog.problems.values()}
     assert 901 + 1 == len(catalog.problems)
+    answer = catalog.validate(EVENT, "/messagegroups/g/messages/loop")
+    assert (Outcome.NONCONFORMANT, [("/basemessage", "malformed")]) == (
+        answer.outcome,
+        [(one.path, one.code) for one in answer.problems],
+    )
     assert "/messagegroups/g/messages/m901" == catalog.match(EVENT).definition
 
 
@@ -210,7 +306,7 @@ def test_the_cost_of_a_match_does_not_grow_with_the_catalog() -> None:
     message = Message("NATS", {"subject": "acme.order77.9"})
     assert {"tenant": "acme", "id": "9"} == catalog.match(message).context
     found = catalog.scope().index(Kind.NATIVE, "NATS").find(Observed(message, None))
-    assert ["/messagegroups/g/messages/m77"] == [plan.compiled.definition.xid for plan in found]
+    assert ["/messagegroups/g/messages/m77"] == [plan.compiled.definition.xid for same in found for plan in same.plans]
 
 
 def test_the_nearest_of_many() -> None:

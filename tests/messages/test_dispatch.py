@@ -75,6 +75,21 @@ def test_a_batch_is_handled_event_by_event(catalog: Catalog) -> None:
     dispatcher.add(f"{GROUP}/a", lambda delivery: "a")
     batch = json.dumps([event("a"), event("z")])
     assert ["a", "unexpected"] == dispatcher.dispatch(batch)
+    assert ["a"] == dispatcher.dispatch(json.dumps([event("a")]))
+    assert "malformed" == dispatcher.dispatch("[")
+
+
+def test_several_messages_at_once(catalog: Catalog) -> None:
+    """Of a list or any iterable, each message goes to its own handler, which is given that message."""
+    dispatcher = Dispatcher(catalog, sideline=lambda delivery: (delivery.answer.outcome.value, delivery.message))
+    dispatcher.add(f"{GROUP}/a", lambda delivery: delivery.message["id"])
+    given = [event("a"), event("a") | {"id": "2"}, b"x"]
+    expected = ["1", "2", ("malformed", b"x")]
+    assert expected == dispatcher.dispatch(given)
+    assert expected == dispatcher.dispatch(one for one in given)
+    assert expected == asyncio.run(dispatcher.dispatch_async(given))
+    assert (["1"], []) == (dispatcher.dispatch([event("a")]), dispatcher.dispatch([]))
+    assert {"matched": 7, "malformed": 3} == dict(dispatcher.counts)
 
 
 def test_coroutine_functions(catalog: Catalog) -> None:
@@ -97,13 +112,30 @@ def test_coroutine_functions(catalog: Catalog) -> None:
 
 
 def test_registrations_that_cannot_work(catalog: Catalog) -> None:
-    """A second handler of one xid, and what is no xid, are refused when they are registered."""
+    """A second handler of one xid, what is no xid or not in the catalog, and what is no function are refused."""
     dispatcher = Dispatcher(catalog)
     dispatcher.add(f"{GROUP}/a", print)
     with pytest.raises(UsageError, match="already"):
         dispatcher.add(f"{GROUP}/a", print)
     with pytest.raises(UsageError, match="begin with /"):
         dispatcher.add("a", print)
+    with pytest.raises(UsageError, match=f"no message of the catalog; is {GROUP}/[abc] meant"):
+        dispatcher.add(f"{GROUP}/bb", print)
+    wrong: Any = 5
+    for target in (f"{GROUP}/b", f"{GROUP}/*"):
+        with pytest.raises(UsageError, match="a function, not int"):
+            dispatcher.add(target, wrong)
+    for targets in ((), (wrong,), ("b",), (f"{GROUP}/a",), (f"{GROUP}/none",)):
+        with pytest.raises(UsageError):
+            dispatcher.on(*targets)
+    with pytest.raises(UsageError, match="the sideline"):
+        Dispatcher(catalog, sideline=wrong)
+
+
+def test_one_name_of_a_scope(catalog: Catalog) -> None:
+    """A scope may be one name."""
+    dispatcher = Dispatcher(catalog, within="/messagegroups/g", sideline=lambda delivery: delivery.answer.definition)
+    assert f"{GROUP}/a" == dispatcher.dispatch(event("a"))
 
 
 def test_another_catalog(catalog: Catalog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,16 @@ def test_every_rule_has_a_case() -> None:
 
 @pytest.mark.parametrize("count", [2000])
 def test_many_definitions_are_linted_in_bounded_time(count: int) -> None:
-    """Definitions that could all meet are compared within a bound."""
+    """Definitions that could all meet are compared within a bound; of those that say nothing each is told of once."""
     messages = {
         f"m{number}": {"protocol": "MQTT/5.0", "protocoloptions": {"topic_name": f"a/{{x}}/b{number}"}}
         for number in range(count)
     }
     assert [] == found({"messagegroups": {"g": {"messages": messages}}})
+    alike = {f"m{number}": {} for number in range(count)}
+    findings = found({"messagegroups": {"g": {"messages": alike}}})
+    rules = Counter(finding[1] for finding in findings)
+    assert {"matches-anything": count, "definitions-overlap": count - 1} == rules
 
 
 def test_what_was_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +57,8 @@ def test_what_was_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ["note", "definitions-overlap", "/", ""],
     ]
     assert expected == found({"messagegroups": {"g": {"messages": messages}}})
+    keyless = {name: {"datacontenttype": "text/csv"} for name in ("a", "b", "c")}
+    assert expected == found({"messagegroups": {"g": {"messages": keyless}}})
 
 
 def test_steps_that_are_open_in_either() -> None:

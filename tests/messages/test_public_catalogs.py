@@ -23,7 +23,7 @@ CATALOGS = sorted(
     if "schemastore" not in path.name
 )
 # Findings that say why a message cannot be told apart, or cannot be made at all.
-HINDRANCES = {"schema-unavailable", "never-matches", "definition-unusable"}
+HINDRANCES = {"schema-unavailable", "never-matches", "no-sample", "definition-unusable"}
 
 pytestmark = pytest.mark.skipif(not CATALOGS, reason="SIGNALBOOK_PUBLIC_CATALOGS names no folder with public catalogs")
 

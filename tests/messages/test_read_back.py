@@ -6,13 +6,16 @@ import pytest
 
 from signalbook import Registry, RegistryError
 from signalbook.app import catalog_of as catalog_of_registry
+from signalbook.messages import Catalog
 from tests.cases import Case, read_cases
 from tests.messages.test_match import FILES, catalog_of, message_of
 
+LAW = "a catalog matches the same read from a file and read back from a server"
 NAMED = [(f"{name}: {case.name}", case) for name in FILES for case in read_cases(f"messages/{name}")]
-# A registry a case takes minutes for all of them; `make integration` runs those that are left out here.
+# A registry a case takes minutes for all of them; `make integration` runs those that are left out here. Those that are
+# about this law name it, and are always run.
 CASES = [
-    pytest.param(case, id=name, marks=() if place % 24 == 0 else pytest.mark.slow)
+    pytest.param(case, id=name, marks=() if place % 24 == 0 or LAW in case.spec else pytest.mark.slow)
     for place, (name, case) in enumerate(NAMED)
 ]
 # What a registry keeps otherwise than a file does, each with the reason.
@@ -52,6 +55,14 @@ def in_order(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def meanings(catalog: Catalog) -> dict[str, Any]:
+    """What each definition comes to: what it merges, what it derives from, what it is an alias of, what is wrong."""
+    return {
+        xid: (one.document, one.derives_from, one.target, one.notes, one.problems)
+        for xid, one in catalog.definitions.items()
+    }
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_read_back(case: Case) -> None:
     """A registry's catalog answers as the document does that was written to it."""
@@ -61,5 +72,7 @@ def test_read_back(case: Case) -> None:
         served = catalog_of_registry(registry)
     within = case.given.get("within", ())
     message = message_of(case.given)
-    expected, actual = (catalog.match_all(message, within) for catalog in (catalog_of(case.given), served))
+    written = catalog_of(case.given)
+    expected, actual = (catalog.match_all(message, within) for catalog in (written, served))
     assert [in_order(one.to_json()) for one in expected] == [in_order(one.to_json()) for one in actual]
+    assert meanings(written) == meanings(served)

@@ -97,5 +97,21 @@ def test_a_schema_that_cannot_be_had() -> None:
 def test_a_definition_that_cannot_be_used() -> None:
     """A definition with a loop of bases has no sample."""
     made = catalog_of({"basemessage": XID}).message(XID).sample()
-    assert ["loop"] == [one.code for one in made.problems]
+    assert [("/basemessage", "malformed")] == [(one.path, one.code) for one in made.problems]
     assert made.message is made.cloudevent is None
+
+
+def test_a_topic_that_is_no_text_has_no_sample() -> None:
+    """A sample is a message that can be read again, or says why there is none."""
+    made = catalog_of({"protocol": "KAFKA", "protocoloptions": {"topic": 2024}}).message(XID).sample()
+    assert [("/protocoloptions/topic", "type")] == [(one.path, one.code) for one in made.problems]
+
+
+def test_a_definition_that_leaves_the_address_open() -> None:
+    """Where the endpoint has the topic or subject, a sample has one of its own."""
+    for protocol, field in (("KAFKA", "topic"), ("NATS", "subject"), ("MQTT/5.0", "topic_name")):
+        catalog = catalog_of({"protocol": protocol})
+        made = catalog.message(XID).sample().message
+        assert made is not None
+        assert "sample" == made.get(field)
+        assert "matched" == catalog.match(made.to_bytes()).outcome

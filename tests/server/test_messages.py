@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,11 @@ def test_build(client: Client) -> None:
         ("POST", "/match?other=1", "{}", 400, "bad_flag"),
         ("POST", "/match?" + "&".join(["within=/messagegroups/g"] * 1001), "{}", 400, "bad_request"),
         ("POST", "/build?definition=/a&definition=/b", "{}", 400, "bad_request"),
+        ("POST", "/match?within=", "{}", 400, "bad_request"),
+        ("POST", "/match?within=/messagegroups/g&within=,", "{}", 400, "bad_request"),
+        ("POST", "/validate?definition=", "{}", 400, "bad_request"),
+        ("POST", f"/validate?definition={XID}&within=/messagegroups/g", "{}", 400, "bad_request"),
+        ("POST", "/build?definition=/z", "{}\n{}\n", 400, "bad_request"),
     ],
 )
 def test_wrong_requests(client: Client, method: str, path: str, body: Any, status: int, error: str) -> None:
@@ -133,14 +139,83 @@ def test_wrong_requests(client: Client, method: str, path: str, body: Any, statu
     assert (status, error) == (answer.status_code, answer.json()["type"].rpartition("#")[2])
 
 
+def test_a_body_in_a_coding_is_refused(client: Client) -> None:
+    """A compressed body is not taken for a message; `identity` is no coding."""
+    for path in ("/match", "/validate", "/build"):
+        refused = client.send("POST", path, gzip.compress(b"{}"), headers={"content-encoding": "gzip"})
+        assert "unsupported_content_encoding" == refused.json()["type"].rpartition("#")[2]
+    assert 200 == client.send("POST", "/match", MOVED, headers={"content-encoding": "identity"}).status_code
+
+
+def test_a_line_that_cannot_be_built_refuses_no_other(client: Client) -> None:
+    """A line that names an unknown definition, or none, is answered as one that could not be built."""
+    values = {"context": {"vin": "A"}, "attributes": {"id": "1"}}
+    body = "\n".join(json.dumps(one) for one in ({**values, "definition": XID}, {"definition": "/z"}, values))
+    found = [json.loads(line) for line in client.send("POST", "/build", body).text.splitlines()]
+    assert [True, False, False] == [one["ok"] for one in found]
+    assert "/z is no message of the catalog" == found[1]["problems"][0]["message"]
+    assert "definition" in found[2]["problems"][0]["message"]
+    assert 400 == client.send("POST", "/build", {"definition": "/z"}).status_code
+
+
+def test_a_message_that_carries_a_batch(client: Client) -> None:
+    """The events that one message carries are answered one by one."""
+    header = ["content-type", "application/cloudevents-batch+json"]
+    carrying = {"protocol": "HTTP", "method": "POST", "headers": [header], "payload": json.dumps([MOVED, MOVED])}
+    assert ["matched", "matched"] == [one["outcome"] for one in client.send("POST", "/match", carrying).json()]
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("{}\n" * 5, 5),
+        ("\n\n" * 50 + "{}\n" * 5, 5),
+        (json.dumps([{**MOVED, "data": [{"a": {}}, {"b": {}}, {}, {}, {}, {}]}] * 5), 5),
+        (json.dumps([{**MOVED, "data": [{}] * 50}]), 1),
+        ("[[" + "0," * 10, 1),
+        ("[]\n" * 5, 0),
+    ],
+    ids=["lines", "blank lines", "nested objects", "one event", "no array", "empty batches"],
+)
+def test_messages_are_counted_and_nothing_else(
+    client: Client, monkeypatch: pytest.MonkeyPatch, body: str, count: int
+) -> None:
+    """Just as many messages as are answered at once are answered, whatever else is in the body."""
+    monkeypatch.setattr("signalbook.server.messages.MOST_MESSAGES", 5)
+    answer = client.send("POST", "/match", body)
+    assert 200 == answer.status_code, answer.text
+    assert count == answer.text.count('"outcome"')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}\n" * 6,
+        "[{},{},{},{},{},{}]",
+        "[0,0,0,0,0,0]",
+        "[{},{},{}]\n" * 2,
+        b'["\xff",0,0,0,0,0]',
+        f"[{'1' * 5000}{',0' * 5}]",
+    ],
+    ids=["lines", "batch", "no events", "lines of batches", "no UTF-8", "long number"],
+)
+def test_one_message_more_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch, body: str | bytes) -> None:
+    """As many messages as one too many are refused, in whatever form they come."""
+    monkeypatch.setattr("signalbook.server.messages.MOST_MESSAGES", 5)
+    refused = client.send("POST", "/match", body)
+    assert (400, "bad_request") == (refused.status_code, refused.json()["type"].rpartition("#")[2])
+    assert "more than 5 messages" in refused.text
+
+
 def test_how_much_one_request_may_ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """More messages than are answered at once are refused, as lines and as a batch; so is too large an answer."""
     assert 400 == client.send("POST", "/match", "{}\n" * 100_001, headers=LINES).status_code
     assert 400 == client.send("POST", "/match", f"[{'{},' * 100_001}{{}}]").status_code
     assert 400 == client.send("POST", "/match", f"[{'{},' * 100_001}{{}}]", headers=LINES).status_code
     monkeypatch.setattr("signalbook.server.messages.LARGEST_ANSWER", 1000)
-    refused = client.send("POST", "/match", "{}\n" * 100, headers=LINES)
-    assert "too_large" == refused.json()["type"].rpartition("#")[2]
+    for body in ("{}\n" * 100, "[" + "{}," * 99 + "{}]"):
+        refused = client.send("POST", "/match", body)
+        assert "too_large" == refused.json()["type"].rpartition("#")[2]
 
 
 def test_options(client: Client) -> None:

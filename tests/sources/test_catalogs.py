@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+import signalbook
 from signalbook.errors import UsageError
 from signalbook.sources import Reach, SourceError, open_source
 from signalbook.sources import external as external_module
@@ -139,6 +140,17 @@ def test_nobody_answers() -> None:
         source.catalog()
     with open_source("http://[::1") as source, pytest.raises(SourceError, match="is no address"):
         source.catalog()
+
+
+def test_a_store_is_no_document(tmp_path: Path) -> None:
+    """Who opens a store is told what opens it; a password in its address is not repeated."""
+    path = str(tmp_path / "d.db")
+    signalbook.Registry.open(path).close()
+    with pytest.raises(UsageError, match=rf"'{path}' is a store.*Registry\.open.*signalbook\.app\.catalog_of"):
+        open_source(path)
+    with pytest.raises(UsageError, match=r"this is a store.*catalog_of") as refused:
+        open_source("postgresql://user:secret@localhost/d")
+    assert "secret" not in str(refused.value)
 
 
 def test_certificates(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from signalbook.wire import Message, WireError, sendable, sending_problems
+from signalbook.wire import Message, WireError, address_of, sendable, sending_problems
 from tests.cases import Case, cases
 
 
@@ -31,3 +31,19 @@ def test_sending(case: Case) -> None:
 def test_too_long(fields: dict[str, object], payload: bytes | None, path: str) -> None:
     """MQTT counts the bytes of strings and packets, and one too many is refused."""
     assert [path] == [problem.path for problem in sending_problems(Message("MQTT/5.0", fields, payload))]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "field"),
+    [
+        ("KAFKA", "topic"),
+        ("NATS", "subject"),
+        ("MQTT/5.0", "topic_name"),
+        ("MQTT/3.1.1", "topic_name"),
+        ("HTTP", None),
+        ("AMQP/1.0", None),
+    ],
+)
+def test_where_a_message_goes(protocol: str, field: str | None) -> None:
+    """A message of a topic or a subject cannot be sent without it; a connection may have the address of others."""
+    assert field == address_of(protocol)

@@ -9,13 +9,23 @@ from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING
 
 import click
-import orjson
 
-from signalbook.cli.catalog import FILE, Line, as_json_lines, lines, on_catalog, print_line
+from signalbook.cli.catalog import (
+    FILE,
+    Broken,
+    Line,
+    as_json_lines,
+    lines,
+    numbered,
+    on_catalog,
+    print_line,
+    with_numbers,
+)
 from signalbook.cli.failures import Exit
-from signalbook.cli.output import say
+from signalbook.cli.output import one_line, say
 from signalbook.cloudevents import encode
 from signalbook.errors import Problem, UsageError
+from signalbook.wire import FIELDS, find_protocol
 
 if TYPE_CHECKING:
     from signalbook.messages.build import Built
@@ -32,21 +42,35 @@ __all__ = ["build", "sample"]
 @click.option("--definition", metavar="XID", required=True, help="The definition to build by.")
 @click.option("--protocol", metavar="NAME", help="The protocol to use where the definition names none.")
 @as_json_lines
+@with_numbers
 @on_catalog
-def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | None, as_json: bool) -> int:
+def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | None, as_json: bool, number: bool) -> int:
     """Make a message of each line of values, as a CloudEvent and as its protocol's message.
 
     A line is {"context", "attributes", "data" or "data_base64", "protocol"}, each of which may be left out: the values
     of placeholders, those of properties by name, the payload, and the protocol; "definition" names another definition
     for its line. Without --json the messages alone are printed, ready for `signalbook match`; with it, results with all
-    that is missing or wrong.
+    that is missing or wrong. The exit code is 1 where one of them could not be made.
     """
-    catalog.definition(definition)  # which has to be there, whatever the lines say
+    # What the command names has to be there, whatever the lines say.
+    catalog.definition(definition)
+    if protocol is not None and find_protocol(protocol) is None:
+        raise UsageError(f"--protocol '{protocol}' is not one of {', '.join(FIELDS)}")
+    if number and not as_json:
+        raise UsageError("--number goes with --json; messages are printed as they are")
     made = wrong = 0
+    broken = Broken()
     for line in lines(file):
         result = _built(catalog, line, {"definition": definition, "protocol": protocol})
         made, wrong = made + result.ok, wrong + (not result.ok)
-        _show(result, as_json, f"line {line.number}")
+        if not result.ok:
+            broken.see(line)
+        if as_json:
+            print_line(numbered(result.to_bytes(), line, number))
+        else:
+            _show(result, f"line {line.number}")
+    if broken.hint():
+        say(broken.hint())
     say(f"{made} message(s) built, {wrong} not")
     return Exit.REFUSED if wrong else Exit.OK
 
@@ -63,16 +87,16 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
     """Make an example message for definitions, payload included, one a line.
 
     Without --json the messages alone are printed, ready for `signalbook match`; with it, results as `signalbook build`
-    has them, each with its definition.
+    has them, each with its definition. The exit code is 1 where one of them could not be made.
     """
     made = wrong = 0
     for xid in definitions or tuple(catalog.definitions):
         result = catalog.message(xid).sample()
         made, wrong = made + result.ok, wrong + (not result.ok)
         if as_json:
-            print_line(orjson.dumps({"definition": xid, **result.to_json()}))
+            print_line(result.to_bytes(definition=xid))
         else:
-            _show(result, as_json, xid)
+            _show(result, xid)
     say(f"{made} message(s) made, {wrong} not")
     return Exit.REFUSED if wrong else Exit.OK
 
@@ -89,12 +113,10 @@ def _built(catalog: Catalog, line: Line, unless_said: Mapping[str, str | None]) 
         return Built(problems=(Problem("", "malformed", str(error)),))
 
 
-def _show(result: Built, as_json: bool, place: str) -> None:
-    if as_json:
-        print_line(result.to_bytes())
-    elif result.message is not None:
+def _show(result: Built, place: str) -> None:
+    if result.message is not None:
         print_line(result.message.to_bytes())
     elif result.cloudevent is not None:
         print_line(encode(result.cloudevent))
-    for problem in result.problems if not as_json else ():
-        say(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]")
+    for problem in result.problems:
+        say(one_line(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]"))

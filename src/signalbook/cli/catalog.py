@@ -2,14 +2,15 @@
 
 Rule 1: a catalog is a file, a folder, a store or the address of a running registry; several are taken as one.
 Rule 2: one JSON document a line comes in and one goes out, written as soon as it is known: a command works in a pipe.
-Rule 3: a line is bounded; a longer one is one unreadable line, and the next is read.
+Rule 3: a line is bounded; a longer one is one unreadable line, and the next is read. A byte order mark is no text.
 """
 
 from __future__ import annotations
 
+import codecs
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -23,14 +24,19 @@ if TYPE_CHECKING:
     from signalbook.messages.catalog import Catalog
     from signalbook.sources import Contents, Reach
 
-__all__ = ["FILE", "LARGEST_LINE", "Line", "as_json_lines", "lines", "on_catalog", "on_documents", "print_line"]
+__all__ = [
+    "FILE", "LARGEST_LINE", "Broken", "Line", "as_json_lines", "lines", "numbered", "on_catalog", "on_documents",
+    "print_line", "with_numbers",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LARGEST_LINE = 64 * 1024 * 1024
-_STORE_MARK = b"SQLite format 3\0"
 
 FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
 as_json_lines = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+with_numbers = click.option(
+    "--number", is_flag=True, help='With --json: begin each object with "line", the number of the line it answers.'
+)
 
 _OPTIONS = (
     click.option(
@@ -48,7 +54,8 @@ _OPTIONS = (
         "hosts",
         metavar="HOST[:PORT]",
         multiple=True,
-        help="Fetch base messages that lie at this host; may be repeated. None is fetched otherwise.",
+        help="Fetch base messages that lie at this host, and at this port where it is not the usual one; may be "
+        "repeated. None is fetched otherwise.",
     ),
     click.option(
         "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
@@ -114,13 +121,28 @@ def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Content
         from signalbook import Registry
 
         with Registry.open(locations[0]) as registry:
-            return Contents((Document(locations[0], registry.export()),))
+            document = registry.export()
+        return Contents((Document(locations[0], document),), _bases(document, reach))
 
     return export
 
 
+def _bases(document: dict[str, Any], reach: Reach) -> Mapping[str, Any]:
+    """The base messages that a store's content takes from the hosts that --resolve names."""
+    from signalbook.sources.external import external_bases
+    from signalbook.sources.remote import Web
+
+    web = Web(reach)
+    try:
+        return external_bases([document], web, reach.resolve)
+    finally:
+        web.close()
+
+
 def _in_store(locations: tuple[str, ...]) -> bool:
-    found = any(_is_store(location) for location in locations)
+    from signalbook.sources.catalogs import is_store
+
+    found = any(is_store(location) for location in locations)
     if found and len(locations) > 1:
         raise UsageError("a store is a whole catalog; give no other --catalog beside it")
     return found
@@ -130,23 +152,17 @@ def _read(locations: tuple[str, ...], reach: Reach) -> Catalog:
     if _in_store(locations):
         from signalbook import Registry
         from signalbook.app import catalog_of
+        from signalbook.messages.catalog import Catalog
 
         with Registry.open(locations[0]) as registry:
-            return catalog_of(registry)
+            if not reach.resolve:
+                return catalog_of(registry)
+            document = registry.export()
+        return Catalog.from_documents(document, bases=_bases(document, reach))
     from signalbook.sources import open_source
 
     with open_source(*locations, reach=reach) as source:
         return source.catalog()
-
-
-def _is_store(location: str) -> bool:
-    if location.startswith(("postgresql://", "postgres://", "sqlite:")):
-        return True
-    path = Path(location)
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_STORE_MARK)) == _STORE_MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,8 @@ def lines(file: IO[bytes]) -> Iterator[Line]:
     number = 0
     while text := file.readline(LARGEST_LINE):
         number += 1
+        if number == 1:
+            text = text.removeprefix(codecs.BOM_UTF8) or b"\n"
         whole = True
         while len(text) == LARGEST_LINE and not text.endswith(b"\n"):
             whole = False
@@ -171,6 +189,32 @@ def lines(file: IO[bytes]) -> Iterator[Line]:
             yield Line(number, b"", whole=False)
         elif text.strip():
             yield Line(number, text.strip())
+
+
+class Broken:
+    """The first line that is only the beginning of a document, where there was one: it was written over several."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def see(self, line: Line) -> None:
+        """Take note of a line that could not be read."""
+        from signalbook.cloudevents.json_value import is_json_text
+
+        opens = line.text[:1] in (b"{", b"[") and line.text[-1:] in (b"{", b"[", b",")
+        if not self._number and opens and not is_json_text(line.text):
+            self._number = line.number
+
+    def hint(self) -> str:
+        """What to do about it, or an empty text."""
+        if not self._number:
+            return ""
+        return f"signalbook: line {self._number} is only the beginning of a document; write each on one line (jq -c .)"
+
+
+def numbered(document: bytes, line: Line, number: bool) -> bytes:
+    """A JSON object that begins with the number of the line it answers, where that was asked for."""
+    return b'{"line":%d,%b' % (line.number, document[1:]) if number else document
 
 
 def print_line(line: bytes) -> None:

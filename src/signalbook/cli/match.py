@@ -1,28 +1,55 @@
 """The commands match and validate: what messages are, by a catalog.
 
 Rule 1: one answer a message, in the order they came; a batch has one for each of its events.
-Rule 2: standard output has the answers and nothing else; the counts go to standard error.
+Rule 2: standard output has the answers and nothing else; the counts go to standard error, and with them what made the
+answers less than they could be.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING
 
 import click
+import orjson
 
-from signalbook.cli.catalog import FILE, LARGEST_LINE, Line, as_json_lines, lines, on_catalog, print_line
+from signalbook.cli.catalog import (
+    FILE,
+    LARGEST_LINE,
+    Broken,
+    Line,
+    as_json_lines,
+    lines,
+    numbered,
+    on_catalog,
+    print_line,
+    with_numbers,
+)
 from signalbook.cli.failures import Exit
-from signalbook.cli.output import say
+from signalbook.cli.output import one_line, say
+from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
     from signalbook.messages.answer import Answer
     from signalbook.messages.catalog import Catalog
+    from signalbook.messages.definition import Definition
 
 __all__ = ["match", "validate"]
 
 Judge = Callable[[bytes], "list[Answer]"]
+_MOST_SHOWN = 3
+# A captured value that cannot be taken for anything else in a list of them.
+_PLAIN = re.compile(r"""[^\s,()="'\\]+""")
+
+WITHIN = click.option(
+    "--within",
+    metavar="XID",
+    multiple=True,
+    help="Look only among the messages of this group or endpoint; may be repeated.",
+)
 
 
 @click.command(
@@ -30,21 +57,17 @@ Judge = Callable[[bytes], "list[Answer]"]
     epilog="Example: signalbook match --catalog samples --json < messages.jsonl",
 )
 @FILE
-@click.option(
-    "--within",
-    metavar="XID",
-    multiple=True,
-    help="Look only among the messages of this group or endpoint; may be repeated.",
-)
+@WITHIN
 @as_json_lines
+@with_numbers
 @on_catalog
-def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: bool) -> int:
+def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: bool, number: bool) -> int:
     """Find the definition of each message, with the values of its placeholders, or say why there is none.
 
     Messages are read one a line: CloudEvents in JSON, or messages on paper ("protocol", its fields, "payload"). The
     exit code is 1 where one of them is not matched. FILE is standard input unless it is named.
     """
-    return _judge(file, lambda text: catalog.match_all(text, within), as_json)
+    return _judge(catalog, file, lambda text: catalog.match_all(text, within), as_json, number)
 
 
 @click.command(
@@ -55,28 +78,44 @@ def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: b
 @click.option(
     "--definition", metavar="XID", help="The definition to check all messages by; else the one that each matches."
 )
+@WITHIN
 @as_json_lines
+@with_numbers
 @on_catalog
-def validate(catalog: Catalog, file: IO[bytes], definition: str | None, as_json: bool) -> int:
+def validate(
+    catalog: Catalog, file: IO[bytes], definition: str | None, within: tuple[str, ...], as_json: bool, number: bool
+) -> int:
     """Check each message, metadata and payload, and list everything that is wrong with it.
 
     Messages are read as `signalbook match` reads them. The exit code is 1 where something is wrong with one of them.
     """
     if definition is None:
-        return _judge(file, catalog.match_all, as_json)
-    return _judge(file, lambda text: catalog.validate_all(text, definition), as_json)
+        return _judge(catalog, file, lambda text: catalog.match_all(text, within), as_json, number)
+    if within:
+        raise UsageError("--definition names all there is to look among; give no --within beside it")
+    catalog.definition(definition)  # which has to be there, whatever the lines say
+    return _judge(catalog, file, lambda text: catalog.validate_all(text, definition), as_json, number)
 
 
-def _judge(file: IO[bytes], judge: Judge, as_json: bool) -> int:
+def _judge(catalog: Catalog, file: IO[bytes], judge: Judge, as_json: bool, number: bool) -> int:
+    if number and not as_json:
+        raise UsageError("--number goes with --json; without it each answer has its line")
     counts: Counter[str] = Counter()
+    broken, alone = Broken(), _Alone(catalog)
     for line in lines(file):
         for answer in _answers(line, judge):
             counts[answer.outcome.value] += 1
+            alone.see(answer)
+            if answer.outcome.value == "malformed":
+                broken.see(line)
             if as_json:
-                print_line(answer.to_bytes())
+                print_line(numbered(answer.to_bytes(), line, number))
             else:
                 for text in _sentences(line.number, answer):
-                    click.echo(text)
+                    click.echo(one_line(text))
+    for hint in (broken.hint(), *alone.hints()):
+        if hint:
+            say(one_line(hint))
     total = sum(counts.values())
     found = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda item: -item[1]))
     say(f"{total} message(s): {found or 'none'}")
@@ -95,11 +134,54 @@ def _answers(line: Line, judge: Judge) -> list[Answer]:
 
 def _sentences(number: int, answer: Answer) -> Iterator[str]:
     """An answer for a person: what, why, and what comes near."""
-    context = ", ".join(f"{name}={value}" for name, value in answer.context.items())
+    context = ", ".join(f"{name}={_shown(value)}" for name, value in answer.context.items())
     what = " ".join(part for part in (answer.outcome.value, answer.definition or "") if part)
     yield f"line {number}: {what}" + (f" ({context})" if context else "")
     for problem in answer.problems:
         yield f"  {problem.path or '/'}: {problem.message} [{problem.code}]"
+    what = "holds" if answer.outcome.value == "ambiguous" else "near"
     for candidate in answer.candidates:
-        wrong = "; ".join(f"{one.path or '/'}: {one.message}" for one in candidate.problems[:3])
-        yield f"  near: {candidate.definition}" + (f" ({wrong})" if wrong else "")
+        wrong = [f"{one.path or '/'}: {one.message}" for one in candidate.problems[:_MOST_SHOWN]]
+        further = len(candidate.problems) - len(wrong)
+        wrong += [f"... {further} more"] if further else []
+        yield f"  {what}: {candidate.definition}" + (f" ({'; '.join(wrong)})" if wrong else "")
+
+
+def _shown(value: str) -> str:
+    """A captured value, in quotes where it could be taken for something else."""
+    if _PLAIN.fullmatch(value):
+        return value
+    return orjson.dumps(value.encode(errors="replace").decode()).decode()
+
+
+def _remedy(definition: Definition) -> str:
+    """What fetches the base that a definition lacks, where it lies at an address."""
+    from signalbook.sources.external import place_of
+
+    furthest = definition.bases[-1][1] if definition.bases else definition.own
+    place = place_of(str(furthest.get("basemessage") or ""))
+    return f"; --resolve {place} fetches it" if place else ""
+
+
+class _Alone:
+    """The definitions of answers that were judged without a base of theirs, which says what else they demand."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._found: dict[str, str] = {}
+
+    def see(self, answer: Answer) -> None:
+        """Take note of the definitions that an answer names."""
+        for xid in (answer.definition, *(one.definition for one in answer.candidates)):
+            if xid is None or xid in self._found:
+                continue
+            definition = self._catalog.definition(xid)
+            for note in definition.notes:
+                self._found[xid] = note.message + _remedy(definition)
+
+    def hints(self) -> Iterator[str]:
+        """A remark for each, the first of them."""
+        for xid, words in itertools.islice(self._found.items(), _MOST_SHOWN):
+            yield f"signalbook: {xid} was judged without its base: {words}"
+        if len(self._found) > _MOST_SHOWN:
+            yield f"signalbook: so were {len(self._found) - _MOST_SHOWN:,} more"

@@ -8,7 +8,7 @@ import click
 
 from signalbook.cli.catalog import on_catalog
 from signalbook.cli.failures import Exit
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import one_line, print_json, say
 
 if TYPE_CHECKING:
     from signalbook.messages.catalog import Catalog
@@ -25,15 +25,18 @@ __all__ = ["show"]
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 @on_catalog
 def show(catalog: Catalog, xid: str, as_json: bool) -> int:
-    """Show a definition with its bases merged into it, and for each value the definition that it comes from."""
+    """Show a definition with its bases merged into it, and for each value the definition that it comes from.
+
+    The exit code is 1 where the definition cannot be used.
+    """
     definition = catalog.definition(xid)
     if as_json:
         print_json(_value(definition), compact=True)
     else:
         for line in _lines(definition):
-            click.echo(line)
+            click.echo(one_line(line))
     for problem in (*definition.problems, *definition.notes) if not as_json else ():
-        say(f"signalbook: {problem.path}: {problem.message} [{problem.code}]")
+        say(one_line(f"signalbook: {problem.path}: {problem.message} [{problem.code}]"))
     return Exit.REFUSED if definition.problems else Exit.OK
 
 

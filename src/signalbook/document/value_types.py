@@ -147,13 +147,15 @@ _RELATIVE = re.compile(rf"(?![^/?#]*:){_CHARACTERS}*")
 _VARIABLE = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\*|:[1-9][0-9]{0,3})?"
 _TEMPLATE = re.compile(rf"(?:[^\x00-\x1f\x7f{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*")
 
+_OF_LETTERS = ": a variable in braces is letters, digits, _ and dots"
 
-def _text(pattern: re.Pattern[str], article_and_name: str) -> Callable[[Any], Any]:
+
+def _text(pattern: re.Pattern[str], article_and_name: str, hint: str = "") -> Callable[[Any], Any]:
     matches = pattern.fullmatch
 
     def read(value: Any) -> Any:
         if value.__class__ is not str or not matches(value):
-            raise ValueError(f"must be {article_and_name}")
+            raise ValueError(f"must be {article_and_name}{hint if isinstance(value, str) else ''}")
         return value
 
     return read
@@ -196,7 +198,7 @@ VALUE_TYPES: Mapping[str, ValueType] = MappingProxyType(
             ("uri", True, _text(_LOOSE, "a uri")),
             ("uriabsolute", True, _text(_ABSOLUTE, "a uriabsolute")),
             ("urirelative", True, _text(_RELATIVE, "a urirelative")),
-            ("uritemplate", True, _text(_TEMPLATE, "a uritemplate")),
+            ("uritemplate", True, _text(_TEMPLATE, "a uritemplate", _OF_LETTERS)),
             ("url", True, _text(_LOOSE, "a url")),
             ("urlabsolute", True, _text(_ABSOLUTE, "a urlabsolute")),
             ("urlrelative", True, _text(_RELATIVE, "a urlrelative")),

@@ -9,64 +9,33 @@ Rule 3: nothing here reads a clock or makes an id by itself: both come from an `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from signalbook import schemas
-from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError, Data, encode
+from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name
 from signalbook.cloudevents.bindings import BINDINGS, Mode
-from signalbook.cloudevents.json_value import is_json_text
 from signalbook.cloudevents.media_type import read_media_type
 from signalbook.errors import Problem, UsageError
 from signalbook.messages.answer import Answer
+from signalbook.messages.build_data import event_data, written
+from signalbook.messages.built import Built
 from signalbook.messages.carry import carry, encoded, native, together
-from signalbook.messages.filling import NOTHING, Filling, Origin, texts
+from signalbook.messages.filling import NOTHING, Filling, Origin, template_of
+from signalbook.messages.given import STAND_IN, bent, context_texts, json_flaws, own_values, scalar_flaw, unknown_name
+from signalbook.messages.outgoing import in_definition, unescaped
+from signalbook.messages.property_types import canonical
 from signalbook.messages.slots import BadSlot, Slot, envelope_slots, lay_out, protocol_slots, typed
 from signalbook.schemas import Schema
-from signalbook.schemas.json_exact import encode as encode_json
 from signalbook.schemas.samples import BadValue, payload_of
-from signalbook.wire import FIELDS, Message, WireError, find_protocol
+from signalbook.template import Template
+from signalbook.wire import FIELDS, Message, WireError, address_of, find_protocol, sendable
+from signalbook.wire.fields import pointer
 
 __all__ = ["Built", "Plan", "build"]
 
 _STRUCTURED = "application/cloudevents"
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What a build gives: the event and the message where all is well, else what is missing and what is wrong."""
-
-    cloudevent: CloudEvent | None = None
-    message: Message | None = None
-    missing: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is something to send."""
-        return not self.problems
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as a JSON value."""
-        written: dict[str, Any] = {"ok": self.ok}
-        if self.cloudevent is not None:
-            written["cloudevent"] = orjson.Fragment(encode(self.cloudevent))
-        if self.message is not None:
-            written["message"] = self.message.to_json()
-        if self.missing:
-            written["missing"] = list(self.missing)
-        if self.problems:
-            written["problems"] = [
-                {"path": one.path, "code": one.code, "message": one.message} for one in self.problems
-            ]
-        return written
-
-    def to_bytes(self) -> bytes:
-        """The result as one line of JSON."""
-        return orjson.dumps(self.to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,41 +61,48 @@ def build(
     `context` has the values of placeholders, `attributes` those of properties, by name; `protocol` names the protocol
     to use where the definition leaves it open, or is an object that also has fields of its own for the message.
     """
-    return _Building(plan, texts(context), dict(attributes or {}), origin or Origin()).build(data, protocol)
+    return _Building(plan, dict(attributes or {}), origin or Origin()).build(data, context or {}, protocol)
 
 
 class _Building:
-    """One build."""
+    """One build.
 
-    def __init__(self, plan: Plan, context: dict[str, str], given: dict[str, Any], origin: Origin) -> None:
+    What is missing or wrong is noted, and a stand-in or nothing takes its place, so that all else is judged as well;
+    `unsure` has the paths of which nothing more is said then, `refused` those whose given value was not taken.
+    """
+
+    def __init__(self, plan: Plan, given: dict[str, Any], origin: Origin) -> None:
         self.plan = plan
         self.document = plan.document
         self.given = given
-        self.filling = Filling(context, origin)
+        self.filling = Filling({}, origin)
+        self.unsure: set[str] = set()
+        self.refused: set[str] = set()
 
-    def build(self, data: Any, asked: str | Mapping[str, Any] | None) -> Built:
+    def build(self, data: Any, context: Mapping[str, Any], asked: str | Mapping[str, Any] | None) -> Built:
         protocol, own = self._protocol(asked)
         is_event = str(self.document.get("envelope", "")).lower().startswith("cloudevents/")
         if not is_event and not protocol and data is ABSENT and "dataschemaformat" not in self.document:
             self._wrong("", "protocol", "the definition has neither envelope nor protocol; name a protocol")
         slots = {slot.name: slot for slot in envelope_slots(self.document)} if is_event else {}
         fields = list(protocol_slots(protocol, self.document)) if protocol else []
-        for_event, for_fields = self._sorted(slots, fields, is_event)
+        self._take_context(context, [*slots.values(), *fields])
+        for_event, for_fields = self._sorted(slots, fields, is_event, protocol)
+        for_fields = {**own_values(own, fields), **for_fields}
         self.filling.learn([(slot, for_event[name]) for name, slot in slots.items() if name in for_event])
         self.filling.learn([(slot, for_fields[slot.label]) for slot in fields if slot.label in for_fields])
         payload = self._payload(data)
         event = self._event(slots, for_event, payload) if is_event else None
         filled = self._filled(fields, for_fields, event)
         message = None
-        if protocol and not self.filling.missing and (event is not None or not is_event):
+        if protocol and (event is not None or not is_event):
             event, message = self._message(protocol, own, filled, event, payload)
-            message = self._encoded(message)
-        if not self.filling.problems and not self.filling.missing:
-            self._judge(event, message)
-        gaps = tuple(self.filling.missing.values())
-        problems = (*gaps, *self.filling.problems)
+            message = self._sendable(message)
+        self._judge(event, message)
+        missing = {name: gap for name, gap in self.filling.missing.items() if gap.path not in self.refused}
+        problems = (*missing.values(), *self.filling.problems)
         if problems:
-            return Built(None, None, tuple(self.filling.missing), problems)
+            return Built(None, None, tuple(missing), problems)
         return Built(event, message)
 
     # What was asked for ----------------------------------------------------------------------------------------------
@@ -145,31 +121,60 @@ class _Building:
             raise UsageError(f"'{named}' is not one of the protocols {', '.join(FIELDS)}")
         if declared is not None and wanted != declared:
             self._wrong("/protocol", "protocol", f"the definition is one of {declared}, not of {wanted}")
+            self._own_fields(wanted, own)
+            return declared, {}
         return wanted, self._own_fields(wanted, own)
 
     def _own_fields(self, protocol: str, own: dict[str, Any]) -> dict[str, Any]:
-        if not own:
+        flaws = list(json_flaws(own))
+        if flaws:
+            self.filling.problems += [Problem(f"/protocoloptions{path}", "type", words) for path, words in flaws]
+        if not own or flaws:
             return {}
         try:
             return dict(Message.from_json({"protocol": protocol, **own}).fields)
         except WireError as error:
-            self.filling.problems += [replace(one, path=f"/protocoloptions{one.path}") for one in error.problems]
-            return {}
+            wrong = error.problems
+        for one in wrong:
+            self._wrong(f"/protocoloptions{one.path}", "type" if one.code == "type" else "value", one.message)
+        names = {unescaped(one.path.split("/")[1]) for one in wrong if one.path}
+        right = {name: value for name, value in own.items() if name not in names}
+        return self._own_fields(protocol, right) if len(right) < len(own) else {}
+
+    def _take_context(self, context: Mapping[str, Any], slots: list[Slot]) -> None:
+        """The values of the definition's placeholders; a name that it has not would change nothing."""
+        templates = (template_of(slot) for slot in slots)
+        known = dict.fromkeys(name for one in templates if one is not None for name in one.names)
+        known |= dict.fromkeys(Template.parse(str(self.document.get("datacontenttype", ""))).names)
+        for name in context:
+            if name not in known:
+                self.filling.problems.append(unknown_name(str(name), "placeholder", known))
+        of_ours = {name: value for name, value in context.items() if name in known}
+        self.filling.context.update(context_texts(of_ours, self.filling.problems))
 
     def _sorted(
-        self, slots: Mapping[str, Slot], fields: list[Slot], is_event: bool
+        self, slots: Mapping[str, Slot], fields: list[Slot], is_event: bool, protocol: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The given attributes: those of the event, and those of the protocol's message."""
-        labels = {slot.label for slot in fields}
+        labels = {slot.label: slot for slot in fields}
         for_event: dict[str, Any] = {}
         for_fields: dict[str, Any] = {}
         for name, value in self.given.items():
-            if is_event and (name in slots or name in ATTRIBUTE_TYPES or (is_name(name) and name not in labels)):
+            of_event = is_event and (name in slots or name in ATTRIBUTE_TYPES)
+            if not of_event and name not in labels and name in FIELDS.get(protocol, ()):
+                self._wrong(pointer("", name), "value", f"{name} is a field of {protocol}: give it under protocol")
+            elif not of_event and name not in labels and not (is_event and is_name(name)):
+                self.filling.problems.append(unknown_name(name, "property", [*slots, *labels]))
+            elif (flaw := scalar_flaw(value)) is not None:
+                slot = slots.get(name) if name not in labels or of_event else labels[name]
+                path = pointer("/envelopemetadata", name) if slot is None else slot.path
+                self._wrong(path, "type", f"{name} {flaw}")
+                self.refused.add(path)
+            elif of_event or name not in labels:
                 for_event[name] = value
-            elif name in labels:
-                for_fields[name] = value
             else:
-                self._wrong(f"/{name}", "value", f"the definition has no property {name}")
+                for_fields[name] = value
+        self.given = for_event
         return for_event, for_fields
 
     # The payload -----------------------------------------------------------------------------------------------------
@@ -190,7 +195,7 @@ class _Building:
         return row.media[0] if row is not None else None
 
     def _payload(self, data: Any) -> bytes | None:
-        """The data as bytes, which the schema accepts."""
+        """The data as bytes, which the schema accepts; empty where it could not be written."""
         if data is ABSENT:
             return None
         content_type = self._content_type() or ""
@@ -198,18 +203,31 @@ class _Building:
             if self.plan.schema is not None:
                 payload = payload_of(self.plan.schema, data, content_type)
             else:
-                payload = _written(data, content_type)
+                payload = written(data, content_type)
+            if self._is_bent(data, payload, content_type):
+                return b""
         except BadValue as bad:
             self._wrong(f"/data{bad.path}", "payload", bad.message)
-            return None
+            return b""
         except CloudEventError as error:
             self.filling.problems += [Problem("/data", "payload", one.message) for one in error.problems]
-            return None
+            return b""
         if self.plan.schema is not None:
             for problem in self.plan.schema.check(payload, content_type).problems:
                 code = "schema_unavailable" if problem.code == "schema_unavailable" else "payload"
                 self._wrong(f"/data{problem.path}", code, problem.message)
         return payload
+
+    def _is_bent(self, data: Any, payload: bytes, content_type: str) -> bool:
+        """Whether the data has something that JSON has not and that was written as something else; it is noted."""
+        schema, media = self.plan.schema, read_media_type(content_type) if content_type else None
+        is_json = schema.format.lower().startswith("json") if schema is not None else media is None or media.is_json
+        if not is_json or isinstance(data, bytes | bytearray | memoryview):
+            return False
+        flaws = bent(data, payload)
+        for path, words in flaws:
+            self._wrong(f"/data{path}", "payload", words)
+        return bool(flaws)
 
     # The event -------------------------------------------------------------------------------------------------------
 
@@ -227,14 +245,25 @@ class _Building:
         schema = self.document.get("dataschemauri")
         if isinstance(schema, str) and "://" in schema:
             attributes.setdefault("dataschema", schema)
-        if self.filling.missing:
-            return None
+        for name in sorted(_NEEDED - attributes.keys()):
+            self.unsure.add(f"/envelopemetadata/{name}")
+            attributes[name] = STAND_IN
+        return self._made(attributes, payload)
+
+    def _made(self, attributes: dict[str, Any], payload: bytes | None) -> CloudEvent | None:
+        """The event; what is wrong with it is noted and left out or replaced."""
         try:
-            return CloudEvent(attributes, _data(payload, attributes.get("datacontenttype")))
+            return CloudEvent(attributes, event_data(payload, attributes.get("datacontenttype")))
         except CloudEventError as error:
-            for problem in error.problems:
-                path = problem.path if problem.path == "/data" else f"/envelopemetadata{problem.path}"
-                self._wrong(path, "payload" if path == "/data" else "value", problem.message)
+            wrong = error.problems
+        for problem in wrong:
+            path = problem.path if problem.path == "/data" else f"/envelopemetadata{problem.path}"
+            self._wrong(path, "payload" if path == "/data" else "value", problem.message)
+        names = {unescaped(problem.path[1:]) for problem in wrong}
+        right = {name: value for name, value in attributes.items() if name not in names}
+        try:
+            return CloudEvent({**dict.fromkeys(_NEEDED, STAND_IN), **right})
+        except CloudEventError:
             return None
 
     def _attribute(self, slot: Slot, given: Any) -> Any:
@@ -249,7 +278,7 @@ class _Building:
         try:
             return typed(slot.type, value)
         except ValueError as error:
-            self.filling.wrong(slot, "type", f"value ({value}) {error}")
+            self.filling.wrong(slot, "type", f"value ({canonical(value)}) {error}")
             return NOTHING
 
     # The message -----------------------------------------------------------------------------------------------------
@@ -280,11 +309,10 @@ class _Building:
         event: CloudEvent | None,
         payload: bytes | None,
     ) -> tuple[CloudEvent | None, Message | None]:
-        try:
-            fields = together(own, lay_out(protocol, filled))
-        except BadSlot as bad:
-            self.filling.wrong(bad.slot, "type", str(bad))
-            return event, None
+        fields = together(own, self._laid_out(protocol, filled))
+        address = address_of(protocol)
+        if address is not None and address not in fields and f"/protocoloptions/{address}" not in self._said():
+            self.filling.lacks(Slot(f"/protocoloptions/{address}", address, "", "string"), address)
         if protocol == "HTTP" and "status" not in fields:
             fields.setdefault("method", "POST")
         if event is None:
@@ -300,12 +328,31 @@ class _Building:
                 self._wrong(f"/protocoloptions{problem.path}", "value", problem.message)
             return event, None
 
-    def _encoded(self, message: Message | None) -> Message | None:
+    def _laid_out(self, protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
+        """The fields that the values make; those whose values are not of their type are noted and left out."""
+        while True:
+            try:
+                return lay_out(protocol, filled)
+            except BadSlot as bad:
+                self.filling.wrong(bad.slot, "type", str(bad))
+                filled = [(slot, value) for slot, value in filled if slot is not bad.slot]
+
+    def _sendable(self, message: Message | None) -> Message | None:
+        """The message with its payload encoded as it says, if a client may send it as it is."""
+        if message is None:
+            return None
         try:
-            return None if message is None else encoded(message)
+            message = encoded(message)
         except ValueError as error:
             self._wrong("/data", "payload", str(error))
-            return None
+        try:
+            return sendable(message)
+        except WireError as error:
+            said = self._said()
+            for path, problem in in_definition(message, error.problems):
+                if path not in said:
+                    self._wrong(path, "payload" if path == "/data" else problem.code, problem.message)
+            return message
 
     def _mode(self, protocol: str) -> str:
         options = self.document.get("envelopeoptions")
@@ -321,42 +368,22 @@ class _Building:
         built = message or event
         if built is None or self.plan.judge is None:
             return
-        answer = self.plan.judge(built)
-        for problem in answer.problems:
+        said = self._said()
+        bad_data = any(path.startswith("/data") for path in said)
+        for problem in self.plan.judge(built).problems:
             names = self.filling.left_out.get(problem.path, ())
             for name in names if problem.code == "missing" else ():
                 self.filling.missing.setdefault(name, problem)
-            if not names:
+            if not names and problem.path not in said and not (bad_data and problem.path.startswith("/data")):
                 self.filling.problems.append(problem)
+
+    def _said(self) -> set[str]:
+        """The places of which something was said."""
+        gaps = self.filling.missing.values()
+        return self.unsure | {one.path for one in (*gaps, *self.filling.problems)}
 
     def _wrong(self, path: str, code: str, words: str) -> None:
         self.filling.problems.append(Problem(path, code, words))
 
 
 _NEEDED = frozenset({"type", "source", "id"})
-
-
-def _written(data: Any, content_type: str) -> bytes:
-    """Data without a schema: bytes as they are, a text of a type that is no JSON, else JSON with exact numbers."""
-    media = read_media_type(content_type) if content_type else None
-    if isinstance(data, bytes | bytearray | memoryview) or (media is not None and not media.is_json):
-        return Data.of(data, media).content
-    try:
-        return encode_json(data).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadValue(f"is no JSON value: {error}") from None
-
-
-def _data(payload: bytes | None, content_type: Any) -> Data | None:
-    if payload is None:
-        return None
-    media = read_media_type(content_type) if isinstance(content_type, str) else None
-    if media is None or media.is_json:
-        # An Avro or Protobuf payload under a JSON content type is not JSON, and stays the bytes it is.
-        return Data.json_text(payload) if is_json_text(payload) else Data.binary(payload)
-    if media.name.startswith("text/") or media.name.endswith(("/xml", "+xml")):
-        try:
-            return Data.text(payload.decode())
-        except UnicodeDecodeError:
-            return Data.binary(payload)
-    return Data.binary(payload)

@@ -21,7 +21,7 @@ from signalbook.messages.compiled import Compiled, Limits, compile_definition
 from signalbook.messages.definition import Definition
 from signalbook.messages.entities import Entities, Entity
 from signalbook.messages.materialise import materialise
-from signalbook.messages.observed import Given, is_batch, observe
+from signalbook.messages.observed import Given, GivenAll, each, holds_batch, observe
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.messages.scope import Entry, Scope
 from signalbook.schemas import Schema
@@ -36,7 +36,7 @@ _MOST_SCOPES = 64
 
 
 class CatalogError(SignalbookError):
-    """A question that the catalog cannot take: about a definition or a scope that it does not have."""
+    """A question that the catalog cannot take: about what it does not have, or for one answer about a batch."""
 
 
 class Catalog:
@@ -129,34 +129,23 @@ class Catalog:
             answer = self._at_once(message)
             if answer is not None:
                 return answer
-        answers = self.match_all(message, within)
-        if len(answers) != 1 or is_batch(message):
-            raise CatalogError(f"this is a batch of {len(answers)} events; match_all gives an answer for each")
-        return answers[0]
+        _expect_one(message, "match_all")
+        return self.match_all(message, within)[0]
 
-    def match_all(self, message: Given, within: Iterable[str] = ()) -> list[Answer]:
-        """The same for a message that may be a batch: one answer for each event, in their order."""
+    def match_all(self, message: GivenAll, within: Iterable[str] = ()) -> list[Answer]:
+        """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
         scope = self.scope(within)
-        if not isinstance(message, bytes):
-            return [match.answer(scope, observed) for observed in observe(message)]
-        swift = scope.swift.answer(message)
-        if swift is not None:
-            return [swift]
-        answers = [match.answer(scope, observed) for observed in observe(message)]
-        scope.swift.learn(message, answers)
-        return answers
+        return [answer for one in each(message) for answer in _answers(scope, one)]
 
     def validate(self, message: Given, xid: str) -> Answer:
         """What one definition says about a message: that it holds, or everything that is wrong."""
-        answers = self.validate_all(message, xid)
-        if len(answers) != 1 or is_batch(message):
-            raise CatalogError(f"this is a batch of {len(answers)} events; validate_all gives an answer for each")
-        return answers[0]
+        _expect_one(message, "validate_all")
+        return self.validate_all(message, xid)[0]
 
-    def validate_all(self, message: Given, xid: str) -> list[Answer]:
-        """The same for a message that may be a batch: one answer for each event, in their order."""
+    def validate_all(self, message: GivenAll, xid: str) -> list[Answer]:
+        """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
         compiled = self._of(xid)
-        return [match.answer_by_one(compiled, observed) for observed in observe(message)]
+        return [match.answer_by_one(compiled, found) for one in each(message) for found in observe(one)]
 
     def scope(self, within: Iterable[str] = ()) -> Scope:
         """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
@@ -214,3 +203,20 @@ class Catalog:
         if found is None:
             raise CatalogError(f"{xid} is no message of the catalog")
         return found
+
+
+def _answers(scope: Scope, message: Given) -> list[Answer]:
+    """The answers about one message, or about each event of a batch that is one document."""
+    if not isinstance(message, bytes):
+        return [match.answer(scope, observed) for observed in observe(message)]
+    swift = scope.swift.answer(message)
+    if swift is not None:
+        return [swift]
+    answers = [match.answer(scope, observed) for observed in observe(message)]
+    scope.swift.learn(message, answers)
+    return answers
+
+
+def _expect_one(message: Given, instead: str) -> None:
+    if holds_batch(message):
+        raise CatalogError(f"this is a batch; {instead} gives an answer for each of its events")

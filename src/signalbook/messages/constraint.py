@@ -1,6 +1,7 @@
 """`Constraint`: what a definition says about one property of a message, ready to be tested.
 
-Rule 1: a property that is absent is fine unless it is needed; of several values of one name, one has to satisfy.
+Rule 1: a property that is absent is fine unless it is needed; of several values of one name, one has to satisfy. Of
+more than `_MOST_TRIED` it has to be the constant itself, or among the first that differ.
 Rule 2: a placeholder means the same in all properties: what one captured, the next has to agree with.
 Rule 3: `holds` and `problem` say the same; `problem` has the words, and is asked when something is wrong.
 """
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from signalbook.errors import Problem
 from signalbook.messages.content_type import satisfies
+from signalbook.messages.header_values import Several
 from signalbook.messages.observed import Observed
 from signalbook.messages.property_types import TEXTS, Form, canonical, is_of, type_of
 from signalbook.template import Template
@@ -25,6 +28,8 @@ Read = Callable[[Observed], Sequence[Any]]
 # message/spec.md, Property Definitions: the mark for the current time when building, for any when matching.
 NOW = "0000-01-01T00:00:00Z"
 _LONGEST_SHOWN = 100
+_MOST_TRIED = 32
+_NOT_QUOTED = frozenset({"boolean", "integer", "number", "ulong"})
 _ANY_STRING = frozenset({"any", "string", "uritemplate"})
 
 
@@ -112,7 +117,7 @@ class Constraint:
             return None
         form = self.form or observed.form
         first: Problem | None = None
-        for value in values:
+        for value in values if len(values) <= _MOST_TRIED else self._likely(values):
             found = self._judge(value, form, context)
             if found is None:
                 return None
@@ -120,12 +125,21 @@ class Constraint:
                 first = found
         return first
 
+    def _likely(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Of many values those to try: the one that is the constant, else some of them, each once."""
+        texts = values.texts if isinstance(values, Several) else Several(values).texts
+        if self.constant is not None and self.constant in texts:
+            return (texts[self.constant],)
+        if self.is_constant and self.type != "number":
+            return values[:1]
+        return tuple(islice(texts.values(), _MOST_TRIED))
+
     def _judge(self, value: Any, form: Form, context: Context) -> Problem | None:
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
             return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is no {self.type}")
         if self.constant is not None:
-            return None if self._equals(value) else self._differs(value, f"must be {_shown(self.constant)}")
+            return None if self._equals(value) else self._differs(value, f"must be {self._wanted(value)}")
         return None if self.template is None else self._captures(self.template, value, context)
 
     def _equals(self, value: Any) -> bool:
@@ -151,6 +165,11 @@ class Constraint:
         context.update(added)
         return None
 
+    def _wanted(self, value: Any) -> str:
+        """The constant in an error's words: as JSON has it where the value is one of JSON, too."""
+        constant = self.constant or ""
+        return _cut(constant) if not isinstance(value, str) and self.type in _NOT_QUOTED else _shown(constant)
+
     def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
         return Problem(self.path, code or self.code, f"{self._said} {expected}, not {_shown(value)}")
 
@@ -167,7 +186,12 @@ def _number(text: str) -> float | None:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error's words: on one line, and cut where it is long."""
-    text = canonical(value) if not isinstance(value, str) else value
-    cut = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    """A value in an error's words: on one line, and cut where it is long; a text in quotes, a number without."""
+    if value.__class__ in (bool, int, float):
+        return _cut(canonical(value))
+    cut = _cut(value if isinstance(value, str) else canonical(value))
     return f'"{cut}"' if cut.isprintable() else repr(cut)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -13,11 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
+from signalbook.messages.observed import each, holds_batch
 
 __all__ = ["Delivery", "Dispatcher", "Unhandled"]
 
@@ -59,9 +61,11 @@ class Dispatcher:
     """
 
     def __init__(self, catalog: Catalog, *, within: Iterable[str] = (), sideline: Handler | None = None) -> None:
+        if sideline is not None:
+            _expect_callable(sideline, "the sideline")
         self.catalog = catalog
         self.counts: Counter[str] = Counter()
-        self._within = tuple(within)
+        self._within = (within,) if isinstance(within, str) else tuple(within)
         self._sideline = sideline
         self._exact: dict[str, Handler] = {}
         self._patterns: list[tuple[re.Pattern[str], Handler]] = []
@@ -69,6 +73,10 @@ class Dispatcher:
 
     def on(self, *targets: str) -> Callable[[H], H]:
         """Register a function for definitions: xids, or patterns in which `*` is one step and `**` any number."""
+        if not targets:
+            raise UsageError("name the xids, or the patterns of xids, that the function is for")
+        for target in targets:
+            self._expect(target)
 
         def register(handler: H) -> H:
             for target in targets:
@@ -79,20 +87,28 @@ class Dispatcher:
 
     def add(self, target: str, handler: Handler) -> None:
         """The same without a decorator."""
-        if not target.startswith("/"):
-            raise UsageError(f"'{target}' is no xid and no pattern of one; they begin with /")
+        self._expect(target)
+        _expect_callable(handler, f"the handler of {target}")
         if "*" in target:
             self._patterns.append((_compiled(target), handler))
-        elif target in self._exact:
-            raise UsageError(f"{target} has a handler already")
         else:
             self._exact[target] = handler
         self._chosen.clear()
 
+    def _expect(self, target: str) -> None:
+        """Refuse what no handler can be registered for."""
+        if not isinstance(target, str) or not target.startswith("/"):
+            raise UsageError(f"{target!r} is no xid and no pattern of one; they are texts that begin with /")
+        if target in self._exact:
+            raise UsageError(f"{target} has a handler already")
+        if "*" not in target and target not in self.catalog.definitions:
+            near = get_close_matches(target, self.catalog.definitions, 1)
+            raise UsageError(f"{target} is no message of the catalog{f'; is {near[0]} meant?' if near else ''}")
+
     def dispatch(self, message: Any) -> Any:
-        """What the handler of the message gives back; of a batch, the list of what each event's handler does."""
+        """What the handler of the message gives back; of a batch, or of any iterable of messages, a list of that."""
         results = [_finished(handler(delivery)) for handler, delivery in self._deliveries(message)]
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 and not holds_batch(message) else results
 
     async def dispatch_async(self, message: Any) -> Any:
         """The same, where handlers may be coroutine functions; the events of a batch are handled in their order."""
@@ -100,13 +116,14 @@ class Dispatcher:
         for handler, delivery in self._deliveries(message):
             result = handler(delivery)
             results.append(await result if inspect.isawaitable(result) else result)
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 and not holds_batch(message) else results
 
     def _deliveries(self, message: Any) -> Iterator[tuple[Handler, Delivery]]:
-        for answer in self.catalog.match_all(message, self._within):
-            delivery = Delivery(message, answer)
-            self.counts[answer.outcome.value] += 1
-            yield self._handler(delivery), delivery
+        for one in each(message):
+            for answer in self.catalog.match_all((one,), self._within):
+                delivery = Delivery(one, answer)
+                self.counts[answer.outcome.value] += 1
+                yield self._handler(delivery), delivery
 
     def _handler(self, delivery: Delivery) -> Handler:
         answer = delivery.answer
@@ -121,6 +138,11 @@ class Dispatcher:
             fitting = (handler for pattern, handler in self._patterns if pattern.fullmatch(xid))
             self._chosen[xid] = self._exact.get(xid) or next(fitting, None)
         return self._chosen[xid]
+
+
+def _expect_callable(handler: Any, what: str) -> None:
+    if not callable(handler):
+        raise UsageError(f"{what} is to be a function, not {type(handler).__name__}")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

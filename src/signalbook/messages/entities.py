@@ -1,8 +1,9 @@
 """The entities of catalog documents, by xid, in canonical spelling: groups, definitions, schemas, endpoints.
 
 Rule 1: several documents are one catalog; of two entities with one xid the later document's counts.
-Rule 2: what the registry says about an entity (epochs, times, counts, its own URLs) is left out; so a document means
-the same read from a file and read back from a server.
+Rule 2: what the registry says about an entity (epochs, times, counts, its own URLs) is left out, and what it would say
+where an author did not is taken as said: a lone version is version 1, and only `meta` holds a cross reference. So a
+document means the same read from a file and read back from a server.
 Rule 3: nothing here is refused: what has a wrong shape is passed over, what cannot be spelled canonically is a problem.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from signalbook.document.message_checks import MAX_CHAIN
 from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
@@ -21,6 +23,8 @@ __all__ = ["Entities", "Entity"]
 
 Attributes = Mapping[str, Any]
 
+# core/spec.md, `versionid`: the id that a server gives to the first version where nobody names one.
+_FIRST_VERSION = "1"
 # core/spec.md: what a server manages, of any entity.
 _SYSTEM = frozenset(
     {
@@ -98,15 +102,18 @@ class Entities:
         return found
 
     def version(self, collection: Mapping[str, Entity], xid: str) -> tuple[str, Attributes] | None:
-        """The xid of the resource that an xid of it or of its version names, and that version's attributes."""
+        """The xid of the resource that an xid of it or of its version names, and that version's attributes.
+
+        A cross reference has the versions of what it stands for, so the resource is that one.
+        """
         entity = collection.get(xid)
         if entity is not None:
             return xid, entity.attributes
         resource, mark, versionid = xid.partition("/versions/")
-        entity = collection.get(resource) if mark else None
+        entity = _shown(collection, resource) if mark else None
         if entity is None or versionid not in entity.versions:
             return None
-        return resource, entity.versions[versionid]
+        return entity.xid, entity.versions[versionid]
 
     def _add_group(self, kind: _Kind, xid: str, group: Attributes) -> None:
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
@@ -121,9 +128,9 @@ class Entities:
     def _resource(self, kind: _Kind, xid: str, resource: Attributes) -> Entity:
         meta = resource.get("meta")
         meta = meta if isinstance(meta, Mapping) else {}
-        xref = meta.get("xref") or resource.get("xref")
+        xref = meta.get("xref")
         self._address(resource, xid)
-        if isinstance(xref, str):
+        if isinstance(xref, str) and xref:
             return Entity(xid, {}, xref=xref.removeprefix("#"))
         own = {f"{kind.resource}id"}
         versions: dict[str, Attributes] = {}
@@ -137,12 +144,23 @@ class Entities:
             return Entity(xid, versions[default], versions, problems=problems)
         attributes, problems = _canonical(kind.resource_domain, resource, xid, own)
         stated = resource.get("versionid")
-        return Entity(xid, attributes, {stated: attributes} if isinstance(stated, str) else {}, problems=problems)
+        versionid = stated if isinstance(stated, str) and stated else _FIRST_VERSION
+        return Entity(xid, attributes, {versionid: attributes}, problems=problems)
 
     def _address(self, attributes: Attributes, xid: str) -> None:
         address = attributes.get("self")
         if isinstance(address, str):
             self.addresses[address.removesuffix("$details")] = xid
+
+
+def _shown(collection: Mapping[str, Entity], xid: str) -> Entity | None:
+    """The entity at an xid, or the one that its cross references lead to."""
+    for _ in range(MAX_CHAIN):
+        entity = collection.get(xid)
+        if entity is None or entity.xref is None:
+            return entity
+        xid = entity.xref
+    return None
 
 
 def _members(attributes: Attributes, name: str) -> Iterator[tuple[str, Attributes]]:
@@ -157,7 +175,7 @@ def _canonical(domain: str, given: Attributes, xid: str, own: set[str]) -> tuple
         given = to_canonical(domain, given, xid)
     except RegistryError as error:
         name = error.args_.get("name", "")
-        problems = (Problem(pointer("", name), error.name, f"{name} {error.args_.get('error_detail', '')}"),)
+        problems = (Problem(pointer("", name), "malformed", f"{name} {error.args_.get('error_detail', '')}"),)
     return {name: value for name, value in given.items() if name not in _SYSTEM and name not in own}, problems
 
 

@@ -8,7 +8,7 @@ Rule 3: each template is matched against what was made of it: what it gives back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ from signalbook.messages.slots import Slot
 from signalbook.template import Template
 from signalbook.template.percent import encode_reserved
 
-__all__ = ["NOTHING", "NOW", "Filling", "Origin", "template_of", "texts"]
+__all__ = ["NOTHING", "NOW", "Filling", "Origin", "template_of"]
 
 NOW = "0000-01-01T00:00:00Z"
 NOTHING: Any = object()
@@ -61,7 +61,7 @@ class Filling:
                 continue
             found = template.match(canonical(given))
             if found is None:
-                self.wrong(slot, "template", f"value ({given}) does not fit {template.text}")
+                self.wrong(slot, "template", f"value ({canonical(given)}) does not fit {template.text}")
                 continue
             for name, text in found.items():
                 known = self.context.setdefault(name, text)
@@ -84,7 +84,8 @@ class Filling:
     def _given(self, slot: Slot, template: Template | None, given: Any) -> Any:
         constant = slot.value is not None and (template is None or template.literal)
         if constant and canonical(given) != canonical(slot.value):
-            self.wrong(slot, "value", f"value ({given}) contradicts the definition's ({slot.value})")
+            words = f"value ({canonical(given)}) contradicts the definition's ({canonical(slot.value)})"
+            self.wrong(slot, "value", words)
         return given
 
     def _expanded(self, slot: Slot, template: Template) -> Any:
@@ -111,7 +112,8 @@ class Filling:
 
     def lacks(self, slot: Slot, name: str) -> None:
         """Note a gap."""
-        self.missing.setdefault(name, Problem(slot.path, "missing", f"{slot.label} needs a value for {name}"))
+        words = f"{name} needs a value" if name == slot.label else f"{slot.label} needs a value for {name}"
+        self.missing.setdefault(name, Problem(slot.path, "missing", words))
 
     def wrong(self, slot: Slot, code: str, words: str) -> None:
         """Note what is wrong with a property."""
@@ -123,8 +125,3 @@ def template_of(slot: Slot) -> Template | None:
     if isinstance(slot.value, str) and slot.type in TEXTS:
         return Template.parse(slot.value)
     return None
-
-
-def texts(context: Mapping[str, Any] | None) -> dict[str, str]:
-    """Context values as the texts that templates hold."""
-    return {name: canonical(value) for name, value in (context or {}).items() if value is not None}

@@ -17,6 +17,7 @@ from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.messages.definition import Definition
 from signalbook.messages.filling import template_of
 from signalbook.messages.lint_overlap import Overlaps
+from signalbook.messages.lint_reach import why_never, without_constraints
 from signalbook.messages.slots import OPTIONS, Slot, envelope_slots, protocol_slots
 from signalbook.wire import find_protocol
 from signalbook.wire.fields import pointer
@@ -63,14 +64,27 @@ class LintRule:
 
 
 def lint(subjects: Subjects) -> Iterator[Finding]:
-    """Every finding about a catalog, definition by definition, then pair by pair, then endpoint by endpoint."""
+    """Every finding about a catalog: by definition, about what nothing reads, by pair, by endpoint."""
     for definition in subjects.definitions.values():
         if definition.target is None:  # an alias is judged where it leads
             for rule in RULES:
                 for path, words in rule.check(subjects, definition):
                     yield Finding(rule.name, rule.severity, definition.xid, path, words)
+    yield from _unread(subjects)
     yield from _overlaps(subjects)
     yield from _endpoints(subjects)
+
+
+def _unread(subjects: Subjects) -> Iterator[Finding]:
+    """Metadata and options that nothing reads: neither the definition nor one derived from it says whose they are."""
+    definitions = [one for one in subjects.definitions.values() if one.target is None and not one.problems]
+    for selector, metadata in (("envelope", "envelopemetadata"), ("protocol", "protocoloptions")):
+        stating = [one for one in definitions if one.document.get(selector)]
+        read = {base for one in stating for base in one.derives_from}
+        for one in definitions:
+            if one.document.get(metadata) and not one.document.get(selector) and one.xid not in read:
+                words = f"is ignored, because neither the definition, nor a base, nor its group states the {selector}"
+                yield Finding("metadata-unread", "warning", one.xid, f"/{metadata}", words)
 
 
 def _overlaps(subjects: Subjects) -> Iterator[Finding]:
@@ -123,9 +137,25 @@ _SCHEMAS = ("dataschema", "dataschemauri", "dataschemaxid")
 
 
 def _never_matches(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    usable = not definition.problems and not subjects.schema_problem(definition.xid)
+    if not definition.problems and (why := why_never(definition)):
+        yield "", f"no message can match it: {why}"
+
+
+def _no_sample(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    usable = not definition.problems and not why_never(definition) and not subjects.schema_problem(definition.xid)
     if usable and (why := subjects.sample_problem(definition.xid)):
-        yield "", f"no message was found that it matches: {why}"
+        yield "", f"no example of it could be made: {why}"
+
+
+def _anything(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and not (definition.envelope or definition.protocol) and without_constraints(definition):
+        yield "", "it says nothing of its messages, so any message that no other definition knows matches it"
+
+
+def _any_of_a_kind(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (definition.envelope or definition.protocol) and without_constraints(definition):
+        kind = " and ".join(one for one in (definition.envelope, definition.protocol) if one)
+        yield "", f"any message of {kind} that no other definition knows matches it"
 
 
 def _adjacent(subjects: Subjects, definition: Definition) -> Iterator[Found]:
@@ -154,8 +184,10 @@ def _two_spellings(subjects: Subjects, definition: Definition) -> Iterator[Found
 
 
 def _misspelt(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if "xref" in definition.own:
+        yield "/xref", "xref means nothing here; use meta.xref for a cross reference"
     for name in definition.own:
-        if name not in _ATTRIBUTES and (near := _near(name, _ATTRIBUTES)):
+        if name != "xref" and name not in _ATTRIBUTES and (near := _near(name, _ATTRIBUTES)):
             yield pointer("", name), f"{name} means nothing here; is {near} meant?"
     metadata = definition.own.get("envelopemetadata")
     for name in metadata if isinstance(metadata, Mapping) else ():
@@ -211,7 +243,20 @@ RULES: tuple[LintRule, ...] = (
         "The payload schema exists, can be read, and says which of several Protobuf messages is meant.",
         _schema,
     ),
-    LintRule("never-matches", "warning", "A message can be made that the definition matches.", _never_matches),
+    LintRule(
+        "never-matches",
+        "warning",
+        "The definition can be matched; said only where it certainly cannot.",
+        _never_matches,
+    ),
+    LintRule("no-sample", "note", "An example message can be made.", _no_sample),
+    LintRule("matches-anything", "warning", "The definition says something of its messages.", _anything),
+    LintRule(
+        "matches-any-of-a-kind",
+        "note",
+        "The definition says more of its messages than their envelope and protocol.",
+        _any_of_a_kind,
+    ),
     LintRule("placeholders-adjacent", "error", "There is text between any two placeholders.", _adjacent),
     LintRule("placeholder-reserved", "note", "`{+name}` is known to this program only.", _reserved),
     LintRule(
@@ -227,6 +272,10 @@ RULES: tuple[LintRule, ...] = (
 
 # The rules that look at more than one definition, for those who list or silence rules by name.
 WHOLE: Mapping[str, tuple[Severity, str]] = {
+    "metadata-unread": (
+        "warning",
+        "Where there is `envelopemetadata`, an `envelope` is stated; where there are `protocoloptions`, a `protocol`.",
+    ),
     "definitions-overlap": ("warning", "No message can satisfy two definitions between which nothing decides."),
     "endpoint-contradicted": ("error", "The messages of an endpoint have its protocol, envelope, mode and address."),
 }

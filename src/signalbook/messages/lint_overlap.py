@@ -3,7 +3,8 @@
 Rule 1: two definitions are apart where a property that a message must have for one of them has no value for both.
 Rule 2: a pair is passed over where a match would decide: the one derives from the other, they are aliases, or just one
 has a payload schema (matching.md, "Several hold").
-Rule 3: only definitions whose keys can meet are compared, and of those a bounded number.
+Rule 3: only definitions whose keys can meet are compared, and of those a bounded number. Those without a key are
+compared with each other, where they have the same payload schema or none; each is told of with the first that it meets.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ __all__ = ["Overlaps"]
 
 _MOST_PAIRS = 500_000
 _MOST_STEPS = 32
+_SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
+# What is the same in many messages is no key (matching.md, "key").
+_NO_KEYS = frozenset({"specversion", "datacontenttype", "content-type", "content_type"})
 # By protocol, the fields that a consumer would route by, the first that says something counts (matching.md, "key").
 _KEYS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "AMQP/1.0": (("properties", "subject"), ("properties", "to")),
@@ -44,25 +48,39 @@ class _Shape:
     templates: Mapping[tuple[str, str], Template]
     needed: frozenset[tuple[str, str]]
     key: tuple[tuple[str, str], Template] | None
+    by_constants: bool = False
 
 
 class Overlaps:
     """Each pair that could be ambiguous, as xids; `complete` is false once there were too many to compare."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        shapes = (_shape(one) for one in definitions if one.target is None and not one.problems)
+        shapes = [_shape(one) for one in definitions if one.target is None and not one.problems]
         self._shapes = [shape for shape in shapes if shape.key is not None]
+        self._keyless = [shape for shape in shapes if shape.key is None]
+        self._left = _MOST_PAIRS
         self.complete = True
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        left = _MOST_PAIRS
+        self._left = _MOST_PAIRS
         for one, other in _meeting(self._shapes):
-            left -= 1
-            if left < 0:
-                self.complete = False
+            if not self._may_compare():
                 return
             if not _decided(one.definition, other.definition) and not _apart(one, other):
                 yield one.definition.xid, other.definition.xid
+        for same in _alike(self._keyless):
+            for at, one in enumerate(same):
+                for other in same[at + 1 :]:
+                    if not self._may_compare():
+                        return
+                    if not _decided(one.definition, other.definition) and not _apart(one, other):
+                        yield one.definition.xid, other.definition.xid
+                        break
+
+    def _may_compare(self) -> bool:
+        self._left -= 1
+        self.complete = self.complete and self._left >= 0
+        return self.complete
 
 
 _Keyed = tuple[_Shape, list[str]]
@@ -75,8 +93,11 @@ def _shape(definition: Definition) -> _Shape:
     slots += protocol_slots(protocol, definition.document) if protocol else ()
     templates = {_place(slot): _said(slot) for slot in slots if slot.value is not None and slot.value != NOW}
     key = _key(protocol, event, templates)
-    needed = {_place(slot) for slot in slots if slot.required}
-    return _Shape(definition, protocol, event, templates, frozenset(needed | ({key[0]} if key else set())), key)
+    constants = {
+        place for place, template in templates.items() if template.literal and place[1].lower() not in _NO_KEYS
+    }
+    needed = {_place(slot) for slot in slots if slot.required} | ({key[0]} if key is not None else constants)
+    return _Shape(definition, protocol, event, templates, frozenset(needed), key, key is None and bool(constants))
 
 
 def _place(slot: Slot) -> tuple[str, str]:
@@ -167,6 +188,18 @@ def _split(keyed: list[_Keyed], at: int) -> tuple[dict[str, list[_Keyed]], list[
     return fixed, open_
 
 
+def _alike(shapes: list[_Shape]) -> Iterable[list[_Shape]]:
+    """Definitions without a property to route by: those with constants apart, and by what they say about payloads.
+
+    Constants together are a key, and a key goes before none; whether other payloads tell them apart is not looked at.
+    """
+    found: dict[tuple[bool, str], list[_Shape]] = {}
+    for shape in shapes:
+        said = repr([shape.definition.document.get(name) for name in (*_SCHEMA, "datacontenttype")])
+        found.setdefault((shape.by_constants, said), []).append(shape)
+    return found.values()
+
+
 def _apart(one: _Shape, other: _Shape) -> bool:
     """Whether no message can satisfy both."""
     if one.protocol and other.protocol and one.protocol != other.protocol:
@@ -214,4 +247,4 @@ def _decided(one: Definition, other: Definition) -> bool:
 
 
 def _has_schema(definition: Definition) -> bool:
-    return any(name in definition.document for name in ("dataschema", "dataschemauri", "dataschemaxid"))
+    return any(name in definition.document for name in _SCHEMA)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from signalbook.cloudevents import CloudEvent
+from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Candidate, Outcome
 from signalbook.messages.compiled import Compiled, Plan
 from signalbook.messages.envelope import TYPE
 from signalbook.messages.judged import Judged, judge, key_holds, may_hold
 from signalbook.messages.key_index import KeyIndex
 from signalbook.messages.mapped import mapped_event
+from signalbook.messages.nearest import MOST_JUDGED
 from signalbook.messages.observed import Kind, Observed, Unreadable
+from signalbook.messages.same_key import SameKey
 from signalbook.messages.scope import Scope
 
 __all__ = ["answer", "answer_by_one"]
@@ -27,14 +30,15 @@ def answer(scope: Scope, observed: Observed | Unreadable) -> Answer:
     if isinstance(observed, Unreadable):
         return _malformed(scope, observed)
     index = scope.index(observed.kind, observed.protocol)
-    keyed = [one for plan in _once(index.find(observed)) if (one := _judged_by_key(plan, observed)) is not None]
-    if keyed:
+    found = index.find(observed)
+    if found:
+        keyed = _judged(_open_to(found, observed), observed)
         holding = [one for one in keyed if one.holds]
-        return (
-            _held(observed, holding + _derived_without_key(index, observed, holding))
-            if holding
-            else _near_miss(observed, keyed)
-        )
+        if holding:
+            return _held(observed, holding + _derived_without_key(index, observed, holding))
+        keyed, left_off = _with_the_key(found, keyed, observed)
+        if keyed:
+            return _near_miss(observed, keyed, left_off)
     holding = _holding(index.keyless, observed)
     if holding:
         return _held(observed, holding)
@@ -53,6 +57,34 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable) -> Answer
     return _matched(observed, judged)
 
 
+def _open_to(found: list[SameKey], observed: Observed) -> Iterable[Plan]:
+    """The plans that may hold, of keys that may."""
+    if len(found) == 1:
+        return found[0].open_to(observed)
+    return [plan for same in found for plan in same.open_to(observed)]
+
+
+def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed) -> tuple[list[Judged], int]:
+    """Where none holds, what the definitions say whose key does, and how many more there are.
+
+    Of very many, those count that a message of its metadata may be one of; where there are none, the likest.
+    """
+    found = [same for same in found if key_holds(same.plans[0], observed)]
+    total = sum(len(same.plans) for same in found)
+    if total <= MOST_JUDGED:
+        known = {one.plan for one in keyed}
+        return keyed + _judged((plan for same in found for plan in same.plans if plan not in known), observed), 0
+    if not keyed:
+        likest = [plan for same in found for plan in same.nearest(observed)]
+        keyed = _judged(likest[:MOST_JUDGED], observed)
+        return keyed, total - len(keyed)
+    return keyed, 0
+
+
+def _judged(plans: Iterable[Plan], observed: Observed) -> list[Judged]:
+    return [one for plan in plans if (one := _judged_by_key(plan, observed)) is not None]
+
+
 def _judged_by_key(plan: Plan, observed: Observed) -> Judged | None:
     """What a definition says that an index found; None where its key does not hold."""
     # A single constant is what the index went by: it is looked at again only where something is wrong.
@@ -67,10 +99,12 @@ def _malformed(scope: Scope, unreadable: Unreadable) -> Answer:
     hint = unreadable.hint
     meant: tuple[Candidate, ...] = ()
     if hint is not None:
-        plans = _once(scope.index(hint.kind, hint.protocol).find(hint))
-        named = [plan for plan in plans if plan.key[0].path == TYPE and key_holds(plan, hint)]
-        meant = tuple(Candidate(xid) for xid in sorted(plan.compiled.definition.xid for plan in named))
-    return Answer(Outcome.MALFORMED, problems=unreadable.problems, candidates=meant)
+        found = scope.index(hint.kind, hint.protocol).find(hint)
+        named = [same for same in found if same.plans[0].key[0].path == TYPE and key_holds(same.plans[0], hint)]
+        xids = sorted(plan.compiled.definition.xid for same in named for plan in same.plans)
+        meant = tuple(Candidate(xid) for xid in xids)
+    candidates, more = _listed(meant)
+    return Answer(Outcome.MALFORMED, problems=(*unreadable.problems, *more), candidates=candidates)
 
 
 def _holding(plans: Iterable[Plan], observed: Observed) -> list[Judged]:
@@ -88,8 +122,8 @@ def _held(observed: Observed, holding: list[Judged]) -> Answer:
     left = _settled(observed.kind, holding)
     if len(left) == 1:
         return _matched(observed, left[0])
-    candidates = tuple(one.candidate() for one in sorted(left, key=lambda one: one.xid))
-    return Answer(Outcome.AMBIGUOUS, candidates=candidates, event=observed.event)
+    candidates, more = _listed(_candidates(left))
+    return Answer(Outcome.AMBIGUOUS, problems=more, candidates=candidates, event=observed.event)
 
 
 def _matched(observed: Observed, judged: Judged) -> Answer:
@@ -100,13 +134,26 @@ def _matched(observed: Observed, judged: Judged) -> Answer:
     return Answer(Outcome.MATCHED, judged.xid, judged.context, (), (), event, judged.checked)
 
 
-def _near_miss(observed: Observed, keyed: list[Judged]) -> Answer:
+def _candidates(judged: list[Judged]) -> tuple[Candidate, ...]:
+    return tuple(one.candidate() for one in sorted(judged, key=lambda one: one.xid))
+
+
+def _listed(candidates: tuple[Candidate, ...], left_off: int = 0) -> tuple[tuple[Candidate, ...], tuple[Problem, ...]]:
+    """As many candidates as an answer lists, and in words how many more there are."""
+    left_off += max(0, len(candidates) - MOST_JUDGED)
+    if not left_off:
+        return candidates, ()
+    words = f"{left_off:,} more definitions have the same key and are not listed"
+    return candidates[:MOST_JUDGED], (Problem("", "value", words),)
+
+
+def _near_miss(observed: Observed, keyed: list[Judged], left_off: int) -> Answer:
     """The answer where keys hold and nothing else does: the definition with the fewest problems, if that is one."""
     fewest = min(len(one.problems) for one in keyed)
     left = _without_bases(_one_each([one for one in keyed if len(one.problems) == fewest]))
-    if len(left) > 1:
-        candidates = tuple(one.candidate() for one in sorted(left, key=lambda one: one.xid))
-        return Answer(Outcome.NONCONFORMANT, candidates=candidates, event=observed.event)
+    if len(left) > 1 or left_off:
+        candidates, more = _listed(_candidates(left), left_off + len(keyed) - len(left) if left_off else 0)
+        return Answer(Outcome.NONCONFORMANT, problems=more, candidates=candidates, event=observed.event)
     one = left[0]
     return Answer(Outcome.NONCONFORMANT, one.xid, one.context, one.problems, (), observed.event, one.checked)
 
@@ -140,7 +187,3 @@ def _without_bases(judged: list[Judged]) -> list[Judged]:
 def _one_each(judged: list[Judged]) -> list[Judged]:
     """One for each definition: it may be in scope under the limits of several endpoints."""
     return list({one.identity: one for one in judged}.values())
-
-
-def _once(plans: list[Plan]) -> Iterable[Plan]:
-    return dict.fromkeys(plans) if len(plans) > 1 else plans

@@ -4,7 +4,8 @@ Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins,
 Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of the
 three.
 Rule 3: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is missing or
-lies in another registry is a note (message/spec.md, `basemessage`).
+lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition is part of
+answers, so its code is one of theirs.
 Rule 4: materialising what is materialised changes nothing.
 """
 
@@ -27,6 +28,8 @@ Attributes = Mapping[str, Any]
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
 _SELECTORS = (("envelope", "envelopemetadata"), ("protocol", "protocoloptions"))
 _MAX_DEPTH = 64
+# Of the codes that answers have: it is the definition that cannot be read.
+_UNUSABLE = "malformed"
 
 
 def materialise(entities: Entities, bases: Mapping[str, Attributes] | None = None) -> dict[str, Definition]:
@@ -78,12 +81,12 @@ class _Chains:
         while entity is not None and entity.xref is not None:
             if entity.xref in seen:
                 words = f"leads back to itself: {_shown([*seen, entity.xref])}"
-                return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", "loop", words),))
+                return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", _UNUSABLE, words),))
             seen.append(entity.xref)
             entity = self._entities.messages.get(entity.xref) if len(seen) <= MAX_CHAIN else None
         if entity is None:
             words = f"{seen[-1]} is not in the catalog"
-            return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", "dangling", words),))
+            return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", _UNUSABLE, words),))
         shown = self._materialised(entity.xid)
         return Definition(alias.xid, shown.document, shown.own, shown.bases, shown.xid, shown.notes, shown.problems)
 
@@ -95,7 +98,7 @@ class _Chains:
         while at is not None and at not in self._done:
             if at in path:
                 words = f"leads back to itself: {_shown([*path, at])}"
-                self._refuse(path, Problem("/basemessage", "loop", words))
+                self._refuse(path, Problem("/basemessage", _UNUSABLE, words))
                 return self._done[place]
             path[at] = None
             at, note = self._base(at)
@@ -112,16 +115,20 @@ class _Chains:
     def _derived(self, place: str, base: Definition | None, notes: tuple[Problem, ...]) -> Definition:
         own, problems = self._attributes(place), self._problems(place)
         if base is None:
-            return Definition(place, self._selected(place, merge({}, own)), own, notes=notes, problems=problems)
+            try:
+                document = self._selected(place, merge({}, own))
+            except RegistryError as error:
+                return Definition(place, {}, own, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
+            return Definition(place, document, own, notes=notes, problems=problems)
         bases = ((_message_of(base.xid), base.own), *base.bases)
         if len(bases) >= MAX_CHAIN:
             words = f"leads through more than {MAX_CHAIN} definitions"
-            return Definition(place, {}, own, bases, problems=(Problem("/basemessage", "chain", words),))
+            return Definition(place, {}, own, bases, problems=(Problem("/basemessage", _UNUSABLE, words),))
         try:
             own = _spelled(own, base.document.get("protocol"))
             document = self._selected(place, to_canonical(MESSAGE, merge(base.document, own), place))
         except RegistryError as error:
-            return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", error.name, str(error)),))
+            return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
         return Definition(place, document, own, bases, None, (*base.notes, *notes), (*base.problems, *problems))
 
     def _selected(self, place: str, document: Attributes) -> Attributes:
@@ -159,7 +166,8 @@ class _Chains:
         for _ in range(MAX_CHAIN):
             entity = self._entities.messages.get(reference)
             if entity is None:
-                return reference if self._entities.version(self._entities.messages, reference) else None
+                found = self._entities.version(self._entities.messages, reference)
+                return None if found is None else f"{found[0]}/versions/{reference.rpartition('/')[2]}"
             if entity.xref is None:
                 return reference
             reference = entity.xref

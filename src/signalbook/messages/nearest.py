@@ -1,69 +1,163 @@
 """The definitions nearest to a message that none expects, with what each of them misses.
 
-Rule: a small scope is judged whole; of a large one, the definitions that share the rarest words with the message. So an
-unexpected message costs the same in any catalog.
+Rule 1: a small scope is judged whole; of a large one, a few whose key differs from the message's in one word, or that
+share its rarest words. So an unexpected message costs the same in any catalog.
+Rule 2: of those with equally many problems, the one whose key is most like the message's comes first.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from signalbook.messages.answer import Candidate
 from signalbook.messages.compiled import Plan
+from signalbook.messages.constraint import Constraint, Read
 from signalbook.messages.judged import Judged, judge
+from signalbook.messages.likeness import edits, segments, shared
 from signalbook.messages.observed import Kind, Observed
+from signalbook.messages.property_types import canonical
 
-__all__ = ["Neighbours"]
+__all__ = ["MOST_JUDGED", "Neighbours"]
 
+# As many definitions are judged whole; of more, the likest few.
+MOST_JUDGED = 64
 _MOST_LISTED = 5
-_MOST_JUDGED = 64
+_LIKEST = 16
 _words = re.compile(r"[A-Za-z0-9_]+").findall
-# A word that more definitions have says little about any.
+# A word that more definitions have says little about any; of definitions that differ in one word so many are looked at.
 _COMMON = 200
+_BESIDE = 16
 _LONGEST_READ = 1000
+_MOST_WORDS = 1000
+_Text = tuple[str, tuple[str, ...]]
 
 
 class Neighbours:
-    """The plans for one kind of message, by the words of what they state."""
+    """The plans for one kind of message; `path` is the property that tells them apart (None: each by its key)."""
 
-    __slots__ = ("_by_word", "_plans")
+    __slots__ = ("_by_text", "_by_word", "_path", "_plans", "_reads", "_siblings", "_words")
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
+    def __init__(self, plans: Iterable[Plan], path: str | None = None) -> None:
         self._plans = tuple(plan for plan in plans if not _is_no_event(plan))
+        self._path = path
         self._by_word: dict[str, list[int]] | None = None
+        self._reads: dict[str, Read] = {}
+        self._words: dict[Constraint, tuple[str, ...]] = {}
+        self._by_text: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        # By the place and words of a key without one of them: that word, and the plan's number.
+        self._siblings: dict[tuple[str, int, tuple[str, ...]], list[tuple[str, int]]] = {}
 
     def of(self, observed: Observed) -> tuple[Candidate, ...]:
         """The nearest definitions, the one with the fewest problems first."""
-        judged = sorted(
-            (judge(plan, observed) for plan in self._near(observed)), key=lambda one: _distance(one, observed)
-        )
-        return tuple(one.candidate() for one in judged[:_MOST_LISTED])
+        said: dict[str, list[_Text]] = {}
+        judged = [judge(plan, observed) for plan in self.near(observed)]
+        ranked = [(_wrong(one, observed), self._unlike(one.plan, observed, said), one) for one in judged]
+        ranked.sort(key=lambda row: (row[0], row[1], row[2].xid))
+        # How many characters differ is counted for those that may be listed.
+        close = [(wrong, self._edits(one.plan, said), unlike, one) for wrong, unlike, one in ranked[:_LIKEST]]
+        close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
+        return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
 
-    def _near(self, observed: Observed) -> Iterable[Plan]:
-        if len(self._plans) <= _MOST_JUDGED:
+    def near(self, observed: Observed) -> Sequence[Plan]:
+        """All plans where they are few, else those whose key or words are like the message's."""
+        if len(self._plans) <= MOST_JUDGED:
             return self._plans
         if self._by_word is None:
-            self._by_word = {}
-            for place, plan in enumerate(self._plans):
-                for word in set(_words_of(_stated(plan))):
-                    self._by_word.setdefault(word, []).append(place)
-        shared: Counter[int] = Counter()
-        for word in set(_words_of(_said(observed))):
+            self._by_word = self._filed()
+        said: dict[str, list[_Text]] = {}
+        found: Counter[int] = Counter()
+        for word in dict.fromkeys(_words_of(_said(observed))):
             places = self._by_word.get(word, ())
             if len(places) <= _COMMON:
-                shared.update(places)
-        return [self._plans[place] for place, _ in shared.most_common(_MOST_JUDGED)]
+                found.update(places)
+        for place in self._beside(observed):
+            found[place] += 1
+        if not found:
+            found.update(self._around(observed))
+        ranked = sorted(
+            found, key=lambda place: (self._unlike(self._plans[place], observed, said), -found[place], place)
+        )
+        return [self._plans[place] for place in ranked[:_LIKEST]]
+
+    def _filed(self) -> dict[str, list[int]]:
+        by_word: dict[str, list[int]] = {}
+        for place, plan in enumerate(self._plans):
+            for word in dict.fromkeys(_words_of(_stated(plan))):
+                by_word.setdefault(word, []).append(place)
+            told = self._told(plan)
+            if told is not None:
+                self._reads[told.path] = told.read
+                words = segments(_text(told))
+                for at, word in enumerate(words):
+                    rest = (told.path, at, words[:at] + words[at + 1 :])
+                    self._siblings.setdefault(rest, []).append((word, place))
+                self._by_text.setdefault(told.path, []).append((words, place))
+        for rows in self._siblings.values():
+            rows.sort()
+        for keys in self._by_text.values():
+            keys.sort()
+        return by_word
+
+    def _beside(self, observed: Observed) -> Iterator[int]:
+        """The plans whose key differs from the message's in one word, those first whose word begins alike."""
+        for path, read in self._reads.items():
+            for value in read(observed)[:1]:
+                words = segments(canonical(value))
+                for at, word in enumerate(words):
+                    rows = self._siblings.get((path, at, words[:at] + words[at + 1 :]), ())
+                    begin = max(0, bisect_left(rows, (word, -1)) - _BESIDE // 2)
+                    yield from (place for _, place in rows[begin : begin + _BESIDE])
+
+    def _around(self, observed: Observed) -> Iterator[int]:
+        """The plans whose key begins with the same word, those that stand around the message's in the alphabet."""
+        for path, read in self._reads.items():
+            for value in read(observed)[:1]:
+                words, rows = segments(canonical(value)), self._by_text[path]
+                begin = max(0, bisect_left(rows, (words, -1)) - _BESIDE // 2)
+                yield from (place for own, place in rows[begin : begin + _BESIDE] if own[:1] == words[:1])
+
+    def _told(self, plan: Plan) -> Constraint | None:
+        """What a plan says of the property that tells it from others."""
+        if self._path is None:
+            return plan.key[0] if plan.key else None
+        return next((one for one in plan.tests if one.path == self._path), None)
+
+    def _unlike(self, plan: Plan, observed: Observed, said: dict[str, list[_Text]]) -> int:
+        """How many words of a plan's key are not those of the message's."""
+        told = self._told(plan)
+        if told is None:
+            return _LONGEST_READ
+        if told.path not in said:
+            texts = [canonical(value) for value in told.read(observed)[:1]]
+            said[told.path] = [(text, segments(text)) for text in texts]
+        wanted = self._words.get(told)
+        if wanted is None:
+            wanted = self._words[told] = segments(_text(told))
+        return min(
+            (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[told.path]), default=len(wanted)
+        )
+
+    def _edits(self, plan: Plan, said: dict[str, list[_Text]]) -> int:
+        told = self._told(plan)
+        if told is None:
+            return _LONGEST_READ
+        return min((edits(_text(told), text) for text, _ in said[told.path]), default=_LONGEST_READ)
 
 
-def _distance(judged: Judged, observed: Observed) -> tuple[int, str]:
+def _text(told: Constraint) -> str:
+    return told.constant or ("" if told.template is None else told.template.text)
+
+
+def _wrong(judged: Judged, observed: Observed) -> int:
     """How many things are wrong; what could not be tested over another protocol counts, over another version not."""
     misfit, wanted = judged.plan.misfit, judged.plan.compiled
     elsewhere = (
         misfit is not None and misfit.code == "protocol" and _family(wanted.protocol) != _family(observed.protocol)
     )
-    return len(judged.problems) + (len(wanted.on_protocol) if elsewhere else 0), judged.xid
+    return len(judged.problems) + (len(wanted.on_protocol) if elsewhere else 0)
 
 
 def _family(protocol: str | None) -> str:
@@ -92,9 +186,16 @@ def _said(observed: Observed) -> Iterator[str]:
             elif isinstance(value, dict):
                 yield from (member for member in value.values() if isinstance(member, str))
             elif isinstance(value, tuple):
-                yield from (text for _, text in value if isinstance(text, str))
+                yield from (_as_text(text) for _, text in value if text is not None)
+
+
+def _as_text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value[:_LONGEST_READ].decode(errors="ignore")
 
 
 def _words_of(texts: Iterable[str]) -> Iterator[str]:
+    left = _MOST_WORDS
     for text in texts:
-        yield from _words(text[:_LONGEST_READ])
+        found = _words(text[:_LONGEST_READ])[:left]
+        yield from found
+        left -= len(found)

@@ -2,15 +2,21 @@
 
 Rule 1: a message is an event, bare or carried by a protocol, or it is native. Which it is the message says itself: by
 content type, by its metadata, or as a JSON object with `specversion` where the binding has no content type.
-Rule 2: what claims to be an event and is none, and what is no message at all, is `Unreadable`.
+Rule 2: what claims to be an event and is none, and what is no message at all, is `Unreadable`; nothing that is given
+raises.
+Rule 3: a batch is a JSON array, or any other iterable of messages. A text that begins like an array and is none is one
+message that cannot be read.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
+import msgspec
 import orjson
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
@@ -19,11 +25,28 @@ from signalbook.errors import Problem
 from signalbook.messages.amqp_body import plain_body
 from signalbook.messages.content_encoding import CannotUndo, undo
 from signalbook.messages.property_types import Form
+from signalbook.schemas.json_exact import encode as encode_json
 from signalbook.wire import JsonError, Message, Typed, WireError, read_members
 
-__all__ = ["Given", "Kind", "Observed", "Unreadable", "content_encodings", "observe"]
+__all__ = [
+    "Given",
+    "GivenAll",
+    "Kind",
+    "Observed",
+    "Unreadable",
+    "content_encodings",
+    "each",
+    "holds_batch",
+    "is_batch",
+    "observe",
+]
 
 Given = Message | CloudEvent | bytes | str | Mapping[str, Any]
+GivenAll = Given | Iterable[Given]
+# What is one message, or one document; any other iterable is several.
+_ONE = (Message, CloudEvent, bytes, str, Mapping, bytearray, memoryview)
+_JSON = (str, int, float, Decimal, type(None))
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Kind(enum.Enum):
@@ -103,6 +126,14 @@ class Unreadable:
         self.hint = hint
 
 
+def each(given: GivenAll) -> Iterator[Given]:
+    """The messages that were given: one, or all that an iterable has."""
+    if isinstance(given, _ONE) or not isinstance(given, Iterable):
+        yield given  # type: ignore[misc]  # whatever it is: what is no message is unreadable
+    else:
+        yield from given
+
+
 def observe(given: Given) -> Iterator[Observed | Unreadable]:
     """What was given: one message, or the events of a batch in their order."""
     if isinstance(given, CloudEvent):
@@ -117,21 +148,42 @@ def observe(given: Given) -> Iterator[Observed | Unreadable]:
         yield from _observe_paper(given)
 
 
-def is_batch(given: Given) -> bool:
-    """Whether what was given holds any number of events."""
+def is_batch(given: GivenAll) -> bool:
+    """Whether what was given is to hold any number of events."""
     if isinstance(given, Message):
         binding = BINDINGS.get(given.protocol)
         return binding is not None and Mode.BATCH in binding.modes and mode_of(given) is Mode.BATCH
     if isinstance(given, bytes | str):
         return given[:1] in (b"[", "[") or given.lstrip()[:1] in (b"[", "[")
-    return False
+    if isinstance(given, bytearray | memoryview):
+        return is_batch(bytes(given))
+    return not isinstance(given, _ONE) and isinstance(given, Iterable)
 
 
-def _observe_paper(given: bytes | str | Mapping[str, Any]) -> Iterator[Observed | Unreadable]:
+def holds_batch(given: GivenAll) -> bool:
+    """Whether what was given is a batch indeed: an iterable, or a JSON array that is empty or has an object."""
+    if not is_batch(given):
+        return False
+    document: Any = given
+    if not isinstance(given, _ONE):
+        return True
+    if isinstance(given, Message):
+        document = _decoded(given)[0].payload or b""
     try:
-        document = orjson.dumps(given) if isinstance(given, Mapping) else given
-        text = document.encode() if isinstance(document, str) else bytes(document)
-    except (TypeError, UnicodeEncodeError) as error:
+        elements = _elements(document)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return not elements or any(bytes(one)[:1] == b"{" for one in elements)
+
+
+def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
+    if not isinstance(given, _ONE):
+        words = "is no message: a mapping, a text, bytes, a CloudEvent or a Message is one"
+        yield Unreadable((Problem("", "malformed", f"{words}, not {type(given).__name__}"),))
+        return
+    try:
+        text = _written(given)
+    except (TypeError, ValueError, RecursionError) as error:
         yield Unreadable((Problem("", "malformed", f"is no JSON: {error}"),))
         return
     if is_batch(text):
@@ -152,11 +204,52 @@ def _observe_paper(given: bytes | str | Mapping[str, Any]) -> Iterator[Observed 
         yield Unreadable((Problem("", "malformed", words),), _bare_hint(text))
 
 
+def _written(given: Any) -> bytes:
+    """A document or a mapping as the text of one message; raises where it has none."""
+    if isinstance(given, str):
+        return given.encode()
+    if not isinstance(given, Mapping):
+        return bytes(given)
+    value = dict(given)
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        # It has numbers that only a writer of exact numbers takes, or it is none; that writer says which.
+        text = encode_json(value).encode()
+        _refuse_unwritten(value, _JSON)
+    # A number that is none is written as null.
+    if b"null" in text:
+        _refuse_unwritten(value)
+    return text
+
+
+def _refuse_unwritten(value: Any, scalars: tuple[type, ...] = (object,)) -> None:
+    """Raise where a value has numbers or names that JSON has not, or other scalars, though a writer takes them."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            for name in one:
+                if not isinstance(name, str):
+                    raise TypeError(f"{name!r} is no name of a member")
+            left += one.values()
+        elif isinstance(one, list | tuple):
+            left += one
+        elif isinstance(one, float) and not math.isfinite(one):
+            raise ValueError(f"{one} is no number of JSON")
+        elif not isinstance(one, scalars):
+            raise TypeError(f"a {type(one).__name__} is no value of JSON")
+
+
 def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
     try:
         message = Message.from_json(text)
     except WireError as error:
-        yield Unreadable(tuple(Problem(one.path, "malformed", f"the message {one.message}") for one in error.problems))
+        # What is at a place says what it must be; the whole needs a name.
+        named = [one.message if one.path else f"the message {one.message}" for one in error.problems]
+        yield Unreadable(
+            tuple(Problem(one.path, "malformed", words) for one, words in zip(error.problems, named, strict=True))
+        )
         return
     yield from _observe_message(message)
 

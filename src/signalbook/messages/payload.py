@@ -7,6 +7,7 @@ Rule 3: problems stand below `/data`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from signalbook.cloudevents.json_value import is_json_text
@@ -28,6 +29,7 @@ class JudgedPayload(NamedTuple):
 
 
 _FINE = JudgedPayload()
+_AVRO_JSON = "as JSON it would need the content type application/avro+json"
 
 
 class PayloadCheck:
@@ -64,7 +66,10 @@ class PayloadCheck:
         checked = check(schema, payload, content_type)
         if not checked.problems:
             return JudgedPayload((), checked)
-        return JudgedPayload(tuple(_below_data(one) for one in checked.problems), checked)
+        problems = [_below_data(one) for one in checked.problems]
+        if schema.format.startswith("Avro/") and "avro+json" not in content_type and is_json_text(payload):
+            problems = [replace(one, message=f"{one.message}; {_AVRO_JSON}") for one in problems]
+        return JudgedPayload(tuple(problems), checked)
 
     def _by_content_type(self, observed: Observed, payload: bytes, content_type: str) -> JudgedPayload:
         """Without a schema, what is declared to be JSON has to be JSON."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signalbook.messages.constraint import Constraint, Property
+from signalbook.messages.header_values import Named
 from signalbook.messages.observed import Observed
 from signalbook.messages.property_types import Form
 from signalbook.wire import Message
@@ -59,19 +60,11 @@ def _single(name: str) -> ReadOption:
     return read
 
 
-def _pairs(field_name: str) -> ReadMember:
+def _pairs(field_name: str, named: Named) -> ReadMember:
     def read(message: Message, name: str) -> Sequence[Any]:
-        return [value for found, value in message.fields.get(field_name, ()) if found == name]
+        return named(message.fields.get(field_name, ()), name)
 
     return read
-
-
-def _http_headers(message: Message, name: str) -> Sequence[Any]:
-    return message.values("headers", name, any_case=True)
-
-
-def _kafka_headers(message: Message, name: str) -> Sequence[Any]:
-    return [_text(value) for found, value in message.fields.get("headers", ()) if found == name]
 
 
 def _text(value: bytes | None) -> Any:
@@ -139,7 +132,10 @@ _MQTT5 = {
 PROTOCOLS: Mapping[str, Protocol] = {
     "HTTP": Protocol(
         options=_options("path", "method", "status"),
-        collections={"headers": Collection(_http_headers), "query": Collection(_pairs("query"), content_type="")},
+        collections={
+            "headers": Collection(_pairs("headers", Named(fold=str.lower))),
+            "query": Collection(_pairs("query", Named()), content_type=""),
+        },
         keys=(f"{_OPTIONS}/path",),
         beside_key=(f"{_OPTIONS}/method", f"{_OPTIONS}/status"),
         # A status makes the definition one of a response; a request has a method.
@@ -162,19 +158,19 @@ PROTOCOLS: Mapping[str, Protocol] = {
     ),
     "MQTT/5.0": Protocol(
         options=_MQTT5,
-        collections={"user_properties": Collection(_pairs("user_properties"), content_type="")},
+        collections={"user_properties": Collection(_pairs("user_properties", Named()), content_type="")},
         keys=(f"{_OPTIONS}/topic_name",),
         content_type="content_type",
     ),
     "MQTT/3.1.1": Protocol(options=_MQTT3, keys=(f"{_OPTIONS}/topic_name",)),
     "KAFKA": Protocol(
         options=_options("topic", "partition", key=_key, key_base64=_key_base64),
-        collections={"headers": Collection(_kafka_headers)},
+        collections={"headers": Collection(_pairs("headers", Named(_text)))},
         keys=(f"{_OPTIONS}/topic", f"{_OPTIONS}/key"),
     ),
     "NATS": Protocol(
         options=_options("subject", "reply"),
-        collections={"headers": Collection(_pairs("headers"))},
+        collections={"headers": Collection(_pairs("headers", Named()))},
         keys=(f"{_OPTIONS}/subject",),
     ),
 }

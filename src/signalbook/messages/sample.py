@@ -18,7 +18,7 @@ from signalbook.messages.filling import NOW, Origin, template_of
 from signalbook.messages.property_types import canonical
 from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
 from signalbook.schemas.samples import sample as sample_payload
-from signalbook.wire import find_protocol
+from signalbook.wire import address_of, find_protocol
 
 __all__ = ["sample"]
 
@@ -68,9 +68,19 @@ def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
         data=payload,
         context=_context([*event_slots, *field_slots], attributes),
         attributes=attributes,
-        protocol=None if has_event or protocol else _CARRIER,
+        protocol=_carrier(protocol, field_slots, has_event),
         origin=origin,
     )
+
+
+def _carrier(protocol: str | None, fields: list[Slot], has_event: bool) -> str | dict[str, str] | None:
+    """What the message travels in, with an address where its definition leaves that to the endpoint."""
+    if protocol is None:
+        return None if has_event else _CARRIER
+    address = address_of(protocol)
+    if address is None or any(slot.field == address for slot in fields):
+        return None
+    return {"protocol": protocol, address: "sample"}
 
 
 def _content_type(document: Mapping[str, Any]) -> str:

@@ -155,7 +155,7 @@ def lay_out(protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
         try:
             _lay(protocol, fields, slot, value)
         except ValueError as error:
-            raise BadSlot(slot, f"value ({value}) {error}") from None
+            raise BadSlot(slot, f"value ({canonical(value)}) {error}") from None
     return fields
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ from signalbook.messages.key_index import KeyIndex
 from signalbook.schemas import Checked
 from signalbook.schemas.json_exact import LONG, RUNS, quick
 
-__all__ = ["SwiftRoad"]
+__all__ = ["Shape", "SwiftRoad", "Taken"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
@@ -41,26 +42,35 @@ _UNRESERVED = r"[A-Za-z0-9._~-]"
 # The texts between names and values, as writers without and with white space have them.
 _SPELLINGS = ((",", ":"), (", ", ": "))
 _SAME = frozenset({"specversion", "type", "datacontenttype"})
+_OF_SAME = frozenset({"/datacontenttype", *(_ATTRIBUTE + name for name in _SAME)})
 _TEXTS = frozenset({"any", "string", "uritemplate"})
 _TYPE, _TYPE_SPACED = '"type":"', '"type": "'
+_CLOSES = ord("}")
 _Match = Callable[[str], re.Match[str] | None]
 
 
-class _Shape:
-    """One shape of one definition's events; `names` are those of the pattern's groups, an empty one the source's."""
+class Shape:
+    """One shape of one definition's events.
 
-    __slots__ = ("accepts", "has_data", "has_schema", "match", "names", "source", "xid")
+    `attributes` are an event's in their order, each with the text that all have, or with the group of the pattern that
+    takes it; `names` are the captured names with their groups.
+    """
 
-    def __init__(
-        self, plan: Plan, accepts: Callable[[Any], bool], match: _Match, names: tuple[str, ...], has_data: bool
-    ) -> None:
+    __slots__ = ("accepts", "attributes", "has_data", "has_schema", "match", "names", "source", "xid")
+
+    def __init__(self, plan: Plan, accepts: Callable[[Any], bool], match: _Match, told: _Told, has_data: bool) -> None:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.has_schema = plan.compiled.payload.source is not None
         self.match = match
-        self.names = names
-        self.source = names.index("") if "" in names else -1
+        self.attributes = tuple(told.attributes)
+        self.names = tuple(told.names)
+        self.source = told.source
         self.has_data = has_data
+
+
+# An event that matches, in parts: its shape, what the groups of the pattern took, its data as text and as value.
+Taken = tuple[Shape, tuple[str, ...], bytes | None, Any]
 
 
 class SwiftRoad:
@@ -71,11 +81,21 @@ class SwiftRoad:
     def __init__(self, index: KeyIndex) -> None:
         self._index = index
         self._plans = index.alone(TYPE)
-        self._shapes: dict[str, list[_Shape]] = {}
+        self._shapes: dict[str, list[Shape]] = {}
         self._lessons: dict[str, int] = {}
 
     def answer(self, document: bytes) -> Answer | None:
         """The answer about an event that matches; None where that is not certain."""
+        taken = self.take(document)
+        if taken is None:
+            return None
+        shape, groups, _, value = taken
+        context = {name: groups[at] for name, at in shape.names}
+        checked = _checked(((), value)) if shape.has_data and shape.has_schema else None
+        return answer_of((_MATCHED, shape.xid, context, (), (), document, checked))
+
+    def take(self, document: bytes) -> Taken | None:
+        """An event that matches, in parts; None where that is not certain."""
         try:
             text = document.decode()
             begins = text.find(_TYPE) + 8
@@ -84,7 +104,7 @@ class SwiftRoad:
             for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
                 found = shape.match(text)
                 if found is not None:
-                    return _answer(shape, document, found)
+                    return _taken(shape, document, found)
         except (ValueError, RecursionError):
             pass  # it is not JSON, or too much of it
         return None
@@ -112,31 +132,26 @@ class SwiftRoad:
             self._shapes[name] = [*known, shape]
 
 
-def _answer(shape: _Shape, document: bytes, found: re.Match[str]) -> Answer | None:
-    """The answer about an event that has a shape, its data still to be judged; ValueError where that is no JSON."""
-    captured = found.groups()
-    if shape.source >= 0 and not remembered_reference(captured[shape.source]):
+def _taken(shape: Shape, document: bytes, found: re.Match[str]) -> Taken | None:
+    """An event that has a shape, if its data holds; ValueError where that is no JSON."""
+    groups = found.groups()
+    if shape.source is not None and not remembered_reference(groups[shape.source]):
         return None
-    checked = None
-    if shape.has_data:
-        # All before it is ASCII, so that its place is the same in the text and in the bytes.
-        content = document[found.end() : -1]
-        # Numbers that a quick reader would round are left to one that does not.
-        if LONG in content.translate(RUNS) or not shape.accepts(value := quick(content)):
-            return None
-        if shape.has_schema:
-            checked = _checked(((), value))
-    context = dict(zip(shape.names, captured, strict=True))
-    if shape.source >= 0:
-        del context[""]
-    return answer_of((_MATCHED, shape.xid, context, (), (), document, checked))
+    if not shape.has_data:
+        return shape, groups, None, None
+    # All before it is ASCII, so that its place is the same in the text and in the bytes.
+    content = document[found.end() : -1]
+    # Numbers that a quick reader would round are left to one that does not.
+    if document[-1] != _CLOSES or LONG in content.translate(RUNS) or not shape.accepts(value := quick(content)):
+        return None
+    return shape, groups, content, value
 
 
 def _anything(value: Any) -> bool:
     return True
 
 
-def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> _Shape | None:
+def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> Shape | None:
     """The shape that an event has; None where a pattern cannot tell it."""
     data = event._data
     # With a protocol it would be a message on paper.
@@ -146,23 +161,22 @@ def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> _Shape | None:
     told = _told(plan, event)
     if accepts is None or told is None:
         return None
-    names, members = told
     text = document.decode()
     for comma, colon in _SPELLINGS:
-        head = comma.join(f'"{name}"{colon}"{part}"' for name, part in members)
+        head = comma.join(f'"{name}"{colon}"{part}"' for name, part in told.parts)
         pattern = re.compile(rf"\{{{head}" + (r"\}" if data is None else f'{comma}"data"{colon}'))
         match = pattern.fullmatch if data is None else pattern.match
         found = match(text)
-        shape = _Shape(plan, accepts, match, names, data is not None)
-        if found is not None and found.end() <= _LONGEST_HEAD and _answers(shape, document, found):
+        shape = Shape(plan, accepts, match, told, data is not None)
+        if found is not None and found.end() <= _LONGEST_HEAD and _takes(shape, document, found):
             return shape
     return None
 
 
-def _answers(shape: _Shape, document: bytes, found: re.Match[str]) -> bool:
-    """Whether the event that taught a shape is answered by it."""
+def _takes(shape: Shape, document: bytes, found: re.Match[str]) -> bool:
+    """Whether the event that taught a shape is taken by it."""
     try:
-        return _answer(shape, document, found) is not None
+        return _taken(shape, document, found) is not None
     except (ValueError, RecursionError):
         return False
 
@@ -173,40 +187,54 @@ def _accepting(plan: Plan) -> Callable[[Any], bool] | None:
     return _anything if schema is None else getattr(schema, "accepts", None)
 
 
-def _told(plan: Plan, event: CloudEvent) -> tuple[tuple[str, ...], list[tuple[str, str]]] | None:
-    """The names that the patterns of an event's attributes capture, and these patterns."""
+@dataclass(slots=True)
+class _Told:
+    """What is known of an event's attributes: their patterns, and which group of them takes what."""
+
+    parts: list[tuple[str, str]] = field(default_factory=list)
+    attributes: list[tuple[str, str | int]] = field(default_factory=list)
+    names: list[tuple[str, int]] = field(default_factory=list)
+    source: int | None = None
+    groups: int = 0
+
+
+def _told(plan: Plan, event: CloudEvent) -> _Told | None:
+    """The patterns of an event's attributes; None where one has none."""
     constraints = {one.path.removeprefix(_ATTRIBUTE): one for one in plan.tests if one.path.startswith(_ATTRIBUTE)}
-    captured: list[str] = []
-    members: list[tuple[str, str]] = []
+    if any(one.template is not None and one.path in _OF_SAME for one in plan.tests):
+        return None  # what it captures is not told by a text that stays the same
+    told = _Told()
     for name, value in event.attributes.items():
         constraint = constraints.get(name)
-        certain = name != "source" or _is_reference(constraint)
-        if not certain:
-            captured.append("")
-        part = _part(name, value, constraint, captured) if isinstance(value, str) and value.isascii() else None
+        if not isinstance(value, str) or not value.isascii():
+            return None
+        if name in _SAME or (constraint is not None and constraint.constant is not None):
+            told.parts.append((name, re.escape(value)))
+            told.attributes.append((name, value))
+            continue
+        part = _part(name, constraint)
         if part is None or not part.isascii():
             return None
-        members.append((name, part if certain else f"({part})"))
+        if name == "source" and not _is_reference(constraint):
+            told.source = told.groups
+        told.parts.append((name, f"({part})"))
+        told.attributes.append((name, told.groups))
+        captured = [] if constraint is None or constraint.template is None else constraint.template.placeholders
+        told.names += [(one.name, told.groups + at) for at, one in enumerate(captured, 1)]
+        told.groups += 1 + len(captured)
     # A name that occurs again has to mean the same, which a pattern cannot tell.
-    return (tuple(captured), members) if len(set(captured)) == len(captured) else None
+    return told if len(dict(told.names)) == len(told.names) else None
 
 
 def _is_reference(constraint: Constraint | None) -> bool:
     """Whether every source is a URI-reference if one is: only unreserved characters of its path differ."""
-    if constraint is None:
-        return False
-    template = constraint.template
-    return constraint.constant is not None or (
-        template is not None and all(literal.endswith("/") for literal in template.literals[:-1])
-    )
+    template = None if constraint is None else constraint.template
+    return template is not None and all(literal.endswith("/") for literal in template.literals[:-1])
 
 
-def _part(name: str, value: str, constraint: Constraint | None, captured: list[str]) -> str | None:
-    """The pattern of one attribute's value; None where there is none."""
-    if name in _SAME or (constraint is not None and constraint.constant is not None):
-        return re.escape(value)
+def _part(name: str, constraint: Constraint | None) -> str | None:
+    """The pattern of an attribute's values; None where there is none."""
     if constraint is not None and constraint.template is not None:
-        captured += [one.name for one in constraint.template.placeholders]
         return constraint.template.as_pattern(_UNRESERVED if name == "source" else _CAPTURED)
     if name == "time":
         return COMMON if constraint is None or constraint.type == "timestamp" else None

@@ -26,8 +26,9 @@ SCHEMES: Mapping[str, str] = {
 }
 # Those whose files we read ourselves, line by line.
 FILES = frozenset({"events", "messages", "spool"})
-# The size of a task's part: so small that a few processors have something to do, so large that files are.
-_SMALLEST_PART, _LARGEST_PART, _PARTS = 4 << 20, 64 << 20, 8
+# The size of a task's part: so small that a few processors have something to do, so large that files are. A task writes
+# a file for each table, and each costs a few milliseconds whatever is in it.
+_SMALLEST_PART, _LARGEST_PART, _PARTS = 16 << 20, 64 << 20, 8
 _WHITE = b" \t\r\n"
 
 

@@ -141,16 +141,21 @@ class _Lines:
         self.past_end = False
 
     def take(self, chunk: bytes) -> Iterator[Record]:
-        *whole, rest = chunk.split(b"\n")
+        first, *whole = chunk.split(b"\n")
+        self._keep(first)
+        if not whole:
+            return
+        yield from self._line()
+        rest = whole.pop()
+        path, position, end = self._split.path, self._position, self._end
         for line in whole:
-            if self.past_end:
-                return
-            if self._parts or self._hash is not None:
-                self._keep(line)
-                yield from self._line(None)
-            else:
-                self._length = len(line)
-                yield from self._line(line)
+            if position >= end:
+                break
+            if line.strip(_WHITE):
+                yield Record(line, path, position)
+            position += len(line) + 1
+        self._position = position
+        self.past_end = position >= end
         self._keep(rest)
 
     def finish(self, damage: str | None) -> Iterator[Record]:
@@ -162,7 +167,7 @@ class _Lines:
             sha256 = None if self._hash is None else self._hash.hexdigest()
             yield Record(data or None, self._split.path, self._position, damage, self._length, sha256)
         elif self._length:
-            yield from self._line(None)
+            yield from self._line()
 
     def _keep(self, part: bytes) -> None:
         self._length += len(part)
@@ -175,9 +180,10 @@ class _Lines:
         elif part:
             self._parts.append(part)
 
-    def _line(self, line: bytes | None) -> Iterator[Record]:
+    def _line(self) -> Iterator[Record]:
+        """The line of the parts that were kept."""
         position, length = self._position, self._length
-        data = b"".join(self._parts) if line is None else line
+        data = b"".join(self._parts)
         kept, self._parts, self._length, self._hash = self._hash, [], 0, None
         self._position = position + length + 1
         if self._skipping:

@@ -57,7 +57,7 @@ class Tally:
             "landed": self.landed,
             "dead": self.dead,
             "outcomes": dict(self.outcomes),
-            "messages": dict(self.messages),
+            "messages": dict(+self.messages),
             "problems": [
                 {
                     **dict(zip(("outcome", "definition", "code", "path"), kind, strict=True)),

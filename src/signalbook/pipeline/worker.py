@@ -21,6 +21,7 @@ from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.match import answer as answer_by
 from signalbook.messages.observed import Observed, content_encodings, observe
+from signalbook.messages.swift import Shape, SwiftRoad
 from signalbook.pipeline.batches import expand
 from signalbook.pipeline.book import Book
 from signalbook.pipeline.cells import CellError
@@ -28,14 +29,17 @@ from signalbook.pipeline.dead import COLUMN_PROBLEM, TABLE_PROBLEM, DeadLetters
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.names import DEAD_LETTERS
 from signalbook.pipeline.reading import Record
+from signalbook.pipeline.swift_columns import SwiftColumns
 from signalbook.pipeline.tables import Layout, Stamp, layout_of
 from signalbook.pipeline.tally import Tally
-from signalbook.pipeline.writers import Bounds, Waiting, Writers
+from signalbook.pipeline.writers import Bounds, Queue, Row, Writers
 from signalbook.wire import Message
 
 __all__ = ["Job", "Judge", "Refusal", "Task", "run", "without_collector"]
 
 
+_DEAD = DeadLetters()
+_MATCHED = Outcome.MATCHED.value
 # Why a record goes to no table: the answer about it, and the problems that decided.
 Refusal = tuple[Answer, tuple[Problem, ...]]
 
@@ -58,7 +62,7 @@ class Judge:
 
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
-        self._swift = self._scope.swift
+        self.swift: SwiftRoad = self._scope.swift
 
     def answer(self, record: Record) -> tuple[Answer, Observed | None]:
         """The answer about a record, and the message as it was observed, where it could be."""
@@ -66,7 +70,7 @@ class Judge:
             return _malformed(record.reason), None
         given = record.given
         if isinstance(given, bytes):
-            swift = self._swift.answer(given)
+            swift = self.swift.answer(given)
             if swift is not None:
                 return swift, Observed(None, swift.cloudevent)
         found = list(observe(given))
@@ -75,7 +79,7 @@ class Judge:
         observed = found[0]
         answer = answer_by(self._scope, observed)
         if isinstance(given, bytes):
-            self._swift.learn(given, [answer])
+            self.swift.learn(given, [answer])
         return answer, observed if isinstance(observed, Observed) else None
 
 
@@ -90,10 +94,11 @@ class Task:
         self._job = job
         self._catalog = job.book.catalog()
         self._judge = Judge(self._catalog, job.within)
-        self._layouts: dict[str, Layout] = {}
-        self._dead = DeadLetters()
+        self._layouts: dict[str, tuple[Layout, Queue]] = {}
+        self._shapes: dict[Shape, Queue | None] = {}
         self.tally = Tally()
         self.writers = Writers(job.lake, job.stamp, uuid.uuid4().hex[:12], self._refused, job.bounds)
+        self._dead = self.writers.queue(DEAD_LETTERS, _DEAD)
 
     def run(self, records: Iterable[Record]) -> dict[str, Any]:
         """Judge and write all records; what was written and counted, as a JSON value."""
@@ -126,6 +131,35 @@ class Task:
 
     def land(self, record: Record) -> Refusal | None:
         """Take a record to its message's table; the answer and the reasons where it goes to none."""
+        return None if self._lands_swiftly(record) else self._land(record)
+
+    def _lands_swiftly(self, record: Record) -> bool:
+        """Whether the record is an event that the swift road takes, and its table too."""
+        data = record.data
+        if data is None or record.reason is not None or record.message is not None:
+            return False
+        taken = self._judge.swift.take(data)
+        if taken is None:
+            return False
+        shape = taken[0]
+        try:
+            queue = self._shapes[shape]
+        except KeyError:
+            queue = self._shapes[shape] = self._swift_queue(shape)
+        if queue is None:
+            return False
+        self.tally.outcomes[_MATCHED] += 1
+        self.tally.messages[shape.xid] += 1
+        self.writers.add(queue, (taken, record, None), len(data))
+        return True
+
+    def _swift_queue(self, shape: Shape) -> Queue | None:
+        if shape.xid in self._job.refused:
+            return None
+        layout, queue = self._layout(shape.xid)
+        return self.writers.queue(queue.table, SwiftColumns(layout, shape))
+
+    def _land(self, record: Record) -> Refusal | None:
         answer, observed = self._judge.answer(record)
         self.tally.outcomes[answer.outcome.value] += 1
         xid = answer.definition
@@ -135,13 +169,12 @@ class Task:
         if reason is not None:
             return answer, (Problem("", TABLE_PROBLEM, reason),)
         try:
-            layout = self._layouts.get(xid) or self._layout(xid)
+            layout, queue = self._layouts.get(xid) or self._layout(xid)
             cells = layout.row(observed, answer, _payload(observed, record))
         except CellError as error:
             return answer, (Problem("/data", COLUMN_PROBLEM, str(error)),)
         self.tally.messages[xid] += 1
-        row = Waiting(cells, record.origin, record.position, (record, answer))
-        self.writers.add(self._job.tables[xid], layout, row, record.size)
+        self.writers.add(queue, (cells, record, answer), record.size)
         return None
 
     def lament(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
@@ -153,23 +186,29 @@ class Task:
         for problem in problems or (Problem("", answer.outcome.value, _WORDS.get(answer.outcome.value, "")),):
             self.tally.problem(answer.outcome.value, meant, problem, place)
 
-    def _layout(self, xid: str) -> Layout:
-        layout = self._layouts[xid] = layout_of(self._catalog, xid)
-        return layout
+    def _layout(self, xid: str) -> tuple[Layout, Queue]:
+        layout = layout_of(self._catalog, xid)
+        found = self._layouts[xid] = (layout, self.writers.queue(self._job.tables[xid], layout))
+        return found
 
-    def _refused(self, table: str, row: Waiting, words: str) -> None:
+    def _refused(self, queue: Queue, row: Row, words: str) -> None:
         """A row that Arrow did not take: its message is a dead letter after all."""
-        record, answer = row.record
-        if table == DEAD_LETTERS:
+        _, record, answer = row
+        if queue is self._dead:
             raise CellError(f"a dead letter cannot be written: {words}")
-        self.tally.messages[answer.definition] -= 1
-        self._bury(record, answer, (Problem("/data", COLUMN_PROBLEM, f"a column cannot hold a value: {words}"),))
+        self.tally.messages[queue.columns.definition or ""] -= 1
+        if answer is None:
+            # The swift road took it: judged patiently it gets its row, or the reason why it has none.
+            self.tally.outcomes[_MATCHED] -= 1
+            refusal = self._land(record)
+            if refusal is not None:
+                self._bury(record, *refusal)
+        else:
+            self._bury(record, answer, (Problem("/data", COLUMN_PROBLEM, f"a column cannot hold a value: {words}"),))
 
     def _bury(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
         self.lament(record, answer, problems)
-        cells = self._dead.row(answer, problems, record)
-        row = Waiting(cells, record.origin, record.position, (record, answer))
-        self.writers.add(DEAD_LETTERS, self._dead, row, record.size)
+        self.writers.add(self._dead, (_DEAD.row(answer, problems, record), record, answer), record.size)
 
 
 _WORDS = {

@@ -3,6 +3,7 @@
 Rule 1: the number of open files and the bytes that wait do not grow with the number of tables.
 Rule 2: a file's name is the attempt's alone; what an attempt did not report is nobody's file, and is swept.
 Rule 3: a value that Arrow refuses costs its own row only: the row is handed back, with the reason.
+Rule 4: rows that are written together stand in the order of their places.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from signalbook.pipeline.encoding import parquet_options
 from signalbook.pipeline.files import Folder
+from signalbook.pipeline.reading import Record
 from signalbook.pipeline.tables import JUDGED, Stamp
 
-__all__ = ["MOST_OPEN", "Bounds", "Columns", "Waiting", "Writers", "Written"]
+__all__ = ["MOST_OPEN", "Bounds", "Columns", "Queue", "Row", "Writers", "Written"]
 
 MOST_OPEN = 64
 
@@ -53,13 +57,18 @@ class Columns(Protocol):
         ...
 
 
-class Waiting(NamedTuple):
-    """A row with the place it came from and the record it was made of; a tuple, since one is made for each message."""
+# Cells, the record they were made of, and what whoever added the row wants to know where it is handed back. A plain
+# tuple, since one is made for each message.
+Row = tuple[tuple[Any, ...], Record, Any]
 
-    cells: tuple[Any, ...]
-    origin: str
-    position: int
-    record: Any = None
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queue:
+    """Rows of a table, made into columns in one way, that wait."""
+
+    table: str
+    columns: Columns
+    rows: list[Row] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +99,20 @@ class _Open:
 class _Table:
     """What of one table waits."""
 
-    columns: Columns
-    rows: list[Waiting] = field(default_factory=list)
+    schema: pa.Schema
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
+    queues: set[Queue] = field(default_factory=set)
+
+    def take(self) -> pa.Table:
+        """All rows, which then wait no longer."""
+        rows = pa.Table.from_batches(self.batches)
+        if len(self.queues) > 1:
+            judged = rows["judged"].combine_chunks()
+            places = pa.table({name: judged.field(name) for name in ("origin", "position")})
+            rows = rows.take(pc.sort_indices(places, [(name, "ascending") for name in places.column_names]))
+        self.batches, self.bytes, self.queues = [], 0, set()
+        return rows
 
 
 @dataclass(slots=True)
@@ -103,9 +122,10 @@ class Writers:
     folder: Folder
     stamp: Stamp
     attempt: str
-    refused: Callable[[str, Waiting, str], None]
+    refused: Callable[[Queue, Row, str], None]
     bounds: Bounds = field(default_factory=Bounds)
     written: list[Written] = field(default_factory=list)
+    _queues: list[Queue] = field(default_factory=list)
     _tables: dict[str, _Table] = field(default_factory=dict)
     _open: OrderedDict[str, _Open] = field(default_factory=OrderedDict)
     _rows: int = 0
@@ -113,12 +133,16 @@ class Writers:
     _column_bytes: int = 0
     _files: int = 0
 
-    def add(self, table: str, columns: Columns, row: Waiting, size: int) -> None:
-        """Take one row of a table; `size` is about how many bytes it holds."""
-        waiting = self._tables.get(table)
-        if waiting is None:
-            waiting = self._tables[table] = _Table(columns)
-        waiting.rows.append(row)
+    def queue(self, table: str, columns: Columns) -> Queue:
+        """Where rows of a table are added that become columns in one way."""
+        queue = Queue(table, columns)
+        self._queues.append(queue)
+        self._tables.setdefault(table, _Table(columns.schema))
+        return queue
+
+    def add(self, queue: Queue, row: Row, size: int) -> None:
+        """Take one row; `size` is about how many bytes it holds."""
+        queue.rows.append(row)
         self._rows += 1
         self._row_bytes += size
         if self._rows >= self.bounds.rows or self._row_bytes >= self.bounds.row_bytes:
@@ -150,33 +174,36 @@ class Writers:
         self._open.clear()
 
     def _to_columns(self) -> None:
-        waiting = [(name, table, table.rows) for name, table in self._tables.items() if table.rows]
+        waiting = [(queue, queue.rows.copy()) for queue in self._queues if queue.rows]
         self._rows = self._row_bytes = 0
-        for _, table, _ in waiting:
-            table.rows = []
-        for name, table, rows in waiting:
-            for batch in self._batches(name, table.columns, rows):
+        for queue, _ in waiting:
+            queue.rows.clear()
+        for queue, rows in waiting:
+            table = self._tables[queue.table]
+            table.queues.add(queue)
+            for batch in self._batches(queue, rows):
+                size = batch.nbytes
                 table.batches.append(batch)
-                table.bytes += batch.nbytes
-                self._column_bytes += batch.nbytes
+                table.bytes += size
+                self._column_bytes += size
             if table.bytes >= self.bounds.table_bytes:
-                self._write(name, table)
+                self._write(queue.table, table)
         if self._column_bytes >= self.bounds.column_bytes:
             self._write_largest()
 
-    def _batches(self, name: str, columns: Columns, rows: list[Waiting]) -> list[pa.RecordBatch]:
+    def _batches(self, queue: Queue, rows: list[Row]) -> list[pa.RecordBatch]:
         """The rows in columns; where Arrow refuses, in halves, down to the row that it refuses."""
         try:
-            return [self._batch(columns, rows)]
+            return [self._batch(queue.columns, rows)]
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if len(rows) == 1:
-                self.refused(name, rows[0], str(error))
+                self.refused(queue, rows[0], str(error))
                 return []
             middle = len(rows) // 2
-            return [*self._batches(name, columns, rows[:middle]), *self._batches(name, columns, rows[middle:])]
+            return [*self._batches(queue, rows[:middle]), *self._batches(queue, rows[middle:])]
 
-    def _batch(self, columns: Columns, rows: list[Waiting]) -> pa.RecordBatch:
-        arrays = columns.arrays([row.cells for row in rows])
+    def _batch(self, columns: Columns, rows: list[Row]) -> pa.RecordBatch:
+        arrays = columns.arrays([cells for cells, _, _ in rows])
         count = len(rows)
         definition = pa.scalar(columns.definition, pa.string())
         judged = pa.StructArray.from_arrays(
@@ -185,8 +212,8 @@ class Writers:
                 pa.repeat(definition, count),
                 pa.repeat(pa.scalar(self.stamp.run), count),
                 pa.repeat(pa.scalar(self.stamp.batch, pa.int64()), count),
-                pa.array([row.origin for row in rows], pa.string()),
-                pa.array([row.position for row in rows], pa.int64()),
+                _origins([record.origin for _, record, _ in rows]),
+                pa.array([record.position for _, record, _ in rows], pa.int64()),
             ],
             fields=list(JUDGED),
         )
@@ -201,12 +228,11 @@ class Writers:
     def _write(self, name: str, table: _Table) -> None:
         if not table.batches:
             return
-        open_ = self._opened(name, table.columns.schema)
-        rows = pa.Table.from_batches(table.batches)
+        open_ = self._opened(name, table.schema)
+        self._column_bytes -= table.bytes
+        rows = table.take()
         open_.writer.write_table(rows, row_group_size=1 << 20)
         open_.rows += rows.num_rows
-        self._column_bytes -= table.bytes
-        table.batches, table.bytes = [], 0
         if open_.file.tell() >= self.bounds.file_bytes:
             self._close(name)
 
@@ -220,7 +246,7 @@ class Writers:
         self._files += 1
         path = f"{self.stamp.run}-{self.stamp.batch}-{self.attempt}-{self._files}.parquet"
         file = self.folder.below(name).create(path)
-        writer = pq.ParquetWriter(file, schema, compression="zstd", compression_level=1)
+        writer = pq.ParquetWriter(file, schema, **parquet_options(schema))
         opened = self._open[name] = _Open(path, file, writer)
         return opened
 
@@ -236,3 +262,9 @@ class Writers:
         folder = self.folder.below(name)
         folder.sync(done.path)
         self.written.append(Written(name, done.path, done.rows, size))
+
+
+def _origins(origins: list[str]) -> pa.Array:
+    """Where rows came from, which is mostly one place."""
+    first = origins[0]
+    return pa.repeat(first, len(origins)) if origins.count(first) == len(origins) else pa.array(origins, pa.string())

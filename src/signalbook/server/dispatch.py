@@ -34,7 +34,7 @@ from signalbook.server.conditional import unchanged
 from signalbook.server.delivery import Courier
 from signalbook.server.entities import document_body, document_response
 from signalbook.server.headers import refuse_headers
-from signalbook.server.http import JSON, Patient, Request, Response
+from signalbook.server.http import JSON, Patient, Request, Response, refuse_coded
 from signalbook.server.point_cache import PointCache
 from signalbook.server.preconditions import check_preconditions, tag, view_name
 from signalbook.server.problems import not_supported
@@ -57,12 +57,14 @@ class RegistryService:
         extensions: Mapping[str, Callable[[Request], Response]] | None = None,
         branches: Mapping[str, Callable[[Request], Response]] | None = None,
         patient: Mapping[str, Patient] | None = None,
+        described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
     ) -> None:
         self._requests = requests
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
         self.patient: Mapping[str, Patient] = patient or {}
+        self.described = described
         self._courier = courier
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
@@ -191,7 +193,7 @@ class RegistryService:
     def _write(self, request: Request) -> Response:
         requests = self._requests
         method = request.method
-        _refuse_coded(request)
+        refuse_coded(request)
 
         def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
             _check_method(setup, method, target)
@@ -282,13 +284,6 @@ def _check_method(setup: Setup, method: str, target: Target) -> None:
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
     if not setup.capabilities.is_mutable(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
-
-
-def _refuse_coded(request: Request) -> None:
-    """Refuse a body that is not the content itself: a document would be kept in a coding that nobody undoes."""
-    coding = (request.headers.get("content-encoding") or "identity").strip().lower()
-    if coding != "identity":
-        raise RegistryError("unsupported_content_encoding", request.path, coding=coding)
 
 
 def _json_body(request: Request, target: Target) -> Any:

@@ -18,7 +18,7 @@ from signalbook.errors import RegistryError
 
 __all__ = [
     "ATTRIBUTE", "JSON", "REPEATED", "Bases", "Headers", "Patience", "Patient", "Request", "Response", "Service",
-    "Stream", "joined",
+    "Stream", "joined", "refuse_coded",
 ]  # fmt: skip
 
 ATTRIBUTE = "xregistry-"
@@ -58,6 +58,13 @@ class Request:
     base: str = "http://localhost"
 
 
+def refuse_coded(request: Request) -> None:
+    """Refuse a body that is not the content itself: a document would be kept in a coding that nobody undoes."""
+    coding = (request.headers.get("content-encoding") or "identity").strip().lower()
+    if coding != "identity":
+        raise RegistryError("unsupported_content_encoding", request.path, coding=coding)
+
+
 @dataclass(slots=True)
 class Response:
     """One response; the edge adds what every response has (root link, CORS, content length) and never changes these."""
@@ -93,8 +100,8 @@ class Service(Protocol):
     """What answers requests.
 
     It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
-    `/metrics`), `asking` (the paths where a POST writes nothing), `patient` (what answers a GET of a path where that
-    may wait), `start()` and `close()`.
+    `/metrics`), `asking` (the paths where a POST writes nothing), `described` (the paths whose OPTIONS says more than
+    their methods, to anybody), `patient` (what answers a GET of a path where that may wait), `start()` and `close()`.
     """
 
     def quick(self, request: Request, /) -> Response | None:

@@ -13,13 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.sources.dialects import in_canonical, read_raw
 from signalbook.sources.documents import SUFFIXES, Document, document_files
 from signalbook.sources.external import external_bases
 from signalbook.sources.remote import Fetched, Reach, SourceError, Web, is_address
 
-__all__ = ["Contents", "Documents", "Source", "open_source"]
+__all__ = ["Contents", "Documents", "Source", "is_store", "open_source"]
+
+_STORE_URLS = ("postgresql://", "postgres://", "sqlite:")
+_STORE_MARK = b"SQLite format 3\0"
 
 Json = Mapping[str, Any]
 
@@ -137,12 +141,33 @@ class Source:
 
 def open_source(*locations: str, reach: Reach | None = None) -> Source:
     """The source of a catalog that lies at these places: files, folders, `-`, or addresses of running registries."""
+    for location in locations:
+        if is_store(location):
+            # An address may hold a password, and is not repeated.
+            shown = "this" if location.startswith(_STORE_URLS) else f"'{location}'"
+            words = "open it with signalbook.Registry.open, and signalbook.app.catalog_of gives its catalog"
+            raise UsageError(f"{shown} is a store and no document; {words}")
     reach = reach or Reach()
     web = Web(reach)
     places: Iterator[Documents] = (
         _Registry(location, web) if is_address(location) else _Files(location) for location in locations
     )
     return Source(tuple(places), web, reach.resolve)
+
+
+def is_store(location: str) -> bool:
+    """Whether a location is that of a database, which holds a registry: PostgreSQL, or a file of SQLite."""
+    if location.startswith(_STORE_URLS):
+        return True
+    path = Path(location)
+    try:
+        # A pipe is no store, and what is read of it is gone.
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_STORE_MARK)) == _STORE_MARK
+    except (OSError, ValueError):
+        return False
 
 
 def _same(one: tuple[Document, ...], other: tuple[Document, ...]) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.sources.documents import YAML_SUFFIXES, parse_document
@@ -21,7 +20,7 @@ from signalbook.sources.documents import YAML_SUFFIXES, parse_document
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Fetched", "Reach", "SourceError", "Web", "host_of", "is_address"]
+__all__ = ["Fetched", "Reach", "SourceError", "Web", "is_address"]
 
 MEBIBYTE = 1024 * 1024
 
@@ -116,17 +115,6 @@ class Web:
 def is_address(location: str) -> bool:
     """Whether a location is that of a web server."""
     return location.lower().startswith(("http://", "https://"))
-
-
-def host_of(address: str) -> str:
-    """The host of an address, with its port where it names one; empty where it has none."""
-    try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError:
-        return ""
-    host = (parts.hostname or "").lower()
-    return host if port is None else f"{host}:{port}"
 
 
 _REMEDIES: Mapping[int, str] = {

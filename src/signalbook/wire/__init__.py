@@ -7,7 +7,7 @@ Rule 2: one that is to be sent goes through `sendable` first.
 from signalbook.wire.amqp_values import Typed
 from signalbook.wire.json_members import JsonError, read_members
 from signalbook.wire.message import FIELDS, PROTOCOLS, Message, WireError, find_protocol
-from signalbook.wire.sending import sendable, sending_problems
+from signalbook.wire.sending import address_of, sendable, sending_problems
 
 __all__ = [
     "FIELDS",
@@ -16,6 +16,7 @@ __all__ = [
     "Message",
     "Typed",
     "WireError",
+    "address_of",
     "find_protocol",
     "read_members",
     "sendable",

@@ -2,7 +2,8 @@
 
 Rule 1: a message that was observed need not be so; one that is to be sent, and would be cut, changed, refused or
 misunderstood by whoever carries it, is a `WireError` before.
-Rule 2: only what is there is looked at: which fields a client cannot do without is known there.
+Rule 2: only what is there is looked at. Which field a message cannot be sent without is `address_of`; HTTP and AMQP
+have none, since a client may have the address from its connection.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from signalbook.errors import Problem
 from signalbook.wire.http_headers import header_problems, is_token
 from signalbook.wire.message import Message, WireError
 
-__all__ = ["sendable", "sending_problems"]
+__all__ = ["address_of", "sendable", "sending_problems"]
 
 Check = Callable[[Any, str], Iterator[Problem]]
 
@@ -26,6 +27,11 @@ _is_query_value = re.compile(r"(?:[/?:@!$'()*+,;=~\-._0-9A-Za-z]|%[0-9A-Fa-f]{2}
 _is_kafka_topic = re.compile(r"[0-9A-Za-z._-]{1,249}").fullmatch
 _LONGEST = 65_535  # bytes of a string or of binary data, MQTT 5.0 sections 1.5.4 and 1.5.6
 _LARGEST = 268_435_455  # bytes of a packet, MQTT 5.0 section 2.1.4
+
+
+def address_of(protocol: str) -> str | None:
+    """The field that says where a message goes, where it must be there; None where it need not."""
+    return _ADDRESSES.get(protocol)
 
 
 def sendable(message: Message) -> Message:
@@ -151,6 +157,12 @@ def _kafka_headers(value: tuple[tuple[str, bytes | None], ...], path: str) -> It
             yield from _wrong(f"{path}/{index}/0", "holds U+0000, at which clients cut a name")
 
 
+_ADDRESSES: Mapping[str, str] = {
+    "KAFKA": "topic",
+    "MQTT/3.1.1": "topic_name",
+    "MQTT/5.0": "topic_name",
+    "NATS": "subject",
+}
 _MQTT3: Mapping[str, Check] = {"topic_name": _topic}
 _CHECKS: Mapping[str, Mapping[str, Check]] = {
     "HTTP": {"method": _method, "path": _path, "query": _query, "headers": _http_headers},

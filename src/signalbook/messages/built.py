@@ -1,0 +1,53 @@
+"""`Built`: what a build gives, as a value and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from signalbook.cloudevents import CloudEvent, encode
+from signalbook.errors import Problem
+from signalbook.wire import Message
+
+__all__ = ["Built"]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build gives: the event and the message where all is well, else what is missing and what is wrong."""
+
+    cloudevent: CloudEvent | None = None
+    message: Message | None = None
+    missing: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is something to send."""
+        return not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON value."""
+        return self._written(json.loads)
+
+    def to_bytes(self, **beside: Any) -> bytes:
+        """The result as one line of JSON, with members of the caller's own before it; numbers stay as they are."""
+        return orjson.dumps({**beside, **self._written(orjson.Fragment)})
+
+    def _written(self, event_of: Callable[[bytes], Any]) -> dict[str, Any]:
+        written: dict[str, Any] = {"ok": self.ok}
+        if self.cloudevent is not None:
+            written["cloudevent"] = event_of(encode(self.cloudevent))
+        if self.message is not None:
+            written["message"] = self.message.to_json()
+        if self.missing:
+            written["missing"] = list(self.missing)
+        if self.problems:
+            written["problems"] = [
+                {"path": one.path, "code": one.code, "message": one.message} for one in self.problems
+            ]
+        return written

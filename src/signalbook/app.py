@@ -21,6 +21,7 @@ from signalbook.registry.requests import Requests, latest_change, spec_version
 from signalbook.registry.setup import generation
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.server import run
+from signalbook.server.access import access_by
 from signalbook.server.catalog01 import MessageCatalog
 from signalbook.server.changes import ChangeFeed
 from signalbook.server.delivery import Courier
@@ -67,7 +68,7 @@ def service(settings: Settings) -> RegistryService:
         raise
     extensions = message_paths(RegistryCatalog(store).current)
     changes = ChangeFeed(store)
-    catalog = MessageCatalog(requests, update=not settings.read_only)
+    catalog = MessageCatalog(requests, may_write=access_by(settings).may_write)
     sinks = Sinks(parse_networks(settings.allow_sinks))
     branches = {
         "changes": changes.answer,
@@ -81,6 +82,7 @@ def service(settings: Settings) -> RegistryService:
         requests,
         branches={path: answer for path, answer in branches.items() if path not in settings.without},
         patient={"/changes": changes.wait},
+        described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
         local=not store.url.startswith("postgres"),
         extensions={path: answer for path, answer in extensions.items() if path[1:] not in settings.without},

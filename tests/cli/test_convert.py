@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from signalbook.cli import Exit, main
+from signalbook.registry import snapshots
+from signalbook.registry.registry import Registry
 
-OLD = {"specversion": "0.5-wip", "id": "r", "messagegroups": {"g": {"id": "g", "origin": "urn:x", "messages": {}}}}
-FIRST = {"id": "g", "specversion": "0.1", "format": "NATS", "definitions": [{"id": "d", "definition": {}}]}
+Json = dict[str, Any]
+
+OLD: Json = {
+    "specversion": "0.5-wip",
+    "id": "r",
+    "messagegroups": {"g": {"id": "g", "origin": "urn:x", "messages": {}}},
+}
+FIRST: Json = {"id": "g", "specversion": "0.1", "format": "NATS", "definitions": [{"id": "d", "definition": {}}]}
 
 
 @pytest.fixture
@@ -94,3 +103,100 @@ def test_load_takes_any_dialect(tmp_path: Path, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert Exit.OK == main(["get", "/messagegroups/h/messages/m", "--store", store, "--json"])
     assert {"topic": "t"} == json.loads(capsys.readouterr().out)["protocoloptions"]
+
+
+def history(*texts: str) -> Json:
+    """A group of 0.1 with a definition that has one version, and one that has a version for each text."""
+    time = "2022-03-01T00:00:00Z"
+    versions = [
+        {"version": number, "createdtimeutc": time, "definition": {"pub": {"subject": {"value": text}}}}
+        for number, text in enumerate(texts, 1)
+    ]
+    return {**FIRST, "definitions": [*FIRST["definitions"], {"id": "h", "versions": versions}]}
+
+
+def loaded(folder: Path, document: Json, *more: str) -> int:
+    """Load a document into the store of a folder."""
+    path = folder / "document.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return main(["load", str(path), "--store", str(folder / "s.db"), *more])
+
+
+def said(folder: Path) -> list[str]:
+    """What the versions of the definition with a history say."""
+    with Registry.open(folder / "s.db") as registry:
+        found = snapshots.listing(registry.store.reader(), "/messagegroups/g/messages/h", 0, 100)
+        newest = registry.get("/messagegroups/g/messages/h")["protocoloptions"]["subject"]
+    texts = [one.attrs["protocoloptions"]["subject"] for one in found]
+    assert newest == texts[-1]
+    return texts
+
+
+def test_a_history_is_loaded_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A definition with its versions is one resource; loaded again it adds what is new."""
+    assert Exit.OK == loaded(tmp_path, history("a", "b"))
+    told = capsys.readouterr().err
+    assert "assigned: /definitions/1 left out, for the catalog gives it anew: createdtimeutc" in told
+    assert "loaded 1 groups with 2 resources from 1 document(s)" in told
+    for texts in (("a", "b"), ("a", "b", "c")):
+        assert Exit.OK == loaded(tmp_path, history(*texts))
+        assert list(texts) == said(tmp_path)
+
+
+def test_a_history_is_loaded_as_a_whole(tmp_path: Path) -> None:
+    """Where a version is refused, none of the definition is loaded, and what there was stays the newest."""
+    assert Exit.OK == loaded(tmp_path, history("x"))
+    wrong = history("a", "b")
+    wrong["definitions"][1]["versions"][1]["labels"] = {"NOT A KEY": "x"}
+    assert Exit.REFUSED == loaded(tmp_path, wrong)
+    assert ["x"] == said(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({**FIRST, "definitions": [{"id": "d", "authority": "a b", "definition": {}}]}, "/definitions/0/authority"),
+        ({**FIRST, "definitions": [{"id": "d", "relatedto": "nobody", "definition": {}}]}, "/definitions/0/relatedto"),
+        ({"messagegroups": {"g": {"id": "other", "binding": 7}}}, "/messagegroups/g/binding"),
+    ],
+)
+def test_what_its_own_dialect_forbids(
+    document: Json, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A document that breaks the rules of its dialect is converted as it stands, with exit code 1, and not loaded."""
+    assert Exit.REFUSED == loaded(tmp_path, document)
+    told = capsys.readouterr().err
+    assert f"invalid: {path} must" in told
+    assert "nothing was loaded" in told
+    assert not (tmp_path / "s.db").exists()
+    assert Exit.REFUSED == main(["convert", str(tmp_path / "document.json"), "--to", "1.0-rc4"])
+    out, told = capsys.readouterr()
+    assert f"invalid: {path} must" in told
+    assert "messagegroups" in json.loads(out)
+
+
+def test_a_sticky_default_of_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message of 0.5 whose default version sticks loads: 1.0 has one version of it, and a label says what it was."""
+    messages = {"m": {"id": "m", "binding": "NATS", "defaultversionsticky": True, "defaultversionid": "1"}}
+    document = {"specversion": "0.5-wip", "messagegroups": {"g": {"id": "g", "messages": messages}}}
+    assert Exit.OK == loaded(tmp_path, document)
+    assert "held: /messagegroups/g/messages/m/defaultversionsticky" in capsys.readouterr().err
+
+
+def test_an_unknown_label_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A label that no dialect has is no reason to refuse a document, and is told."""
+    assert Exit.OK == loaded(tmp_path, {"specversion": "9.9", "messagegroups": {"g": {}}})
+    assert "changed: /specversion '9.9' is the label of no dialect" in capsys.readouterr().err
+
+
+def test_labels_of_a_meta_are_loaded_as_they_are_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The labels of a meta stay there, in a conversion and in a registry."""
+    message = {"protocol": "NATS", "meta": {"labels": {"team": "a"}}}
+    document = {"specversion": "1.0-rc4", "messagegroups": {"g": {"messages": {"m": message}}}}
+    assert Exit.OK == loaded(tmp_path, document)
+    capsys.readouterr()
+    assert Exit.OK == main(["convert", str(tmp_path / "document.json"), "--to", "1.0-rc4"])
+    assert message == json.loads(capsys.readouterr().out)["messagegroups"]["g"]["messages"]["m"]
+    with Registry.open(tmp_path / "s.db") as registry:
+        shown = registry.get("/messagegroups/g/messages/m?inline=meta")
+    assert ({"team": "a"}, False) == (shown["meta"]["labels"], "labels" in shown)

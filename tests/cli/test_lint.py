@@ -6,28 +6,30 @@ import pytest
 
 from tests.cli.conftest import Run
 
+NATS = {"protocol": "NATS", "protocoloptions": {"subject": "s"}}  # a definition that nothing is wrong with
+
 
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
         ({}, []),
-        ({"messagegroups": {"g": {"messages": {"m": {}}}}}, []),
+        ({"messagegroups": {"g": {"messages": {"m": NATS}}}}, []),
         ({"messagegroup": {}}, [("error", "unknown_attribute", "/")]),
         ({"messagegroups": []}, [("error", "invalid_attribute", "/messagegroups")]),
         ({"messagegroups": {"g": 1, "a b": {}}},
          [("error", "invalid_attribute", "/messagegroups/g"), ("error", "malformed_id", "/messagegroups/a b")]),
         ({"messagegroups": {"g": {"messagegroupid": "h"}}}, [("error", "mismatched_id", "/messagegroups/g")]),
-        ({"messagegroups": {"g": {"name": 1, "messages": {"m": {"labels": 2}}}}},
+        ({"messagegroups": {"g": {"name": 1, "messages": {"m": {**NATS, "labels": 2}}}}},
          [("error", "invalid_attribute", "/messagegroups/g"),
           ("error", "invalid_attribute", "/messagegroups/g/messages/m")]),
         ({"messagegroups": {"g": {"envelope": "CloudEvents/1.0", "messages": {"m": {"envelope": "Other/1.0"}}}}},
          [("error", "invalid_attribute", "/messagegroups/g/messages/m"),
           ("warning", "invalid_attribute", "/messagegroups/g/messages/m"),
           ("warning", "never-matches", "/messagegroups/g/messages/m")]),
-        ({"messagegroups": {"g": {"messages": {"m": {"basemessage": "/messagegroups/g/messages/n"}}}}},
+        ({"messagegroups": {"g": {"messages": {"m": {**NATS, "basemessage": "/messagegroups/g/messages/n"}}}}},
          [("warning", "dangling_reference", "/messagegroups/g/messages/m")]),
-        ({"messagegroups": {"g": {"messages": {"m": {"basemessageuri": "/messagegroups/g/messages/n"},
-                                               "n": {"deprecated": {}}}}}},
+        ({"messagegroups": {"g": {"messages": {"m": {**NATS, "basemessageuri": "/messagegroups/g/messages/n"},
+                                               "n": {"deprecated": {}, **NATS}}}}},
          [("warning", "deprecated_reference", "/messagegroups/g/messages/m")]),
         ({"schemagroups": {"g": {"schemas": {"s": {"versions": {"1": {"name": 1, "format": "X/1"}, "2": []}}}}}},
          [("error", "invalid_attribute", "/schemagroups/g/schemas/s/versions/2"),
@@ -131,7 +133,20 @@ def test_a_configuration(run: Run, tmp_path: Path, config: str, expected: list[t
 
 @pytest.mark.parametrize(
     "config",
-    ["[", "[other]", "[[silence]]", '[[silence]]\nfile = "x"', '[severity]\nx = "fatal"', "severity = 1"],
+    [
+        "[",
+        "[other]",
+        "[[silence]]",
+        '[[silence]]\nfile = "x"',
+        '[severity]\nnever-matches = "fatal"',
+        "severity = 1",
+        "[severity]\nnever-matches = []",
+        '[severity]\nno-such-rule = "error"',
+        '[[silence]]\nrule = "definition-overlap"',
+        '[[silence]]\nrule = "no-*-such"',
+        "[[silence]]\nrule = 5",
+        "silence = 5",
+    ],
 )
 def test_a_configuration_that_is_none(run: Run, tmp_path: Path, config: str) -> None:
     """What a configuration cannot have is refused as wrong usage."""

@@ -62,6 +62,18 @@ def test_features(client: httpx.Client, start_server: StartServer) -> None:
     assert httpx.options(read_only + ROOT).json()["update"] is False
 
 
+def test_features_regard_who_asks(start_server: StartServer) -> None:
+    """4.2.1: whoever asks gets the features, and `update` says whether they could write."""
+    address = start_server("--no-log", "--read-token", "r", "--write-token", "w") + ROOT
+    found = {}
+    for token in ("", "r", "w", "x"):
+        answer = httpx.options(address, headers={"authorization": f"Bearer {token}"} if token else {})
+        assert (200, True) == (answer.status_code, answer.json()["pagination"])
+        found[token] = answer.json()["update"]
+    assert {"": False, "r": False, "w": True, "x": False} == found
+    assert 401 == httpx.get(address).status_code
+
+
 def test_groups(client: httpx.Client) -> None:
     """4.2.2 to 4.2.5: a group is made by PUT, read, listed, updated and deleted."""
     made = make_group(client, "org.example.app", description="The app.", documentation="# App", tags="a,b")
@@ -115,6 +127,51 @@ def test_a_group_document_with_definitions(client: httpx.Client) -> None:
     answer = make_group(client, definitions=[event("a"), {"id": "b", "versions": versions}])
     assert ["a", "b"] == [one["id"] for one in answer.json()["definitions"]]
     assert [1, 2] == numbers(client, "b")
+
+
+def test_definitions_of_a_group_refer_to_each_other(client: httpx.Client) -> None:
+    """2.2.4: a definition may be related to a later one of the same document, and in a circle; not to nobody."""
+    first, second = {**event("a"), "relatedto": "b"}, {**event("b"), "relatedto": "a"}
+    assert 201 == make_group(client, definitions=[first, second]).status_code
+    answer = make_group(client, "h", definitions=[event("a"), {**event("b"), "relatedto": "nobody"}])
+    assert (400, "relatedto") == (answer.status_code, answer.json()["args"]["name"])
+    assert ["g"] == [one["id"] for one in client.get(ROOT).json()]
+
+
+def test_an_id_is_given_once(client: httpx.Client) -> None:
+    """2.2.4: an id is unique in its group, in each of its spellings."""
+    for ids in (("a", "a"), ("p%41", "pA")):
+        definitions = [{"id": id_, "definition": {}, "description": str(place)} for place, id_ in enumerate(ids)]
+        answer = make_group(client, form="NATS", definitions=definitions)
+        assert (400, "definitions") == (answer.status_code, answer.json()["args"]["name"])
+    assert [] == client.get(ROOT).json()
+
+
+def test_a_history_is_stored_once(client: httpx.Client) -> None:
+    """2.2: a document with all versions of a definition may come again, and with one more."""
+    versions = [
+        {"version": number, "definition": {"pub": {"subject": {"value": f"s{number}"}}}} for number in (1, 2, 3)
+    ]
+    for count in (2, 2, 3):
+        make_group(client, form="NATS", definitions=[{"id": "d", "versions": versions[:count]}]).raise_for_status()
+        assert list(range(1, count + 1)) == numbers(client, "d")
+    assert 200 == post(client, {"id": "d", "versions": versions}).status_code
+    assert 201 == post(client, {"id": "d", "versions": versions[:2]}).status_code
+    shown = client.get(f"{ROOT}/g/messagedefinitions/d/versions").json()
+    assert ["s1", "s2", "s3", "s2"] == [one["definition"]["pub"]["subject"]["value"] for one in shown]
+
+
+def test_every_tag_that_is_shown_is_found(client: httpx.Client) -> None:
+    """4.3.1: a tag that 1.0 cannot have as a label's name is one to filter by as well, whole and as it is written."""
+    make_group(client, tags="EU,a")
+    make_group(client, "h", tags="EUR, EU west ,a", form="NATS")
+    post(client, {**event("x"), "tags": "One tag,b"}).raise_for_status()
+    post(client, {**event("y"), "labels": {"b": "valued"}}).raise_for_status()
+    for tag, groups in {"EU": ["g"], "EUR": ["h"], "EU west": ["h"], "a": ["g", "h"], "eu": [], "E*": []}.items():
+        assert groups == [one["id"] for one in client.get(ROOT, params={"tags": tag}).json()], tag
+    listing = f"{ROOT}/g/messagedefinitions"
+    for tag, found in {"One tag": ["x"], "tag": [], "b": ["x"], "One tag,b": [], "it's": []}.items():
+        assert found == [one["id"] for one in client.get(listing, params={"tags": tag}).json()], tag
 
 
 def test_lists_are_filtered_and_paged(client: httpx.Client) -> None:
@@ -239,6 +296,20 @@ def test_relations(client: httpx.Client) -> None:
     assert reply == {name: shown.json()[name] for name in reply}
 
 
+def test_what_others_are_related_to_stays(client: httpx.Client) -> None:
+    """2.2.4: a definition cannot be deleted alone while another says that it is related to it."""
+    make_group(client)
+    post(client, {**event("a"), "relatedto": "a"}).raise_for_status()
+    post(client, {**event("b"), "relatedto": "a"}).raise_for_status()
+    for path in ("a", "a/versions/1"):
+        answer = client.delete(f"{ROOT}/g/messagedefinitions/{path}")
+        assert (400, True) == (answer.status_code, "'b' is related to it" in answer.text)
+    post(client, event("b")).raise_for_status()
+    assert 204 == client.delete(f"{ROOT}/g/messagedefinitions/a").status_code
+    post(client, {**event("c"), "relatedto": "b"}).raise_for_status()
+    assert 204 == client.delete(f"{ROOT}/g/messagedefinitions").status_code
+
+
 def test_authority(client: httpx.Client) -> None:
     """2.2.1, 2.2.4: an authority is inherited by later versions, and never changes."""
     make_group(client)
@@ -322,6 +393,37 @@ def test_version_uris(client: httpx.Client) -> None:
     assert 405 == client.post("/messagedefinition", json={}).status_code
 
 
+def test_what_no_uri_names(client: httpx.Client) -> None:
+    """4.4.3: a URI that names nothing is the subject of the answer, also where only its version is not there."""
+    make_group(client)
+    post(client, {**event("a"), "authority": "https://c.example"}).raise_for_status()
+    for uri in ("https://c.example/a/versions/9", "https://c.example/a/versions/x", "https://c.example/b"):
+        answer = client.get("/messagedefinition", params={"uri": uri})
+        assert (404, uri) == (answer.status_code, answer.json()["subject"])
+
+
+def test_versions_are_told(client: httpx.Client) -> None:
+    """5.5: an event names the version that was added or deleted, by a path that leads to it, at its own time."""
+    make_group(client)
+    for text in ("one", "two"):
+        post(client, {**event("a"), "description": text}).raise_for_status()
+    cursor = client.get("/changes").headers["signalbook-cursor"]
+    place = f"{ROOT}/g/messagedefinitions/a"
+    events = [one for one in client.get("/changes").json() if one.get("subject", "").startswith(f"{place}/")]
+    assert [f"{place}/version/1", f"{place}/version/2"] == [one["subject"] for one in events]
+    for one, text in zip(events, ("one", "two"), strict=True):
+        assert ("io.cloudevents.messagecatalog.updated.v1", False) == (one["type"], "data" in one)
+        shown = client.get(one["subject"]).json()
+        assert (text, one["time"]) == (shown["description"], shown["createdtimeutc"])
+    assert 405 == client.delete(f"{place}/version/1").status_code
+    client.delete(f"{place}/versions/1").raise_for_status()
+    deleted = client.get("/changes", params={"since": cursor}).json()
+    wanted = [("io.cloudevents.messagecatalog.deleted.v1", f"{place}/version/1")]
+    assert wanted == [(one["type"], one["subject"]) for one in deleted]
+    client.delete(f"{place}/versions/2").raise_for_status()
+    assert 404 == client.get(place).status_code
+
+
 # --- one store, two APIs ----------------------------------------------------------------------------------------------
 
 
@@ -350,6 +452,22 @@ def test_both_apis_show_the_same(client: httpx.Client) -> None:
     assert [] == client.get(ROOT).json()
     make_group(client)
     assert 6 == post(client, event("a")).json()["version"]
+
+
+def test_the_rules_of_10_are_its_own(client: httpx.Client) -> None:
+    """Through the xRegistry API an authority can change and a relation dangle; versions keep the URIs that they had."""
+    make_group(client)
+    post(client, {**event("a"), "authority": "urn:one"}).raise_for_status()
+    message = "/messagegroups/g/messages/a"
+    client.patch(message, json={"authority": "urn:two", "relatedto": "gone"}).raise_for_status()
+    for uri, version in {"urn:one:a:1": 1, "urn:two:a:2": 2, "urn:two:a": 2}.items():
+        assert version == client.get("/messagedefinition", params={"uri": uri}).json()["version"]
+    for uri in ("urn:one:a:2", "urn:two:a:1", "urn:one:a"):
+        assert 404 == client.get("/messagedefinition", params={"uri": uri}).status_code
+    for number in (1, 2):
+        canonical = client.get(f"{ROOT}/g/messagedefinitions/a/versions/{number}").links["canonical"]["url"]
+        assert number == client.get("/messagedefinition", params={"uri": canonical}).json()["version"]
+    assert 204 == client.delete(message).status_code
 
 
 def test_a_refused_write_leaves_no_version(client: httpx.Client) -> None:

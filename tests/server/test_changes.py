@@ -48,7 +48,7 @@ def test_a_batch_of_cloudevents(api: Api) -> None:
     reply = api("GET", "/changes")
     assert "application/cloudevents-batch+json" == reply.headers["content-type"]
     ids = [event.id for event in decode_batch(reply.body)]
-    assert 6 == len(set(ids))
+    assert 7 == len(set(ids))
     assert ids[-1] == reply.headers[CURSOR]
     assert f"<{BASE}/changes?since={ids[-1]}&limit=100>;rel=next" == reply.headers["link"]
 
@@ -174,12 +174,12 @@ def test_a_stream(address: str) -> None:
     thread = put_later(address, "/messagegroups/g/messages/m", 0.2)
     with httpx.stream("GET", f"{address}/changes", headers=headers, timeout=20) as stream:
         assert "text/event-stream" == stream.headers["content-type"]
-        found = messages(stream.iter_lines(), 6)
+        found = messages(stream.iter_lines(), 7)
     thread.join()
     assert httpx.get(f"{address}/changes").json() == found
     headers["last-event-id"] = found[3]["id"]
     with httpx.stream("GET", f"{address}/changes", headers=headers, timeout=20) as stream:
-        assert found[4:] == messages(stream.iter_lines(), 2)
+        assert found[4:] == messages(stream.iter_lines(), 3)
     assert b"" == httpx.head(f"{address}/changes", headers=headers).content
 
 

@@ -123,6 +123,28 @@ def test_secrets_are_never_shown(api: Api, sink: Sink) -> None:
 # ---- the handshake
 
 
+def test_the_values_of_headers_are_not_shown(api: Api, sink: Sink) -> None:
+    """A subscriber's own headers may be keys: names are shown, values sent; masked ones stay as they are."""
+    settings = {"headers": {"x-api-key": "SECRET2", "x-team": "a"}}
+    path = f"/subscriptions/{subscribe(api, wish(sink, protocolsettings=settings))}"
+    masked = {"method": "POST", "headers": dict.fromkeys(settings["headers"], "********")}
+    shown = api("GET", path).json
+    assert masked == shown["protocolsettings"]
+    assert [masked] == [one["protocolsettings"] for one in api("GET", "/subscriptions").json]
+    shown["protocolsettings"]["headers"]["x-team"] = "b"
+    assert masked == api("PUT", path, shown).json["protocolsettings"]
+    api("PUT", "/messagegroups/g", {})
+    assert sink.wait(lambda: bool(sink.received))
+    assert {("SECRET2", "b")} == {(headers["x-api-key"], headers["x-team"]) for _, headers, _ in sink.requests[1:]}
+    other = Sink().start()
+    refused = api("PUT", path, {**shown, "sink": other.url})
+    other.stop()
+    assert (400, []) == (refused.status, other.requests)
+    new = {"headers": {"x-api-key": "********"}}
+    assert 400 == api("POST", "/subscriptions", wish(sink, protocolsettings=new)).status
+    assert masked == api("DELETE", path).json["protocolsettings"]
+
+
 def test_a_sink_is_asked(api: Api, sink: Sink) -> None:
     """cloudevents/http-webhook.md 4: the sink is told the origin, and nothing is sent unless it agrees."""
     sink.allowed = "registry.test"

@@ -49,7 +49,8 @@ def convert(
     """Convert the catalog document in a file, a folder or standard input into another dialect.
 
     The result goes to standard output, the report to standard error: what the target has no place for is kept in labels
-    (held), left out (lost), or means something else there (changed).
+    (held), left out (lost), or means something else there (changed). What breaks a rule of the document's own dialect
+    (invalid) is converted as it stands, and the exit code is 1.
     """
     from signalbook.document import dialects
     from signalbook.sources.dialects import read_raw
@@ -67,10 +68,11 @@ def convert(
     for document in documents:
         result = dialects.convert(document.value, target, given)
         _write(result.content, output, document.source)
-        for note in result.notes:
+        for note in (*result.problems, *result.notes):
             counted.add(note.code)
             _report(document.source, note, as_json)
-    return Exit.REFUSED if strict and counted & {"lost", "changed"} else Exit.OK
+    refused = {"invalid", "lost", "changed"} if strict else {"invalid"}
+    return Exit.REFUSED if counted & refused else Exit.OK
 
 
 def _dialect(name: str | None, option: str, known: tuple[str, ...]) -> Dialect:

@@ -29,13 +29,17 @@ __all__ = ["lint"]
     metavar="FILE",
     help="What to silence; else the file .signalbook-lint.toml of this folder, where there is one.",
 )
+@click.option("--group", metavar="ID", default="", help="The group for a document that is one definition by itself.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding and line.")
-def lint(locations: tuple[str, ...], strict: bool, model: str, config: Path | None, as_json: bool) -> int:
+def lint(
+    locations: tuple[str, ...], strict: bool, model: str, config: Path | None, group: str, as_json: bool
+) -> int:  # fmt: skip
     """Check catalog documents by the model, by the named rules beyond it, and as one catalog.
 
     Errors are what a registry would refuse and definitions that cannot do what they say; warnings are likely mistakes;
     notes are good to know. The documents of one call are one catalog, so one may refer to another. The exit code is 1
-    where there are errors, with --strict also where there are warnings.
+    where there are errors, with --strict also where there are warnings. Documents of older dialects are checked as
+    `load` would write them, by the built-in model; by another model every document is taken as it stands.
     """
     from signalbook.sources.lint import Config
     from signalbook.sources.lint import lint as find
@@ -43,7 +47,7 @@ def lint(locations: tuple[str, ...], strict: bool, model: str, config: Path | No
     settings = Config.read(config)
     counts: Counter[str] = Counter()
     sources: set[str] = set()
-    for finding in settings.apply(find(locations, model, sources.add)):
+    for finding in settings.apply(find(locations, model, sources.add, group=group)):
         counts[finding.severity] += 1
         if as_json:
             print_json(finding.to_dict(), compact=True)

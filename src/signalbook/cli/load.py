@@ -1,7 +1,8 @@
 """The command load: catalog documents into a store or a server.
 
 Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
-is safe: it writes the same entities over. The documents of one load may refer to each other in any order.
+is safe: it writes the same entities over. The documents of one load may refer to each other in any order. A document
+that breaks the rules of its own dialect is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from typing import Any
 import click
 
 from signalbook.cli import options
+from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
 from signalbook.cli.target import Target
-from signalbook.errors import RegistryError
+from signalbook.document.dialects import check, detect, relabelled
+from signalbook.document.dialects.history import assigned
+from signalbook.errors import Problem, RegistryError
 from signalbook.sources import Document, Part, parts
-from signalbook.sources.dialects import in_canonical, read_raw
+from signalbook.sources.dialects import Raw, in_canonical, read_raw
+from signalbook.sources.history import with_history
 from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, metadata
 from signalbook.sources.writing import Writing
 
@@ -64,21 +69,26 @@ def load(
     group: str,
     quiet: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Write the catalog documents in a file, a folder or standard input into a registry.
 
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
     YAML file. Entities that are there already are replaced; others stay. Documents of older dialects are read too, as
-    `signalbook convert` would.
+    `signalbook convert` would; those that break the rules of their dialect are refused.
     """
     tally = Tally()
     documents: list[Document] = []
+    told: set[str] = set()
     for raw in read_raw(location):
-        found, notes = in_canonical(raw, group=group)
-        documents.extend(found)
+        document, notes = _read(raw, group)
+        documents.append(document)
         tally.documents += 1
         for note in notes:
+            told.add(note.code)
             say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
+    if "invalid" in told:
+        say("signalbook: nothing was loaded; correct what is invalid")
+        return Exit.REFUSED
     with _progress(_resources(documents), visible=not quiet) as advance:
         writing = _writing(target, tally, advance, MAX_BYTES if chunk else 0)
         for document in documents:
@@ -93,6 +103,17 @@ def load(
         print_json({name: getattr(tally, name) for name in counted}, compact=True)
     elif not quiet:
         say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
+    return Exit.OK
+
+
+def _read(raw: Raw, group: str) -> tuple[Document, tuple[Problem, ...]]:
+    """A document of any dialect as a registry takes it, and what there is to say about it."""
+    found = detect(raw.value)
+    counted = found.dialect.form == "catalog"
+    documents, notes = in_canonical(raw, found.dialect, group=group)
+    wrong = check(raw.value, found.dialect)
+    anew = assigned(raw.value) if counted else ()
+    return with_history(documents, anew=counted), (*wrong, *relabelled(found), *notes, *anew)
 
 
 def _writing(target: Target, tally: Tally, advance: Callable[[int], None], max_bytes: int) -> Writing:

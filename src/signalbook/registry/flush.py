@@ -9,7 +9,7 @@ from __future__ import annotations
 import orjson
 
 from signalbook.registry import rows, schema_names, shortnames, snapshots
-from signalbook.registry.events import events_of
+from signalbook.registry.events import Event, events_of
 from signalbook.registry.index import Entry, enter
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import save_setup
@@ -24,7 +24,7 @@ def flush(work: Work, correlation: str) -> None:
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:
-            _flush_resource(work, state)
+            _flush_resource(work, state, events)
     for group in work.groups.values():
         if group is not None:
             _flush_group(work, group)
@@ -99,7 +99,7 @@ def _delete_subtree(work: Work, group: GroupState) -> None:
         snapshots.forget_below(work.db, group.xid)
 
 
-def _flush_resource(work: Work, state: ResourceState) -> None:
+def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> None:
     if state.group.deleted:
         return  # goes with its group
     key = rows.resource_key(state.xid)
@@ -130,16 +130,21 @@ def _flush_resource(work: Work, state: ResourceState) -> None:
         rows.save(work.db, row)
         work.saved[key] = row
     if state.type.modelcompatiblewith in work.recorded:
-        _record(work, state, key)
+        events.extend(snapshots.event(snapshots.CREATED, state.xid, number) for number in _recorded(work, state, key))
 
 
-def _record(work: Work, state: ResourceState, key: str) -> None:
-    """Take a snapshot of a default version that says something else than the one before."""
+def _recorded(work: Work, state: ResourceState, key: str) -> list[int]:
+    """Take a snapshot of a default version that says something else than the one before, and of what led to it."""
     link = rows.version_key(state.xid, state.default) if state.default is not None else None
     row = work.saved.get(link) if link is not None else None
-    if row is None or (state.row is not None and state.row.link == link and _same(state, row)):
-        return
-    snapshots.record(work.db, key, work.now, row.doc)
+    if row is None:
+        return []
+    if state.passed:
+        line = [*(_text(version.attrs) for version in state.passed), row.doc]
+        return snapshots.record_line(work.db, key, work.now, line)
+    if state.row is not None and state.row.link == link and _same(state, row):
+        return []
+    return [snapshots.record(work.db, key, work.now, row.doc)]
 
 
 def _same(state: ResourceState, row: Row) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from signalbook.errors import RegistryError
 
-__all__ = ["MODES", "Step", "assign_ancestors", "check_circles", "check_roots", "newest", "oldest_first"]
+__all__ = ["MODES", "Step", "assign_ancestors", "check_circles", "check_roots", "line_to", "newest", "oldest_first"]
 
 
 class Step(Protocol):
@@ -77,6 +77,15 @@ def oldest_first(steps: Iterable[Step], mode: str) -> list[Step]:
         return (position, *_ORDER["manual"](step))
 
     return sorted(everything, key=place)
+
+
+def line_to(versionid: str | None, ancestors: Mapping[str, str | None]) -> list[str]:
+    """Return the versions that lead to one, which is the last; a circle is walked once."""
+    line: dict[str, None] = {}
+    while versionid is not None and versionid in ancestors and versionid not in line:
+        line[versionid] = None
+        versionid = ancestors[versionid]
+    return list(line)[::-1]
 
 
 def assign_ancestors(

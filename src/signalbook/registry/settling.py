@@ -47,11 +47,19 @@ def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any
     _settle_default(work, state, ask, meta, processed, mode)
     _check_matchversions(work, state)
     if state.reshuffled:
+        line = _line(state) if len(processed) > 1 else []
         _prune(work, state, mode)
+        state.passed = [one for one in line if one.row is None or one.versionid not in state.versions]
         ancestors = {v.versionid: v.ancestor or v.versionid for v in state.versions.values()}
         lineage.check_circles(ancestors, state.xid)
         if state.type.singleversionroot:
             lineage.check_roots(ancestors, state.xid, state.type.plural)
+
+
+def _line(state: ResourceState) -> list[VersionState]:
+    """Return the versions of this request that lead to the default one."""
+    line = lineage.line_to(state.default, {name: version.ancestor for name, version in state.versions.items()})
+    return [state.versions[name] for name in line[:-1] if state.versions[name].touched]
 
 
 def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:

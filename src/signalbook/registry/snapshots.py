@@ -2,12 +2,15 @@
 
 Rule 1: which types are recorded is given from outside, by their `modelcompatiblewith`; nothing here knows a type.
 Rule 2: a snapshot is written in the transaction of its change, never altered, and its number is never given again.
-Rule 3: a write that leaves the attributes as they are is no change.
+Rule 3: a write that leaves the attributes as they are is no change; a history that is written at once adds what the log
+does not have of it, so that the same again adds nothing.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -15,13 +18,20 @@ import orjson
 from signalbook.registry import rows
 from signalbook.registry.store import Connection
 
-__all__ = ["Snapshot", "find", "forget", "forget_below", "latest", "listing", "record", "remove"]
+__all__ = [
+    "CREATED", "DELETED", "Snapshot", "event", "find", "forget", "forget_below", "latest", "listing", "record",
+    "record_line", "remove",
+]  # fmt: skip
+
+CREATED, DELETED = "snapshot.created", "snapshot.deleted"
+"""The types of what is recorded of snapshots. xRegistry has no such events: whoever shows them has words for them."""
 
 _APPEND = (
     "INSERT INTO snapshots (key, number, at, doc)"
-    " SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ? FROM snapshots WHERE key = ?"
+    " SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ? FROM snapshots WHERE key = ? RETURNING number"
 )
 _COLUMNS = "SELECT number, at, doc FROM snapshots"
+_DOCS = "SELECT doc FROM snapshots WHERE key = ? AND doc <> '' ORDER BY number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +43,43 @@ class Snapshot:
     attrs: dict[str, Any]
 
 
-def record(db: Connection, key: str, at: str, doc: str) -> None:
-    """Append a snapshot of the resource with this key."""
-    db.execute(_APPEND, (key, at, doc, key))
+def record(db: Connection, key: str, at: str, doc: str) -> int:
+    """Append a snapshot of the resource with this key, and return its number."""
+    found = db.one(_APPEND, (key, at, doc, key))
+    assert found is not None
+    return int(found[0])
+
+
+def record_line(db: Connection, key: str, at: str, docs: list[str]) -> list[int]:
+    """Append a history, the oldest first, whose last is what holds now, and return the numbers that are new.
+
+    What the log has of it in this order already stays as it is. From the first that is missing on all are appended, so
+    that the log has them in their order, and the same again adds nothing.
+    """
+    log = [_plain(doc) for (doc,) in db.execute(_DOCS, (key,))]
+    places: dict[bytes, list[int]] = {}
+    for number, value in enumerate(log):
+        places.setdefault(value, []).append(number)
+    line = [next(same) for _, same in groupby(docs, _plain)]  # one that says what the one before says is no change
+    values = [_plain(doc) for doc in line]
+    place = there = 0
+    for value in values[:-1]:
+        found = places.get(value, [])
+        following = bisect_left(found, place)
+        if following == len(found):
+            break
+        place, there = found[following] + 1, there + 1
+    numbers = []
+    for doc, value in zip(line[there:], values[there:], strict=True):
+        if not log or log[-1] != value:
+            numbers.append(record(db, key, at, doc))
+            log.append(value)
+    return numbers
+
+
+def _plain(doc: str) -> bytes:
+    """Return what two texts of one value share: the order of its members is nobody's choice."""
+    return orjson.dumps(orjson.loads(doc), option=orjson.OPT_SORT_KEYS)
 
 
 def forget(db: Connection, key: str) -> None:
@@ -71,9 +115,16 @@ def listing(db: Connection, xid: str, after: int, most: int) -> list[Snapshot]:
     return [Snapshot(number, at, orjson.loads(doc)) for number, at, doc in found]
 
 
-def remove(db: Connection, xid: str, number: int) -> None:
-    """Take one snapshot out of a log."""
+def remove(db: Connection, xid: str, number: int, at: str, correlation: str) -> None:
+    """Take one snapshot out of a log, and record that as a change of its own."""
     db.execute("DELETE FROM snapshots WHERE key = ? AND number = ?", (rows.resource_key(xid), number))
+    events = orjson.dumps([event(DELETED, xid, number)]).decode()
+    db.execute("INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)", (at, correlation, events))
+
+
+def event(type_: str, xid: str, number: int) -> list[Any]:
+    """Return what is recorded of a snapshot that came or went: a type, a subject, no names of attributes."""
+    return [type_, f"{xid}/snapshots/{number}", None]
 
 
 def _one(db: Connection, sql: str, xid: str, *more: object) -> Snapshot | None:

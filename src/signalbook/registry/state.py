@@ -101,6 +101,7 @@ class ResourceState:
     versions: dict[str, VersionState] = field(default_factory=dict)
     complete: bool = False  # every stored version is among `versions`
     gone: dict[str, VersionState] = field(default_factory=dict)
+    passed: list[VersionState] = field(default_factory=list)  # written in this request on the way to the default
     touched: bool = False  # the meta itself was written
     deleted: bool = False
     reshuffled: bool = False  # versions came or went, or something that orders them changed

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hmac
 import re
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from signalbook.errors import RegistryError
 from signalbook.server.http import Request
-from signalbook.settings import is_loopback
+from signalbook.settings import Settings, is_loopback
 
-__all__ = ["READS", "Access", "tokens"]
+__all__ = ["READS", "Access", "access_by", "tokens"]
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
@@ -72,6 +73,14 @@ class Access:
         """Whether this request could read."""
         return self.reading_is_open or self._is_reader(request)
 
+    def may_write(self, request: Request) -> bool:
+        """Whether whoever sent this request could write."""
+        try:
+            self.check(replace(request, method="PUT"))
+        except RegistryError:
+            return False
+        return True
+
     def _is_reader(self, request: Request) -> bool:
         return self._holds(request, self._readers + self._writers)
 
@@ -96,6 +105,16 @@ class Access:
         if self._loopback:  # a foreign name that resolves to this machine is not this machine's page
             return is_loopback(host) and _site(origin) == _site(request.base)
         return _site(origin) == _site(request.base)
+
+
+def access_by(settings: Settings) -> Access:
+    """The decisions that the settings describe."""
+    return Access(
+        read_tokens=tokens(settings.read_token),
+        write_tokens=tokens(settings.write_token),
+        read_only=settings.read_only,
+        loopback=is_loopback(settings.host),
+    )
 
 
 def _unauthorized(request: Request) -> RegistryError:

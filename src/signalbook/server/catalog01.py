@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote
 import orjson
 
 from signalbook.document.dialects.catalog_form import format_of, read_definition, read_group
+from signalbook.document.dialects.history import in_line
 from signalbook.document.dialects.ids import to_id
 from signalbook.document.dialects.metaschema import check_definition, check_group
 from signalbook.document.json_text import parse_json
@@ -24,9 +25,19 @@ from signalbook.registry import snapshots
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.reads import Page
 from signalbook.registry.registry import Transaction
-from signalbook.registry.requests import Requests
+from signalbook.registry.requests import Requests, now
 from signalbook.registry.store import Connection
 from signalbook.server import cross_origin
+from signalbook.server.catalog01_rules import (
+    check_relations,
+    invalid,
+    keep_authority,
+    keep_format,
+    keep_related,
+    loosen,
+    read_definitions,
+    read_versions,
+)
 from signalbook.server.catalog01_view import (
     DIALECT,
     FILTERS,
@@ -48,11 +59,11 @@ _ASSIGNED = ("messagegroupid", "messageid", "versionid", "createdat", "modifieda
 
 
 class MessageCatalog:
-    """Answers the paths of 0.1 for one registry; `update` says whether this server takes writes at all."""
+    """Answers the paths of 0.1 for one registry; `may_write` says whether a request like this one could write."""
 
-    def __init__(self, requests: Requests, *, update: bool = True) -> None:
+    def __init__(self, requests: Requests, *, may_write: Callable[[Request], bool] = lambda request: True) -> None:
         self._requests = requests
-        self._update = update
+        self._may_write = may_write
         self._routes: Mapping[tuple[str, ...], Mapping[str, Callable[[Request, Ids], Response]]] = {
             (): {"GET": self._list_groups},
             ("*",): {"GET": self._get_group, "PUT": self._put_group, "DELETE": self._delete},
@@ -64,6 +75,7 @@ class MessageCatalog:
             ("*", "messagedefinitions", "*", "versions", "*"): {
                 "GET": self._get_version, "DELETE": self._delete_version,
             },
+            ("*", "messagedefinitions", "*", "version", "*"): {"GET": self._get_version},  # as events write it
         }  # fmt: skip
 
     def answer(self, request: Request) -> Response:
@@ -79,7 +91,7 @@ class MessageCatalog:
         handler = methods.get(request.method)
         if handler is None:
             raise not_supported(request.path, request.method, allow)
-        if request.method != "GET" and not self._mutable():
+        if request.method != "GET" and not self._capabilities().is_mutable("entities"):
             raise not_supported(request.path, request.method, "GET, OPTIONS", '"entities" is not mutable')
         return handler(request, tuple(to_id(quote(part)) for part in parts[::2]))
 
@@ -101,16 +113,14 @@ class MessageCatalog:
     def _capabilities(self) -> Capabilities:
         return self._requests.setup(self._requests.store.reader()).capabilities
 
-    def _mutable(self) -> bool:
-        return self._update and self._capabilities().is_mutable("entities")
-
     def _features(self, request: Request, allow: str) -> Response:
-        """Section 4.2.1: what this implementation can do, and does for this server."""
+        """Section 4.2.1: what this implementation can do, and does for whoever asks."""
         head = cross_origin.options(request, allow)
+        capabilities = self._capabilities()
         features = {
             "filterattributes": list(FILTERS),
-            "pagination": self._capabilities().pagination,
-            "update": self._mutable(),
+            "pagination": capabilities.pagination,
+            "update": capabilities.is_mutable("entities") and self._may_write(request),
         }
         return Response(200, [JSON, *head.headers], orjson.dumps(features))
 
@@ -156,8 +166,10 @@ class MessageCatalog:
 
     # ---- writing
 
-    def _write(self, request: Request, job: Callable[[Transaction, Connection], Any]) -> tuple[Any, tuple[str, str]]:
-        correlation = self._requests.correlation()
+    def _write(
+        self, request: Request, job: Callable[[Transaction, Connection], Any], correlation: str = ""
+    ) -> tuple[Any, tuple[str, str]]:
+        correlation = correlation or self._requests.correlation()
 
         def run(db: Connection) -> Any:
             return job(Transaction(self._requests, db, request.base, correlation), db)
@@ -174,14 +186,18 @@ class MessageCatalog:
             )
         view = Catalog01View(self._requests, request)
 
+        definitions = read_definitions(body, request.path)
+
         def job(tx: Transaction, db: Connection) -> tuple[bool, Json]:
             known = _found(view.find_group, db, ids[0])
             group = read_group({name: value for name, value in given.items() if name != "definitions"}, DIALECT, [])
             if known is not None:
-                _keep_format(known, group, given["format"], request.path)
+                keep_format(known, group, given["format"], request.path)
             tx.put(f"{GROUPS}/{ids[0]}", _client(group))
-            for definition in _definitions(body, request.path):
+            for definition in definitions:
                 self._add(tx, db, view, ids[0], definition, request)
+            for definition in definitions:  # which may refer to each other in any order
+                check_relations(db, ids[0], definition, request.path)
             return known is None, view.group(db, ids[0])
 
         (created, shown), header = self._write(request, job)
@@ -194,6 +210,7 @@ class MessageCatalog:
 
         def job(tx: Transaction, db: Connection) -> tuple[bool, Json]:
             messageid, new = self._add(tx, db, view, ids[0], body, request)
+            check_relations(db, ids[0], body, request.path)
             return new, view.latest(db, ids[0], messageid)
 
         (new, shown), header = self._write(request, job)
@@ -207,22 +224,20 @@ class MessageCatalog:
         group = view.find_group(db, groupid)
         form = format_of(group, DIALECT, {})
         if body.get("format", form) != form:
-            raise _invalid(request.path, "format", f"must be that of the group ({form})")
-        new = False
-        messageid = ""
-        for document in _versions(body, request.path):
+            raise invalid(request.path, "format", f"must be that of the group ({form})")
+        versions = []
+        for document in read_versions(body, request.path):
             _refuse(check_definition(document, form), request.path)
-            messageid = to_id(document["id"])
-            xid = definition_xid(groupid, messageid)
-            before = snapshots.latest(db, xid)
-            message = read_definition(document, DIALECT, [], "", form)
-            _keep_authority(before.attrs if before else {}, message, before is not None, request.path)
-            _check_relation(db, groupid, messageid, document, request.path)
-            _loosen(tx, group, message, form, groupid)
-            tx.put(xid, _client(message))
-            after = snapshots.latest(db, xid)
-            new = new or before is None or (after is not None and after.number != before.number)
-        return messageid, new
+            versions.append(_client(read_definition(document, DIALECT, [], "", form)))
+        messageid = to_id(body["id"])
+        xid = definition_xid(groupid, messageid)
+        before = snapshots.latest(db, xid)
+        keep_authority(before, versions, request.path)
+        for message in versions:
+            loosen(tx, group, message, form, groupid)
+        tx.put(xid, in_line(versions))
+        after = snapshots.latest(db, xid)
+        return messageid, before is None or (after is not None and after.number != before.number)
 
     def _delete(self, request: Request, ids: Ids) -> Response:
         view = Catalog01View(self._requests, request)
@@ -231,6 +246,8 @@ class MessageCatalog:
 
         def job(tx: Transaction, db: Connection) -> None:
             view.find_group(db, ids[0])
+            if len(ids) == 2:
+                keep_related(view.related(db, *ids), request.path)
             tx.delete(f"{path}/messages" if listed else path)
 
         return Response(204, [self._write(request, job)[1]])
@@ -239,65 +256,22 @@ class MessageCatalog:
         """Take a version away; where it was the newest, the one before is what holds now, as a version of its own."""
         groupid, messageid, number = ids
         view = Catalog01View(self._requests, request)
+        correlation = self._requests.correlation()
 
         def job(tx: Transaction, db: Connection) -> None:
             shown = view.version(db, groupid, messageid, number)
             xid = definition_xid(groupid, messageid)
             kept = [one for one in snapshots.listing(db, xid, 0, 1 << 31) if one.number != shown["version"]]
             if not kept:
+                keep_related(view.related(db, groupid, messageid), request.path)
                 tx.delete(xid)
                 return
             newest = snapshots.latest(db, xid)
             if newest is not None and newest.number == shown["version"]:
                 tx.put(xid, kept[-1].attrs)
-            snapshots.remove(db, xid, shown["version"])
+            snapshots.remove(db, xid, shown["version"], now(), correlation)
 
-        return Response(204, [self._write(request, job)[1]])
-
-
-# --- what only 0.1 demands ------------------------------------------------------------------------------------------
-
-
-def _keep_format(known: Json, group: Json, form: str, path: str) -> None:
-    """Section 2.1.1: a format is not modified while there are definitions; it then keeps what stands for it."""
-    before = format_of(known, DIALECT, {})
-    if known.get("messagescount") and before != form:
-        raise _invalid(path, "format", f"is '{before}' and cannot change while the group has definitions")
-    if before == form:
-        for name in ("envelope", "protocol"):
-            group.pop(name, None)
-            if name in known:
-                group[name] = known[name]
-        if "0.1.format" in (known.get("labels") or {}):
-            group["labels"] = {**(group.get("labels") or {}), "0.1.format": form}
-
-
-def _keep_authority(before: Json, message: Json, exists: bool, path: str) -> None:
-    """Section 2.2.4: the authority of a definition is immutable; a version that leaves it out inherits it."""
-    known, given = before.get("authority"), message.get("authority")
-    if given is None and known is not None:
-        message["authority"] = known
-    elif exists and given != known:
-        raise _invalid(path, "authority", f"is '{known or 'this catalog'}' and cannot change")
-
-
-def _check_relation(db: Connection, groupid: str, messageid: str, document: Json, path: str) -> None:
-    """Section 2.2.4: `relatedto` names a definition of the same group."""
-    other = document.get("relatedto")
-    if not other or to_id(other) == messageid:
-        return
-    if snapshots.latest(db, definition_xid(groupid, to_id(other))) is None:
-        raise _invalid(path, "relatedto", f"must name a definition of the group; there is no '{other}'")
-
-
-def _loosen(tx: Transaction, group: Json, message: Json, form: str, groupid: str) -> None:
-    """A group of 0.1 may hold definitions for two versions of a protocol, one of 1.0 states one or none."""
-    known = group.get("protocol")
-    if known is None or message.get("protocol") in (None, known):
-        return
-    labels = {**(group.get("labels") or {}), "0.1.format": form}
-    tx.patch(f"{GROUPS}/{groupid}", {"protocol": None, "labels": labels})
-    group.pop("protocol")
+        return Response(204, [self._write(request, job, correlation)[1]])
 
 
 # --- requests and responses -----------------------------------------------------------------------------------------
@@ -326,32 +300,6 @@ def _body(request: Request) -> Json:
     return body
 
 
-def _definitions(body: Json, path: str) -> list[Json]:
-    given = body.get("definitions") or []
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-        raise _invalid(path, "definitions", "must be a list of objects")
-    return given
-
-
-def _versions(body: Json, path: str) -> Iterator[Json]:
-    """The versions that a definition's document holds, the oldest first: itself, or those of its list."""
-    common = {name: value for name, value in body.items() if name != "versions"}
-    given = body.get("versions")
-    if given is None:
-        yield common
-        return
-    if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
-        raise _invalid(path, "versions", "must be a list of at least one version")
-    numbers = [one.get("version", place) for place, one in enumerate(given, 1)]
-    if not all(isinstance(number, int) for number in numbers):
-        raise _invalid(path, "versions", "must have integers as versions")
-    for _, place in sorted((number, place) for place, number in enumerate(numbers)):
-        overridden = {"id", "format", "authority"} & given[place].keys()
-        if any(given[place][name] != common.get(name) for name in overridden):
-            raise _invalid(path, "versions", f"must not override {', '.join(sorted(overridden))}")
-        yield {**common, **given[place]}
-
-
 def _segment(path: str, place: int) -> str:
     return quote(path.split("/")[place + 1], safe="!$&'()*+,;=@~")
 
@@ -367,10 +315,6 @@ def _found(read: Callable[[Connection, str], Json], db: Connection, groupid: str
         if error.name != "not_found":
             raise
         return None
-
-
-def _invalid(path: str, name: str, words: str) -> RegistryError:
-    return RegistryError("invalid_attribute", path, name=name, error_detail=words)
 
 
 def _refuse(problems: Iterator[Problem], path: str) -> None:

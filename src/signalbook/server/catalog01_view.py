@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl, quote
 
 import orjson
 
-from signalbook.document.dialects.catalog_form import format_of, write_definition, write_group
+from signalbook.document.dialects.catalog_form import TAGS_LABEL, format_of, write_definition, write_group
 from signalbook.document.dialects.ids import from_id, to_id
+from signalbook.document.xid import MAP_KEY
 from signalbook.errors import RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.flags import Flags, parse_flags
@@ -56,7 +57,7 @@ class Catalog01View:
         """The groups that the request asks for, without their definitions, and the page they are on."""
         page = self._page(db, GROUPS, self._flags("messagegroupid"))
         found = [self._shown_group(key, group) for key, group in orjson.loads(page.text).items()]
-        return found, page
+        return self._tagged(found), page
 
     def group(self, db: Connection, groupid: str) -> Json:
         """A group with its definitions, each in its newest version."""
@@ -81,7 +82,8 @@ class Catalog01View:
         """The definitions of a group that the request asks for, and the page they are on."""
         group = self.find_group(db, groupid)
         page = self._page(db, f"{GROUPS}/{groupid}/messages", self._flags("messageid"))
-        return [self._latest(db, group, entity) for entity in orjson.loads(page.text).values()], page
+        found = [self._latest(db, group, entity) for entity in orjson.loads(page.text).values()]
+        return self._tagged(found), page
 
     def latest(self, db: Connection, groupid: str, messageid: str) -> Json:
         """A definition in its newest version."""
@@ -90,10 +92,23 @@ class Catalog01View:
         return self._latest(db, group, orjson.loads(page.text))
 
     def _latest(self, db: Connection, group: Json, entity: Json) -> Json:
+        return shown_version(entity["messageid"], self._newest(db, group, entity), group)
+
+    def _newest(self, db: Connection, group: Json, entity: Json) -> Snapshot:
         xid = definition_xid(group["messagegroupid"], entity["messageid"])
         # One that shows another's content (xref) has no log of its own.
-        found = snapshots.latest(db, xid) or Snapshot(1, entity.get("modifiedat", ""), _client(entity))
-        return shown_version(entity["messageid"], found, group)
+        return snapshots.latest(db, xid) or Snapshot(1, entity.get("modifiedat", ""), _client(entity))
+
+    def related(self, db: Connection, groupid: str, messageid: str) -> list[str]:
+        """The other definitions of the group that are related to one, the first page of them."""
+        flags = Flags(filters=(f"relatedto={_escaped(from_id(messageid))}",), raw="filter")
+        page = self._page(db, f"{GROUPS}/{groupid}/messages", flags)
+        found = orjson.loads(page.text).values()
+        return [
+            from_id(entity["messageid"])
+            for entity in found
+            if entity["messageid"] != messageid and to_id(entity["relatedto"]) == messageid
+        ]
 
     # ---- versions
 
@@ -125,11 +140,18 @@ class Catalog01View:
         implied = self._request.base + ROOT
         for groupid, messageid, number, authority in _readings(uri, implied):
             for group, entity in self._candidates(db, groupid, messageid):
-                if _authority(entity, implied) == authority:
-                    if number is None:
-                        return self._latest(db, group, entity)
-                    return self.version(db, group["messagegroupid"], entity["messageid"], number)
+                found = self._named(db, group, entity, number)
+                if found is not None and _authority(found.attrs, implied) == authority:
+                    return shown_version(entity["messageid"], found, group)
         raise RegistryError("not_found", uri)
+
+    def _named(self, db: Connection, group: Json, entity: Json, number: str | None) -> Snapshot | None:
+        """The version of a number, with the authority that it was written with, or the newest."""
+        if number is None:
+            return self._newest(db, group, entity)
+        if not _is_number(number):
+            return None
+        return snapshots.find(db, definition_xid(group["messagegroupid"], entity["messageid"]), int(number))
 
     def _candidates(self, db: Connection, groupid: str, messageid: str) -> list[tuple[Json, Json]]:
         """The definitions of an id, those of the named group first: groups may have other names in a copy."""
@@ -178,12 +200,19 @@ class Catalog01View:
         filters = (",".join(clauses),) if clauses else ()
         return Flags(limit=flags.limit, page=flags.page, filters=filters, raw=self._request.query)
 
+    def _tagged(self, shown: list[Json]) -> list[Json]:
+        """Those of a page that show each tag the request asks for: what the registry finds may only contain it."""
+        wanted = {text for name, text in parse_qsl(self._request.query, keep_blank_values=True) if name == "tags"}
+        if not wanted:
+            return shown
+        return [one for one in shown if wanted <= {tag.strip() for tag in str(one.get("tags", "")).split(",")}]
+
 
 def _clause(name: str, text: str, id_attribute: str) -> str:
     if name == "id":
         return f"{id_attribute}={_escaped(to_id(text))}"
-    if name == "tags":
-        return f"labels['{text}']" if "'" not in text else "labels.none=none"
+    if name == "tags":  # one that can be no label's name is held with all the others in one label
+        return f"labels['{text}']" if MAP_KEY.fullmatch(text) else f"labels['{TAGS_LABEL}']=*{_escaped(text)}*"
     return f"{FILTERS[name]}={_escaped(text)}"
 
 
@@ -192,9 +221,13 @@ def _escaped(text: str) -> str:
 
 
 def _number(text: str, path: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if not _is_number(text):
         raise RegistryError("not_found", path)
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def shown_version(messageid: str, snapshot: Snapshot, group: Json) -> Json:

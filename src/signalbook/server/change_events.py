@@ -1,9 +1,9 @@
 """Recorded changes as CloudEvents: those of xRegistry's core/events.md, and those of the 0.1 message catalog.
 
 Rule 1: an event's `id` is the cursor of the place behind it, so a client that knows an event knows where to go on.
-Rule 2: every change of a message group or of a message's shown version is told a second time in the words of the 0.1
-catalog (seed 004, section 5.5): created or updated, or deleted, with the path of its API as subject and without data.
-A version of its own has no event there: the catalog's versions are a log that the definition itself leads to.
+Rule 2: every change of a message group, of a message's shown version or of the log of its versions is told in the words
+of the 0.1 catalog too (section 5.5 of its text): created or updated, or deleted, with the path of its API as subject
+and without data. The subject of a version ends in `/version/3`, as that text writes it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from signalbook.document.dialects.ids import from_id
+from signalbook.registry import snapshots
 from signalbook.registry.change_feed import Change
 
 __all__ = ["attributes_of", "event_of", "expand"]
@@ -27,8 +28,12 @@ _CATALOG: Mapping[str, str] = {
     ),
     **dict.fromkeys(("group.deprecation", "resource.deprecation"), UPDATED),
     **dict.fromkeys(("group.deleted", "resource.deleted"), DELETED),
+    snapshots.CREATED: UPDATED,
+    snapshots.DELETED: DELETED,
 }
-_SUBJECT = re.compile(r"/messagegroups/([^/]+)(?:/messages/([^/]+))?")
+_SUBJECT = re.compile(r"/messagegroups/([^/]+)(?:/messages/([^/]+)(?:/snapshots/([0-9]+))?)?")
+# What is recorded for the 0.1 catalog alone.
+_OWN = (snapshots.CREATED, snapshots.DELETED)
 
 
 def expand(recorded: list[list[Any]]) -> list[list[Any]]:
@@ -37,7 +42,7 @@ def expand(recorded: list[list[Any]]) -> list[list[Any]]:
     for type_, subject, _ in recorded:
         if type_ in _CATALOG and (path := _catalog_path(subject)) is not None:
             told[path] = [_CATALOG[type_], path, None]
-    return [*recorded, *told.values()]
+    return [*(event for event in recorded if event[0] not in _OWN), *told.values()]
 
 
 def attributes_of(change: Change, source: str) -> dict[str, Any]:
@@ -68,5 +73,8 @@ def _catalog_path(subject: str) -> str | None:
     found = _SUBJECT.fullmatch(subject)
     if found is None:
         return None
-    group, message = (None if part is None else from_id(part) for part in found.groups())
-    return f"/messagecatalog/{group}" + (f"/messagedefinitions/{message}" if message is not None else "")
+    group, message, number = found.groups()
+    path = f"/messagecatalog/{from_id(group)}"
+    if message is not None:
+        path += f"/messagedefinitions/{from_id(message)}"
+    return path if number is None else f"{path}/version/{number}"

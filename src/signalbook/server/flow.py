@@ -73,6 +73,7 @@ class Flow:
         self._threads = threads
         self._pool: Pool | None = None
         self._asking: frozenset[str] = getattr(service, "asking", frozenset())
+        self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._patient: Mapping[str, Patient] = getattr(service, "patient", {})
         self._closing = asyncio.Event()
         self._metrics = Metrics(getattr(service, "measures", None))
@@ -118,7 +119,8 @@ class Flow:
             if method not in READS or path in self._own:
                 return request
             if not self._access.reading_is_open:
-                if method == "OPTIONS" and not self._access.may_read(request):
+                told = path.rstrip("/") in self._described
+                if method == "OPTIONS" and not told and not self._access.may_read(request):
                     return self._finish(request, cross_origin.options(request))
                 self._access.check(request)
             response = self._quick(request)

@@ -30,13 +30,13 @@ from granian.server import Server
 
 from signalbook import __version__
 from signalbook.errors import SignalbookError, UsageError
-from signalbook.server.access import Access, tokens
+from signalbook.server.access import access_by
 from signalbook.server.flow import Flow
 from signalbook.server.http import Bases, Service
 from signalbook.server.limits import Limits
 from signalbook.server.request_log import RequestLog
 from signalbook.server.rsgi import RsgiApp
-from signalbook.settings import Settings, is_loopback
+from signalbook.settings import Settings
 
 __all__ = ["ServiceFactory", "flow_for", "serve"]
 
@@ -50,12 +50,7 @@ def flow_for(service: Service, settings: Settings) -> Flow:
     """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`."""
     return Flow(
         service,
-        access=Access(
-            read_tokens=tokens(settings.read_token),
-            write_tokens=tokens(settings.write_token),
-            read_only=settings.read_only,
-            loopback=is_loopback(settings.host),
-        ),
+        access=access_by(settings),
         bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy),
         limits=Limits(max_body=settings.max_body, timeout=settings.body_timeout),
         log=RequestLog(settings.log_format) if settings.log else None,

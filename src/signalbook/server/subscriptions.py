@@ -3,6 +3,7 @@
 Rule 1: a sink has to agree before anything is sent to it: the validation handshake of cloudevents/http-webhook.md
 section 4. It is asked when a subscription is made, and again when its sink changes or it was parked.
 Rule 2: a subscription begins with what changes after it was made.
+Rule 3: the headers that a delivery carries may be keys to its sink: their names are shown, their values never.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ from signalbook.server.sinks import SinkError, Sinks, send
 from signalbook.server.subscription_body import read_subscription
 from signalbook.server.subscription_table import Subscription
 
-__all__ = ["MOST_SUBSCRIPTIONS", "Subscriptions"]
+__all__ = ["MASK", "MOST_SUBSCRIPTIONS", "Subscriptions"]
 
 MOST_SUBSCRIPTIONS = 1000
 _HANDSHAKE_SECONDS = 20.0
+MASK = "********"
+"""What stands for a value that is not shown; sent back, it leaves the value as it is."""
+
 _ALL, _ONE = "GET, OPTIONS, POST", "DELETE, GET, OPTIONS, PUT"
 
 
@@ -54,12 +58,12 @@ class Subscriptions:
         if request.method == "POST":
             return self._create(request)
         if not id_:
-            return _json(200, [one.shown() for one in table.every(self._store.reader())])
+            return _json(200, [_shown(one) for one in table.every(self._store.reader())])
         if request.method == "PUT":
             return self._update(request, id_)
         if request.method == "DELETE":
             return self._delete(request, id_)
-        return _json(200, self._find(self._store.reader(), request, id_).shown())
+        return _json(200, _shown(self._find(self._store.reader(), request, id_)))
 
     def _find(self, db: Connection, request: Request, id_: str) -> Subscription:
         found = table.find(db, id_)
@@ -69,6 +73,7 @@ class Subscriptions:
 
     def _create(self, request: Request) -> Response:
         body, secret = read_subscription(_body(request), request.base, request.path)
+        _unmask(body, {}, request.path)
         if table.count(self._store.reader()) >= MOST_SUBSCRIPTIONS:
             detail = f"there are {MOST_SUBSCRIPTIONS} subscriptions, which is the most"
             raise RegistryError("bad_request", request.path, error_detail=detail)
@@ -80,7 +85,7 @@ class Subscriptions:
             return one
 
         made = self._store.write(job)
-        response = _json(201, made.shown())
+        response = _json(201, _shown(made))
         response.headers.append(("location", f"{request.base}/subscriptions/{made.id}"))
         return response
 
@@ -90,6 +95,7 @@ class Subscriptions:
         if "sinkcredential" not in body and body["sink"] == before.body["sink"]:
             secret = before.secret  # what is not shown cannot be sent back; another sink never gets it
             body |= {name: before.body[name] for name in ("sinkcredential",) if name in before.body}
+        _unmask(body, before.body if body["sink"] == before.body["sink"] else {}, request.path)
         rate = before.rate
         if body["sink"] != before.body["sink"] or before.state == "parked":
             rate = self._handshake(request, body["sink"], secret)
@@ -99,7 +105,7 @@ class Subscriptions:
             table.save(db, one)
             return one
 
-        return _json(200, self._store.write(job).shown())
+        return _json(200, _shown(self._store.write(job)))
 
     def _delete(self, request: Request, id_: str) -> Response:
         def job(db: Connection) -> Subscription:
@@ -107,7 +113,7 @@ class Subscriptions:
             table.delete(db, id_)
             return found
 
-        return _json(200, self._store.write(job).shown())
+        return _json(200, _shown(self._store.write(job)))
 
     def _handshake(self, request: Request, sink: str, secret: dict[str, str]) -> int:
         """Ask a sink whether it wants deliveries from here, and return how many a minute, 0 for any number."""
@@ -132,6 +138,26 @@ class Subscriptions:
             raise RegistryError("sink_refused", request.path, sink=sink, error_detail=detail)
         rate = reply.headers.get("webhook-allowed-rate", "*").strip()
         return min(int(rate), 1_000_000) if rate.isascii() and rate.isdigit() and len(rate) < 10 else 0
+
+
+def _shown(one: Subscription) -> dict[str, Any]:
+    """What a client sees of a subscription."""
+    shown = one.shown()
+    settings = shown.get("protocolsettings") or {}
+    if "headers" not in settings:
+        return shown
+    return {**shown, "protocolsettings": {**settings, "headers": dict.fromkeys(settings["headers"], MASK)}}
+
+
+def _unmask(body: dict[str, Any], before: dict[str, Any], path: str) -> None:
+    """Put the values that a subscription has in the places where they are masked; another sink never gets them."""
+    headers = body["protocolsettings"].get("headers", {})
+    known = before.get("protocolsettings", {}).get("headers", {})
+    for name in [name for name, value in headers.items() if value == MASK]:
+        if name not in known:
+            detail = f'the header "{name}" has the value that stands for one that is not shown; give its own'
+            raise RegistryError("bad_request", path, error_detail=detail)
+        headers[name] = known[name]
 
 
 def _shut(connection: Any) -> None:

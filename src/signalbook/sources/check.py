@@ -130,9 +130,15 @@ def _dangling(
     if target not in catalog:
         message = f'The attribute "{name}" for "{entity.xid}" refers to "{target}", which is not in these documents.'
         yield Finding(entity.source, "warning", entity.xid, "dangling_reference", message, {"name": name})
-    elif catalog[target].get("deprecated") is not None and entity.attrs.get("deprecated") is None:
+    elif _is_deprecated(catalog, target) and not _is_deprecated(catalog, entity.xid):
         message = f'The attribute "{name}" for "{entity.xid}" refers to "{target}", which is deprecated.'
         yield Finding(entity.source, "warning", entity.xid, "deprecated_reference", message, {"name": name})
+
+
+def _is_deprecated(catalog: Mapping[str, Mapping[str, Any]], xid: str) -> bool:
+    """Whether a group or a resource is, or the resource that a version is of: its meta says so (DEPR-1)."""
+    places = (xid, "/".join(xid.split("/")[:5]))
+    return any(catalog[place].get("deprecated") is not None for place in places if place in catalog)
 
 
 class _Walk:
@@ -196,7 +202,11 @@ class _Walk:
             attrs = self._catalog[place] = yield from self._own(domain, place, version, system)
             if place in (xid, f"{xid}/versions/{meta.get('defaultversionid')}") or not self._catalog[xid]:
                 self._catalog[xid] = attrs
+            if place == xid:  # a registry names the only version so, where the document does not
+                self._catalog[f"{xid}/versions/{version.get('versionid') or '1'}"] = attrs
             yield _Entity(self._source, "version", place, domain, kind.version_level, attrs, group)
+        if meta.get("deprecated") is not None:
+            self._catalog[xid] = {**self._catalog[xid], "deprecated": meta["deprecated"]}
 
     def _own(
         self, domain: str, xid: str, given: Mapping[str, Any], system: frozenset[str] | set[str]

@@ -11,15 +11,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from signalbook.document.dialects import Reading, detect, read
+from signalbook.document.dialects import Reading, detect, level_of, read
 from signalbook.errors import Problem, UsageError
 from signalbook.sources.documents import (
     STANDARD_INPUT,
     YAML_SUFFIXES,
     Document,
+    UnreadableDocument,
     document_files,
     file_bytes,
     parse_value,
@@ -27,7 +29,7 @@ from signalbook.sources.documents import (
 from signalbook.spec.dialects import Dialect
 from signalbook.spec.dialects.dialect import CANONICAL
 
-__all__ = ["Raw", "in_canonical", "read_raw"]
+__all__ = ["Raw", "in_canonical", "read_each", "read_raw"]
 
 _PLURALS = {level: plural for plural, (level, _) in CANONICAL.items()}
 
@@ -47,20 +49,39 @@ def read_raw(location: str, stdin: Callable[[], IO[bytes]] | None = None) -> Ite
         yield Raw("standard input", parse_value(stream.read(), "standard input", yaml_allowed=True))
         return
     for file in document_files(Path(location)):
-        yaml_allowed = file.suffix in YAML_SUFFIXES
-        yield Raw(str(file), parse_value(file_bytes(file), str(file), yaml_allowed=yaml_allowed))
+        yield _read_file(file)
+
+
+def read_each(location: str) -> Iterator[Raw | UnreadableDocument]:
+    """The same, with what is wrong in place of a document that cannot be read."""
+    path = Path(location)
+    if location == STANDARD_INPUT:
+        sources: list[tuple[str, Callable[[], Raw]]] = [("standard input", lambda: next(read_raw(location)))]
+    elif not path.exists():
+        raise UsageError(f"there is no file or folder '{path}'")
+    else:
+        sources = [(str(file), partial(_read_file, file)) for file in document_files(path)]
+    for source, read_one in sources:
+        try:
+            yield read_one()
+        except UsageError as error:
+            yield UnreadableDocument(source, str(error))
+
+
+def _read_file(file: Path) -> Raw:
+    return Raw(str(file), parse_value(file_bytes(file), str(file), yaml_allowed=file.suffix in YAML_SUFFIXES))
 
 
 def in_canonical(
     raw: Raw, dialect: Dialect | None = None, *, group: str = ""
 ) -> tuple[tuple[Document, ...], tuple[Problem, ...]]:
     """The documents that a registry takes one after the other for what was read, and the notes of reading it."""
-    if not isinstance(raw.value, dict | list):
-        raise UsageError(f"{raw.source} holds no JSON object; a catalog document is one")
     chosen = dialect or detect(raw.value).dialect
-    reading = read(raw.value, chosen)
-    if chosen.spec is not None and reading.level == "registry" and isinstance(raw.value, dict):
+    if not isinstance(raw.value, dict) and not (isinstance(raw.value, list) and chosen.form == "catalog"):
+        raise UsageError(f"{raw.source} holds no JSON object; a catalog document is one")
+    if isinstance(raw.value, dict) and chosen.spec is not None and level_of(raw.value) == "registry":
         return (Document(raw.source, raw.value),), ()
+    reading = read(raw.value, chosen)
     content = _whole(reading, raw.source, group)
     return tuple(Document(raw.source, one) for one in _rounds(content)), reading.notes
 

@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -39,7 +38,6 @@ __all__ = [
     "parse_value",
     "read_document",
     "read_documents",
-    "read_each",
     "read_model",
 ]
 
@@ -130,22 +128,6 @@ def read_documents(location: str, stdin: Callable[[], IO[bytes]] | None = None) 
     else:
         for file in document_files(path):
             yield read_document(file)
-
-
-def read_each(location: str) -> Iterator[Document | UnreadableDocument]:
-    """The same, with what is wrong in place of a document that cannot be read."""
-    if location == STANDARD_INPUT:
-        sources: list[tuple[str, Callable[[], Document]]] = [(location, lambda: next(read_documents(location)))]
-    else:
-        path = Path(location)
-        if not path.exists():
-            raise UsageError(f"there is no file or folder '{path}'")
-        sources = [(str(file), partial(read_document, file)) for file in document_files(path)]
-    for source, read in sources:
-        try:
-            yield read()
-        except UsageError as error:
-            yield UnreadableDocument("standard input" if source == STANDARD_INPUT else source, str(error))
 
 
 def document_files(path: Path) -> list[Path]:

@@ -104,6 +104,28 @@ def test_a_document_that_is_none_is_refused(document: Any) -> None:
     assert refused <= {"invalid_attribute"}
 
 
+@cases("dialects/refused")
+def test_nothing_of_two_is_lost(case: Case) -> None:
+    """What a document has twice, and 1.0 could have once, is refused where it stands."""
+    with pytest.raises(RegistryError) as refused:
+        convert(case.given, RC2)
+    assert case.expect == [refused.value.subject, refused.value.args_["name"]]
+
+
+def test_parts_of_a_group_become_one_again() -> None:
+    """A group of several formats is written as several groups, and read back as one."""
+    message = {"messages": {"a": {"protocol": "NATS"}, "b": {"protocol": "AMQP/1.0"}}}
+    before, after = there_and_back({"messagegroups": {"g": message}}, "1.0-rc4", "0.1")
+    assert before == after
+
+
+def test_an_unknown_label_is_told() -> None:
+    """A label that no dialect has is replaced with a note; one that belongs to another dialect is none."""
+    found = convert({"specversion": "9.9", "messagegroups": {}}, RC2)
+    assert [("changed", "/specversion")] == [(note.code, note.path) for note in found.notes]
+    assert () == convert({"specversion": "1.0-rc4", "messagegroups": {"g": {"id": "g"}}}, RC2).notes
+
+
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 names = st.text("abcdefgh", min_size=1, max_size=4)

@@ -2,16 +2,18 @@
 
 Rule 1: a dialect is a value of `signalbook.spec.dialects`; nothing here asks which one it has.
 Rule 2: a conversion says what it did: each note is a `Problem` whose code is `held`, `lost`, `changed` or `assigned`.
+Rule 3: what the text of a document's own dialect forbids is told beside the conversion, with the code `invalid`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signalbook.document.dialects.catalog_form import read_catalog, read_definition, write_catalog, write_definition
-from signalbook.document.dialects.detect import Detection, detect, level_of
+from signalbook.document.dialects.checks import check
+from signalbook.document.dialects.detect import Detection, detect, level_of, relabelled
 from signalbook.document.dialects.meaning import meaning
 from signalbook.document.dialects.registry_form import (
     read_entity,
@@ -22,9 +24,21 @@ from signalbook.document.dialects.registry_form import (
 )
 from signalbook.document.dialects.relations import filled_formats, overrides
 from signalbook.errors import Problem
-from signalbook.spec.dialects import Dialect
+from signalbook.spec.dialects import Dialect, Table
 
-__all__ = ["Conversion", "Detection", "Reading", "convert", "detect", "level_of", "meaning", "read", "write"]
+__all__ = [
+    "Conversion",
+    "Detection",
+    "Reading",
+    "check",
+    "convert",
+    "detect",
+    "level_of",
+    "meaning",
+    "read",
+    "relabelled",
+    "write",
+]
 
 Json = dict[str, Any]
 
@@ -40,11 +54,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A document in another dialect, the notes of the way, and how the original was recognised."""
+    """A document in another dialect, the notes of the way, how the original was recognised, and what is wrong in it."""
 
     content: Any
     notes: tuple[Problem, ...]
     source: Detection
+    problems: tuple[Problem, ...] = ()
 
 
 def read(document: Any, dialect: Dialect, level: str = "") -> Reading:
@@ -55,9 +70,15 @@ def read(document: Any, dialect: Dialect, level: str = "") -> Reading:
     notes: list[Problem] = []
     level, content = _READERS[dialect.form](document, dialect, notes, level)
     if dialect.overrides:
-        notes.extend(overrides(content))
-        notes.extend(filled_formats(content))
+        notes.extend(_named(note, dialect) for note in (*overrides(content), *filled_formats(content)))
     return Reading(level, content, tuple(notes))
+
+
+def _named(note: Problem, dialect: Dialect) -> Problem:
+    """A note about an attribute of a message, by the name that the dialect has for it."""
+    place, _, name = note.path.rpartition("/")
+    table = dialect.tables.get("message", Table())
+    return replace(note, path=f"{place}/{next((row.there for row in table.rows if row.here == name), name)}")
 
 
 def write(reading: Reading, dialect: Dialect) -> tuple[Any, tuple[Problem, ...]]:
@@ -71,7 +92,10 @@ def convert(document: Any, to: Dialect, source: Dialect | None = None) -> Conver
     found = detect(document) if source is None else Detection(source, "", "")
     reading = read(document, found.dialect)
     content, notes = write(reading, to)
-    return Conversion(content, (*reading.notes, *notes), found)
+    wrong = tuple(check(document, found.dialect, reading.level))
+    against = () if wrong else tuple(check(content, to, reading.level))
+    ruled = (Problem(one.path, "changed", f"is against the rules of {to.name}: {one.message}") for one in against)
+    return Conversion(content, (*relabelled(found), *reading.notes, *notes, *ruled), found, wrong)
 
 
 def _read_maps(document: Any, dialect: Dialect, notes: list[Problem], level: str) -> tuple[str, Json]:

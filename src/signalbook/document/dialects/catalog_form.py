@@ -2,6 +2,7 @@
 
 Rule 1: an id, a format, tags and versions are what rows cannot say; all else goes by the tables.
 Rule 2: the newest version is the definition; older ones stand in `versions`, which 0.1 counts and 1.0 names.
+Rule 3: an id or a number that is given twice is refused: of two that are one in 1.0, one would be lost.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from signalbook.document.dialects.forms import FORMS
@@ -23,11 +25,14 @@ from signalbook.spec.builtin import MESSAGE
 from signalbook.spec.dialects.dialect import Dialect, Format, Row
 from signalbook.spec.dialects.v01 import GENERIC
 
-__all__ = ["format_of", "read_catalog", "read_definition", "read_group", "write_catalog", "write_definition",
-           "write_group"]  # fmt: skip
+__all__ = [
+    "TAGS_LABEL", "format_of", "read_catalog", "read_definition", "read_group", "write_catalog", "write_definition",
+    "write_group",
+]  # fmt: skip
 
 _FORMAT_LABEL = "0.1.format"
-_TAGS_LABEL = "0.1.tags"
+TAGS_LABEL = "0.1.tags"
+_PART_LABEL = "1.0.messagegroupid"
 _SPACE = re.compile(r"[\s~]")
 _CUSTOM = (
     Row("definition/payload/dataschema", "", "dataschema"),
@@ -49,10 +54,20 @@ def read_catalog(document: Any, dialect: Dialect, notes: list[Problem]) -> Json:
         found = read_group(group, dialect, notes, at)
         known = groups.setdefault(found["messagegroupid"], found)
         if known is not found:
+            _check_part(group, known, found, at)
             known["messages"] = {**known["messages"], **found["messages"]}
             for name in ("envelope", "protocol"):
                 known.pop(name, None)
     return {"messagegroups": groups}
+
+
+def _check_part(group: Json, known: Json, found: Json, at: str) -> None:
+    """Refuse a second group of an id, unless both are parts that one group of several formats was written as."""
+    labels = group.get("labels")
+    if not isinstance(labels, dict) or _PART_LABEL not in labels:
+        raise refuse(at, "id", f"'{group['id']}' is the id of another group of the document")
+    for messageid in known["messages"].keys() & found["messages"].keys():
+        raise refuse(at, "id", f"another part of the group has a definition '{from_id(messageid)}' too")
 
 
 def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = "") -> Json:
@@ -60,15 +75,17 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
     rest = {name: value for name, value in group.items() if name not in ("id", "format", "definitions", "specversion")}
     step = Step(dialect, notes, at, rest)
     found = inward(step, dialect.tables["messagegroup"].rows, FORMS)
-    _labels_of_tags(found)
+    _labels_of_tags(found, at)
     form = _text(group, "format", at)
-    messages = {}
+    messages: dict[str, Json] = {}
     for place, definition in enumerate(_list(group.get("definitions"), f"{at}/definitions")):
-        message = read_definition(definition, dialect, notes, f"{at}/definitions/{place}", form)
-        messages[message["messageid"]] = message
-    found["messagegroupid"] = (found.get("labels") or {}).pop("1.0.messagegroupid", None) or to_id(
-        _text(group, "id", at)
-    )
+        where = f"{at}/definitions/{place}"
+        message = read_definition(definition, dialect, notes, where, form)
+        messageid = to_id(_text(definition, "id", where))
+        if messageid in messages:
+            raise refuse(where, "id", f"'{definition['id']}' is the id of another definition of the group")
+        messages[messageid] = message
+    found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(_text(group, "id", at))
     found.update(_selectors(form, dialect, messages.values()))
     if "envelope" not in found and "protocol" not in found and form != GENERIC:
         found["labels"] = {**(found.get("labels") or {}), _FORMAT_LABEL: form}
@@ -94,6 +111,9 @@ def read_definition(
     if not listed:
         raise refuse(at, "versions", "must hold at least one version")
     numbered = sorted((_number(version, place, at), place) for place, version in enumerate(listed))
+    for (number, _), (following, place) in pairwise(numbered):
+        if number == following:
+            raise refuse(f"{at}/versions/{place}", "version", f"{number} is the number of another version")
     versions = [
         _read_version({**common, **listed[place], "version": number}, form, dialect, notes, f"{at}/versions/{place}")
         for number, place in numbered
@@ -101,14 +121,26 @@ def read_definition(
     latest = versions[-1]
     if len(versions) == 1:
         return latest
-    return {**latest, "versions": {str(version["versionid"]): version for version in versions}}
+    named = {str(version["versionid"]): version for version in versions}
+    if len(named) != len(versions):
+        raise refuse(at, "versions", "must not have one versionid twice")
+    return {**latest, "versions": _in_order(named)}
+
+
+def _in_order(versions: dict[str, Json]) -> dict[str, Json]:
+    """Versions that 1.0 takes in their order: by their ids as texts, unless each names the one before it."""
+    ids = list(versions)
+    if ids == sorted(ids, key=str.lower):
+        return versions
+    before = dict(zip(ids, [ids[0], *ids], strict=False))
+    return {name: {**version, "ancestorid": before[name]} for name, version in versions.items()}
 
 
 def _number(version: Any, place: int, at: str) -> int:
     if not isinstance(version, dict):
         raise refuse(f"{at}/versions/{place}", "version", "must be an object")
     number = version.get("version", place + 1)
-    if not isinstance(number, int):
+    if not isinstance(number, int) or isinstance(number, bool):
         raise refuse(f"{at}/versions/{place}", "version", "must be an integer")
     return number
 
@@ -119,7 +151,7 @@ def _read_version(version: Json, form: str, dialect: Dialect, notes: list[Proble
     step = Step(dialect, notes, at, rest, names=taken)
     rows = (*dialect.tables["message"].rows, *_rows(form, dialect))
     found = inward(step, rows, FORMS)
-    _labels_of_tags(found)
+    _labels_of_tags(found, at)
     for name, value in _selectors(form, dialect, ()).items():
         found.setdefault(name, value)
     if isinstance(version.get("id"), str):
@@ -144,14 +176,16 @@ def _selectors(form: str, dialect: Dialect, messages: Any) -> dict[str, str]:
     return {"protocol": protocol} if protocol and not protocols else {}
 
 
-def _labels_of_tags(found: Json) -> None:
+def _labels_of_tags(found: Json, at: str) -> None:
+    if not isinstance(found.get("labels") or {}, dict):
+        raise refuse(at, "labels", "must be a map")
     tags = found.pop("tags", None)
     if not isinstance(tags, str) or not tags:
         return
     names = [tag.strip() for tag in tags.split(",")]
     labels = {name: "" for name in names if MAP_KEY.fullmatch(name)}
     if len(labels) != len(names):
-        labels[_TAGS_LABEL] = tags
+        labels[TAGS_LABEL] = tags
     found["labels"] = {**labels, **(found.get("labels") or {})}
 
 
@@ -176,7 +210,7 @@ def _text(entity: Json, name: str, at: str) -> str:
 def write_catalog(document: Json, dialect: Dialect, notes: list[Problem]) -> Any:
     """A registry's message groups as one group document, or as a list of several."""
     for name in document:
-        if name not in ("messagegroups", "messagegroupsurl", "messagegroupscount", "specversion", "registryid", "self"):
+        if name not in ("messagegroups", "messagegroupsurl", "messagegroupscount", "specversion", "self"):
             notes.append(Problem(f"/{name}", "lost", "has no place in a catalog of 0.1"))
     found: list[Json] = []
     for groupid, group in (document.get("messagegroups") or {}).items():
@@ -207,7 +241,7 @@ def _groups(groupid: str, group: Json, dialect: Dialect, notes: list[Problem]) -
     notes.append(Problem(at, "changed", f"has messages of several formats, and becomes {len(formats)} groups"))
     for form in formats:
         part = {key: message for key, message in messages.items() if format_of(message, dialect, group) == form}
-        labels = {**(group.get("labels") or {}), "1.0.messagegroupid": groupid}
+        labels = {**(group.get("labels") or {}), _PART_LABEL: groupid}
         yield write_group(f"{groupid}.{form}", {**group, "labels": labels, "messages": part}, form, dialect, notes)
 
 
@@ -283,7 +317,7 @@ def _tags_of_labels(found: Json) -> None:
     if not isinstance(labels, dict):
         return
     labels = {name: value for name, value in labels.items() if name != _FORMAT_LABEL}
-    given = labels.pop(_TAGS_LABEL, "")
+    given = labels.pop(TAGS_LABEL, "")
     tags = [tag.strip() for tag in given.split(",") if tag.strip()]
     tags += [name for name, value in labels.items() if value == "" and name not in tags]
     if tags:

@@ -139,13 +139,20 @@ def _schema_type(form: str, step: Step) -> str:
     return form.removesuffix("/unversioned")
 
 
+# A `value` alone is what an event declares of itself; these labels say that it is the schema's address, or that too.
+_ADDRESSES = ("1.0.dataschemauri", "1.0.dataschemauri.declared")
+
+
 def _dataschema_inward(value: Any, step: Step, row: Row) -> Any:
     event = row.there.startswith("definition/attributes")
     given = dict(value) if isinstance(value, dict) else {"value": value}
     schematype, schema, uri = given.pop("schematype", None), given.pop("schema", None), given.pop("value", None)
     held = step.take("labels/1.0.dataschemaformat")
     if schematype is None and schema is None:
-        if uri is not None:
+        is_bare, is_both = (step.take(f"labels/{name}") == uri for name in _ADDRESSES)
+        if is_bare or is_both:
+            step.put("dataschemauri", uri)
+        if uri is not None and not is_bare:
             given["value"] = uri
     else:
         form = held if held is not MISSING else _schema_format(schematype, schema, step)
@@ -177,6 +184,8 @@ def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
     if uri is not MISSING:
         if found.get("value", uri) != uri:
             step.note("lost", "dataschemauri", f"'{uri}' differs from the declared 'dataschema'")
+        elif not isinstance(form, str) and schema is MISSING:
+            step.hold(_ADDRESSES["value" in found], uri, "dataschemauri")
         found.setdefault("value", uri)
     if isinstance(form, str):
         found["schematype"] = _schema_type(form, step)

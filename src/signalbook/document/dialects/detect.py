@@ -1,7 +1,8 @@
 """Which dialect a document is in, by what it contains: the label "1.0-rc2" alone names three texts.
 
 Rule 1: dialects are tried in the order of their table; the first with a sign in the document is it. Signs in the
-content go before the label, for documents have been relabelled without being rewritten.
+content go before the label, for documents have been relabelled without being rewritten; names that several texts have
+tell something only where there is no label either.
 Rule 2: a document without any sign fits all of 1.0, and is taken for what its label says, or for the default.
 """
 
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from signalbook.document.dialects.properties import PROPERTY
+from signalbook.errors import Problem
 from signalbook.spec.dialects import DIALECTS
-from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Sign
+from signalbook.spec.dialects.dialect import CANONICAL, RANKS, Dialect, Sign
 from signalbook.spec.versions import DEFAULT
 
-__all__ = ["Detection", "detect", "level_of"]
+__all__ = ["Detection", "detect", "level_of", "relabelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +36,27 @@ def detect(document: Any) -> Detection:
     label = document.get("specversion", "") if isinstance(document, dict) else ""
     label = label if isinstance(label, str) else ""
     members = _members(document)
-    for labels in (False, True):
+    for rank in RANKS:
         for dialect in DIALECTS.values():
             for sign in dialect.signs:
-                if sign.label == labels and (place := _seen(sign, members)):
+                if sign.rank == rank and (place := _seen(sign, members)):
                     return Detection(dialect, label, place)
     return Detection(DIALECTS[DEFAULT.name], label, "")
 
 
+def relabelled(found: Detection) -> Iterator[Problem]:
+    """A note where a document has a label that no dialect has: it is taken for something that it does not say."""
+    if found.label and found.label not in _LABELS:
+        words = f"'{found.label}' is the label of no dialect; the document is read as one of {found.dialect.name}"
+        yield Problem("/specversion", "changed", words)
+
+
+_LABELS = frozenset(dialect.label for dialect in DIALECTS.values())
+
+
 def _seen(sign: Sign, members: dict[tuple[str, str], list[tuple[Any, str]]]) -> str:
+    if sign.beside and (sign.level, sign.beside) not in members:
+        return ""
     for value, place in members.get((sign.level, sign.name), ()):
         if isinstance(value, sign.kind) and (not sign.text or value == sign.text):
             return f"{place or '/'} has '{sign.name}'" + (f" {sign.text}" if sign.text else "")

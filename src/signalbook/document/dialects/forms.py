@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -163,6 +164,21 @@ def _datacontenttype_outward(value: Any, step: Step, row: Row) -> Any:
 # --- options of protocols -----------------------------------------------------------------------------------------
 
 
+# Control characters, which no text of a registry has, and braces, which would make the bytes a template.
+_NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f{}]")
+
+
+def _key_text(encoded: str) -> str | None:
+    """The text that bytes in Base64 are; what is no Base64 is itself, and None stands for bytes that are no text."""
+    try:
+        text = base64.b64decode(encoded, validate=True).decode()
+    except UnicodeDecodeError:
+        return None
+    except binascii.Error:
+        return encoded
+    return None if _NO_TEXT.search(text) else text
+
+
 def _key_inward(value: Any, step: Step, row: Row) -> Any:
     """A Kafka key: text, unless it is declared as bytes that are none."""
     kind = value.get("type") if isinstance(value, dict) else None
@@ -171,13 +187,11 @@ def _key_inward(value: Any, step: Step, row: Row) -> Any:
         step.kept.get("protocoloptions/key", {}).pop("type", None)
         if not step.kept.get("protocoloptions/key", True):
             del step.kept["protocoloptions/key"]
-        try:
-            key = base64.b64decode(key, validate=True).decode()
-        except UnicodeDecodeError:
+        text = _key_text(key)
+        if text is None:
             step.put("protocoloptions/key_base64", key)
             return MISSING
-        except binascii.Error:
-            pass
+        key = text
     if key is not MISSING:
         step.put("protocoloptions/key", key)
     return MISSING
@@ -313,6 +327,7 @@ FORMS: Mapping[str, Form] = {
         lambda value, step, row: _renames({"docs": "documentation"}, value),
         lambda value, step, row: _renames({"documentation": "docs"}, value),
     ),
+    "sticky": Form(lambda value, step, row: "true" if value is True else MISSING, _out_of_label),
     "compatibility": Form(_compatibility_inward, _same),
     "unconverted": Form(_unconverted, _unconverted),
     "rest": Form(lambda value, step, row: _json_inward(value, step, row) if value else MISSING, _json_outward),

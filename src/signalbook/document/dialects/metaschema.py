@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from signalbook.document.dialects.ids import SEGMENT
+from signalbook.document.dialects.properties import PROPERTY
 from signalbook.errors import Problem
 from signalbook.spec.dialects.metaschemas import METASCHEMAS, Field, Metaschema, Section
 
@@ -113,6 +114,8 @@ def _field(member: Any, kind: Field, path: str) -> Iterator[Problem]:
         if kind in ("dataschema", "template") or isinstance(member, list):
             yield _problem(path, "must be an object")
         return
+    for name in member.keys() - (PROPERTY | {"schematype", "schema"} if kind == "dataschema" else PROPERTY):
+        yield _problem(f"{path}/{name}", "is no member of an attribute's value; it has value, required, description")
     if not isinstance(member.get("required", False), bool):
         yield _problem(f"{path}/required", "must be a boolean")
     for name in ("description", "schematype"):

@@ -74,8 +74,9 @@ def read_entity(
     rest = {name: value for name, value in entity.items() if name not in below}
     found = _read(rest, level, dialect, notes, at, group or {})
     if isinstance(found.get("meta"), dict):
+        given = found["meta"].get("labels")
         found["meta"] = _read(found["meta"], "meta", dialect, notes, f"{at}/meta", {})
-        found["meta"] = _lifted(found, found["meta"])
+        found["meta"] = _lifted(found, found["meta"], given)
     for name, value in nested.items():
         found[name] = {
             key: read_entity(member, below[name], dialect, notes, f"{at}/{name}/{key}", found)
@@ -84,12 +85,15 @@ def read_entity(
     return found
 
 
-def _lifted(found: Json, meta: Json) -> Json:
-    """A meta without the labels that hold what it has no place for: they are the resource's."""
-    labels = meta.pop("labels", None)
-    if isinstance(labels, dict):
-        found["labels"] = {**(found.get("labels") or {}), **labels}
-    return meta
+def _lifted(found: Json, meta: Json, given: Any) -> Json:
+    """A meta without the labels that hold what it has no place for: they are the resource's; its own stay."""
+    labels, own = meta.get("labels"), given if isinstance(given, dict) else {}
+    if not isinstance(labels, dict) or labels.keys() <= own.keys():
+        return meta
+    held = {name: value for name, value in labels.items() if name not in own}
+    found["labels"] = {**(found.get("labels") or {}), **held}
+    rest = {name: value for name, value in meta.items() if name != "labels"}
+    return {**rest, "labels": dict(own)} if own else rest
 
 
 def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
@@ -118,6 +122,9 @@ def _collections(entity: Json, names: Mapping[str, str]) -> Json:
     """An entity with today's names of its collections; an array of that name is something else."""
     if not names.keys() & entity.keys():
         return entity
+    for name, value in entity.items():
+        if isinstance(value, dict) and names.get(name, name) != name and names[name] in entity:
+            raise refuse("", name, f"and '{names[name]}' are two names of one collection")
     return {(names.get(name, name) if isinstance(value, dict) else name): value for name, value in entity.items()}
 
 

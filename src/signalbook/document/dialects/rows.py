@@ -43,9 +43,12 @@ class Step:
     rests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
+    row: Row | None = None  # the one that is read just now
 
     def note(self, code: str, place: str, message: str) -> None:
-        """Add a note about a place of the source."""
+        """Add a note about a place of the source, be it given as one of the target."""
+        if self.row is not None:
+            place = _there(self.row, place)
         self.notes.append(Problem(f"{self.at}/{place}" if place else self.at, code, message))
 
     def take(self, place: str) -> Any:
@@ -109,16 +112,27 @@ def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
         value = step.take(row.there)
         if value is MISSING and row.there:
             continue
+        step.row = row
         made = forms[row.form].inward(value, step, row)
         if made is not MISSING:
             if row.here.startswith(LABELS):
                 step.hold(row.here[len(LABELS) :], made, row.there)
             else:
                 step.put(row.here, made)
+    step.row = None
     _carry_over(step)
     if step.kept:
         step.hold(f"{step.dialect.prefix}.properties", step.kept)
     return step.target
+
+
+def _there(row: Row, place: str) -> str:
+    """A place of what a row reads, by the names of the dialect."""
+    if place.startswith(row.there):
+        return place
+    if row.here and place.startswith(row.here):
+        return row.there + place[len(row.here) :]
+    return place if row.here else row.there
 
 
 def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attributes:

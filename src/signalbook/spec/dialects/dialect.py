@@ -14,7 +14,7 @@ from typing import Literal
 
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["AMQP_PROPERTIES", "CANONICAL", "Dialect", "Format", "Level", "Row", "Sign", "Table"]
+__all__ = ["AMQP_PROPERTIES", "CANONICAL", "RANKS", "Dialect", "Format", "Level", "Row", "Sign", "Table"]
 
 Level = Literal["registry", "messagegroup", "message", "schemagroup", "schema", "endpoint", "meta"]
 
@@ -49,19 +49,24 @@ class Format:
     protocol: str = ""
 
 
+RANKS: tuple[Literal["name", "label", "shared"], ...] = ("name", "label", "shared")
+"""In which order signs are looked for: documents have been relabelled without being rewritten."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sign:
     """What gives a dialect away: a member of this name, and of this JSON type, in an entity of this level.
 
-    With `text` the member has to have this value. A sign that is but a `label` counts where no other is found:
-    documents have been relabelled without being rewritten.
+    With `text` the member has to have this value, with `beside` there has to be a member of that name as well. Signs
+    count by `rank`: a name that only some texts have, then the label, then a name that the text shares with others.
     """
 
     level: Literal["", "registry", "group", "resource", "property"]
     name: str
     kind: type | tuple[type, ...] = object
     text: str = ""
-    label: bool = False
+    beside: str = ""
+    rank: Literal["name", "label", "shared"] = "name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ class Dialect:
     overrides: bool = False  # a derived message replaces what its base has, instead of being merged with it
     formats: Mapping[str, Format] = field(default_factory=dict)
     schematypes: Mapping[str, str] = field(default_factory=dict)
+    # What the members of an entity have to be, by level: a JSON type, or several.
+    shapes: Mapping[str, Mapping[str, type | tuple[type, ...]]] = field(default_factory=dict)
     signs: tuple[Sign, ...] = ()
     spec: SpecVersion | None = None
 

@@ -83,7 +83,9 @@ _MESSAGE = Table(
     (
         Row("id", "messageid"),
         Row("uri", "meta/xref", "xref", only="in"),
-        *_RESOURCE,
+        # A message of 1.0 has one version, so none that the default could stick to.
+        Row("defaultversionsticky", "labels/0.5.defaultversionsticky", "sticky"),
+        *(row for row in _RESOURCE if row.there != "defaultversionsticky"),
         Row("basemessageurl", "basemessage", "pointer"),
         Row("format", "envelope", "envelope"),
         Row("binding", "protocol", "protocol"),
@@ -122,6 +124,24 @@ _ENDPOINT = Table(
     ),
     _ASSIGNED,
 )
+
+# What the text says of the type of a member; what is not listed may be anything.
+_TEXTS = dict.fromkeys(("id", "name", "description", "documentation", "origin"), str)
+_ENTITY: dict[str, type | tuple[type, ...]] = {**_TEXTS, "labels": dict}
+_RESOURCE_SHAPE: dict[str, type | tuple[type, ...]] = {
+    **_ENTITY, "xref": str, "readonly": bool, "defaultversionid": str, "defaultversionsticky": bool, "format": str,
+}  # fmt: skip
+_SHAPES: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "registry": {"id": str, "specversion": str, "name": str, "description": str, "labels": dict},
+    "messagegroup": {**_ENTITY, "format": str, "binding": str},
+    "message": {
+        **_RESOURCE_SHAPE, "binding": str, "basemessageurl": str, "metadata": dict, "message": dict,
+        "schemaformat": str, "schemaurl": str, "schema": (str, dict, list),
+    },
+    "schemagroup": _ENTITY,
+    "schema": _RESOURCE_SHAPE,
+    "endpoint": {**_ENTITY, "usage": (str, list), "format": str, "binding": str, "config": dict, "channel": str},
+}  # fmt: skip
 
 V05 = Dialect(
     name="0.5-wip",
@@ -167,6 +187,7 @@ V05 = Dialect(
     types_out={"any": "var", "uri": "urireference"},
     now="01-01-0000T00:00:00Z",
     overrides=True,
+    shapes=_SHAPES,
     signs=(
         Sign("resource", "binding"),
         Sign("resource", "metadata", dict),
@@ -180,7 +201,7 @@ V05 = Dialect(
         Sign("group", "id"),
         Sign("resource", "id"),
         Sign("registry", "id"),
-        Sign("registry", "specversion", str, "0.5-wip", label=True),
+        Sign("registry", "specversion", str, "0.5-wip", rank="label"),
     ),
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ Rule: what all of them accept alike is in `signalbook.document.spelling`; here i
     1.0-rc2-2025-09    9071629    2025-09-09    `basemessage` is an xid; `urireference`
     1.0-rc2            7f31467    2026-05-22    `basemessage` is a URI
     1.0-rc3            v1.0-rc3   2026-06-20    `ancestor` beside the validation attributes
-    1.0-rc4            v1.0-rc4   2026-08-19    `ancestorid`, `basemessageuri`
+    1.0-rc4            v1.0-rc4   2026-08-19    `ancestorid`
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ RC1 = Dialect(
     signs=(
         Sign("resource", "deprecated", dict),
         Sign("property", "value", str, "01-01-0000T00:00:00Z"),
-        Sign("registry", "specversion", str, "1.0-rc1", label=True),
+        Sign("registry", "specversion", str, "1.0-rc1", rank="label"),
     ),
 )
 
@@ -79,7 +79,7 @@ RC2 = Dialect(
     title="xRegistry 1.0-rc2, message text of May 2026",
     written=True,
     tables=_OLD,
-    signs=(Sign("registry", "specversion", str, "1.0-rc2", label=True), Sign("resource", "ancestor")),
+    signs=(Sign("registry", "specversion", str, "1.0-rc2", rank="label"), Sign("resource", "ancestor")),
     spec=versions.RC2,
 )
 
@@ -88,7 +88,10 @@ RC3 = Dialect(
     label="1.0-rc3",
     title="xRegistry 1.0-rc3 (June 2026)",
     tables={"endpoint": _OLD_ENDPOINT},
-    signs=(Sign("registry", "specversion", str, "1.0-rc3", label=True), Sign("resource", "formatvalidated")),
+    signs=(
+        Sign("registry", "specversion", str, "1.0-rc3", rank="label"),
+        Sign("resource", "ancestor", beside="formatvalidated"),
+    ),
 )
 
 RC4 = Dialect(
@@ -98,8 +101,8 @@ RC4 = Dialect(
     written=True,
     signs=(
         Sign("resource", "ancestorid"),
-        Sign("resource", "basemessageuri"),
-        Sign("registry", "specversion", str, "1.0-rc4", label=True),
+        Sign("registry", "specversion", str, "1.0-rc4", rank="label"),
+        Sign("resource", "basemessageuri", rank="shared"),  # the model files have it since May 2026, before 1.0-rc3
     ),
     spec=versions.RC4,
 )

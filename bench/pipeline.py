@@ -37,6 +37,7 @@ from signalbook.pipeline.session import LocalSettings, open_session
 TYPES = 50
 DEFINITIONS = 10_000
 FILES = 16
+ROUNDS = 3  # copy and landing take turns, and the cheapest of each counts: other load only makes it worse
 DATA = "vin STRING, speed DOUBLE, km BIGINT, at STRING, position STRUCT<lat: DOUBLE, lon: DOUBLE>, note STRING"
 EVENT = f"id STRING, type STRING, source STRING, time STRING, data STRUCT<{DATA}>"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -237,9 +238,13 @@ def main() -> int:
         copy(spark, few, folder)
         for book in books.values():
             land(spark, book, few, folder)
+        turns = {
+            "copy": lambda: copy(spark, many, folder),
+            "land": lambda: land(spark, books[DEFINITIONS], many, folder),
+        }
+        taken = [{name: measured(work) for name, work in turns.items()} for _ in range(ROUNDS)]
         spent = {
-            "copy": measured(lambda: copy(spark, many, folder)),
-            "land": measured(lambda: land(spark, books[DEFINITIONS], many, folder)),
+            **{name: min((turn[name] for turn in taken), key=lambda one: one.cpu) for name in turns},
             "land, 50 definitions": measured(lambda: land(spark, books[TYPES], many, folder)),
             "land, a tenth": measured(lambda: land(spark, books[DEFINITIONS], few, folder)),
             "staged": measured(lambda: staged(spark, many, folder)),

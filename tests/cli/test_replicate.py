@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from signalbook import Registry
 from signalbook.cli import main
+from signalbook.replication.replicate import Replication
+from signalbook.replication.report import Report
 
 MESSAGE = "/messagegroups/g/messages/m"
 
@@ -50,6 +53,43 @@ def test_conflicts_are_findings(source: str, tmp_path: Path, capsys: pytest.Capt
     assert f"conflict: {MESSAGE}: there is one of this catalog's own" in capsys.readouterr().err
 
 
+def test_a_conflict_is_told_again(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So it is by the next run, until it has ended."""
+    target = tmp_path / "target.db"
+    with Registry.open(target) as registry:
+        registry.put(MESSAGE, {"description": "y"})
+    for _ in range(2):
+        code, report = run(capsys, "pull", "--from", source, "--to", str(target))
+        assert (1, [MESSAGE]) == (code, [problem["xid"] for problem in report["problems"]])
+    with Registry.open(target) as registry:
+        registry.delete(MESSAGE)
+    assert 0 == run(capsys, "pull", "--from", source, "--to", str(target))[0]
+
+
+def test_following_tells_what_is_wrong_once(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A problem that stays is told when it comes, not with every look at the source; one that comes again is."""
+
+    def reports(self: Replication, every: float, **_: Any) -> Iterator[Report]:
+        for wrong in (True, True, True, False, True):
+            report = Report()
+            report.add([{"xid": MESSAGE, "outcome": "conflict", "detail": "it differs"}] if wrong else [])
+            yield report
+
+    monkeypatch.setattr(Replication, "follow", reports)
+    main(["replicate", "follow", "--from", source, "--to", str(tmp_path / "target.db")])
+    assert 2 == capsys.readouterr().err.count(f"conflict: {MESSAGE}: it differs")
+
+
+def test_a_misspelt_scope(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scope that the source does not have is told, also by the next run."""
+    arguments = ["replicate", "pull", "--from", source, "--to", str(tmp_path / "b.db"), "--scope", "/messagegroups/q"]
+    for _ in range(2):
+        assert 1 == main(arguments)
+        assert "has no /messagegroups/q" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -57,6 +97,8 @@ def test_conflicts_are_findings(source: str, tmp_path: Path, capsys: pytest.Capt
         (["--from", "http://127.0.0.1:1", "--to", "b.db"], 3),
         (["--from", "http://127.0.0.1:1", "--to", "b.db", "--scope", "x"], 2),
         (["--from", "http://127.0.0.1:1", "--to", "b.db", "--map-group", "x"], 2),
+        (["--from", "http://127.0.0.1:1", "--to", "b.db", "--map-group", "x=z", "--map-group", "y=z"], 2),
+        (["--from", "http://127.0.0.1:1", "--to", "b.db", "--authority", "not a uri"], 2),
         (["--from", "a.db"], 2),
     ],
 )
@@ -66,4 +108,23 @@ def test_wrong_usage(
     """What cannot work ends with a sentence and the exit code for it."""
     monkeypatch.chdir(tmp_path)
     assert code == main(["replicate", "pull", *arguments])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--from", "http://127.0.0.1:1", "--to", "b.db", "--sink", "https://x.example"],
+        ["--from", "http://127.0.0.1:1", "--to", "b.db", "--listen", "x"],
+        ["--from", "source.db", "--to", "b.db", "--listen", "127.0.0.1:0"],
+        ["--from", "http://127.0.0.1:1", "--to", "b.db", "--every", "0"],
+    ],
+)
+def test_wrong_usage_of_follow(
+    arguments: list[str], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """What cannot be followed is said at once."""
+    monkeypatch.chdir(tmp_path)
+    assert 2 == main(["replicate", "follow", *arguments])
     assert "Traceback" not in capsys.readouterr().err

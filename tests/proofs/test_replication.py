@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,19 @@ class Catalog:
         self._folder = folder / name
         self._folder.mkdir()
         self._store = str(self._folder / "signalbook.db")
-        self.server = Server(self._store, self._folder, model="builtin")
+        self.port = 0
+        self.server = self._start()
         self.port = self.server.port
         self.address = f"http://127.0.0.1:{self.port}"
 
     def restart(self) -> None:
         """Kill it and start it again at the same port."""
         self.server.kill()
-        self.server = Server(self._store, self._folder, model="builtin", port=self.port)
+        self.server = self._start()
+
+    def _start(self) -> Server:
+        options = ("--allow-sink", "127.0.0.1")
+        return Server(self._store, self._folder, model="builtin", port=self.port, options=options)
 
     def content(self) -> dict[str, tuple[str, Json]]:
         """Every entity with its owner, without what a copy adds."""
@@ -50,11 +57,22 @@ class Catalog:
 
     def owned(self) -> dict[str, Json]:
         """What this catalog has authority over."""
-        own = httpx.get(f"{self.address}/replicas", timeout=30).json()["catalog"]
+        own = self.state()["catalog"]
         return {xid: body for xid, (owner, body) in self.content().items() if owner == own}
 
+    def state(self, link: str = "") -> Json:
+        """Its id, where its feed ends, and how far a replication into it has come."""
+        found: Json = httpx.get(f"{self.address}/replicas", params={"link": link} if link else {}, timeout=30).json()
+        return found
 
-def follow(source: Catalog, target: Catalog) -> subprocess.Popen[bytes]:
+
+def start(folder: Path, *names: str) -> list[Catalog]:
+    """Start catalogs side by side."""
+    with ThreadPoolExecutor(len(names)) as pool:
+        return list(pool.map(lambda name: Catalog(name, folder), names))
+
+
+def follow(source: Catalog, target: Catalog, *options: str) -> subprocess.Popen[bytes]:
     """Start a replication that follows."""
     command = [
         sys.executable,
@@ -66,6 +84,7 @@ def follow(source: Catalog, target: Catalog) -> subprocess.Popen[bytes]:
         source.address,
         "--to",
         target.address,
+        *options,
     ]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -91,7 +110,7 @@ def write(chance: random.Random, client: httpx.Client, catalog: Catalog, number:
 def replicate(folder: Path, writes: int, kills: int) -> None:
     """Write to two peers and a hub while servers and replications are killed, and compare at the end."""
     chance = random.Random(3)
-    a, b, hub = (Catalog(name, folder) for name in ("a", "b", "hub"))
+    a, b, hub = start(folder, "a", "b", "hub")
     # peers both ways, each to the hub, and the hub back to both
     links = [(a, b), (b, a), (a, hub), (b, hub), (hub, a), (hub, b)]
     followers = [follow(*link) for link in links]
@@ -110,15 +129,15 @@ def replicate(folder: Path, writes: int, kills: int) -> None:
                         followers[place] = follow(*links[place])
                 write(chance, client, chance.choice((a, b, hub)), number)
         until = time.monotonic() + 120
-        while not is_settled(a, b, hub) and time.monotonic() < until:
-            time.sleep(0.5)
+        while not is_settled(links) and time.monotonic() < until:
+            time.sleep(0.1)
         owned = a.owned() | b.owned() | hub.owned()
         assert len(owned) > 10
         for catalog in (a, b, hub):
             assert owned == {xid: body for xid, (_, body) in catalog.content().items()}, catalog.name
-        before = [latest(catalog) for catalog in (a, b, hub)]
-        time.sleep(2)
-        assert before == [latest(catalog) for catalog in (a, b, hub)], "it has not settled"
+        before = [catalog.state() for catalog in (a, b, hub)]
+        time.sleep(1)
+        assert before == [catalog.state() for catalog in (a, b, hub)], "it has not settled"
     finally:
         for follower in followers:
             follower.kill()
@@ -127,15 +146,18 @@ def replicate(folder: Path, writes: int, kills: int) -> None:
             catalog.server.kill()
 
 
-def latest(catalog: Catalog) -> str:
-    """Where a catalog's feed ends."""
-    return httpx.get(f"{catalog.address}/changes?since=latest", timeout=30).headers["signalbook-cursor"]
+def is_settled(links: list[tuple[Catalog, Catalog]]) -> bool:
+    """Whether every replication has come to the end of its source's feed, and none of them has moved meanwhile."""
 
+    def states() -> list[Json]:
+        return [source.state() for source, _ in links]
 
-def is_settled(*catalogs: Catalog) -> bool:
-    """Whether all hold the same."""
-    first, *others = [{xid: body for xid, (_, body) in one.content().items()} for one in catalogs]
-    return all(first == other for other in others)
+    before = states()
+    reached = [
+        target.state(f"{state['catalog']} /")["link"]["cursor"]
+        for (_, target), state in zip(links, before, strict=True)
+    ]  # fmt: skip
+    return reached == [state["cursor"] for state in before] and before == states()
 
 
 def test_three_catalogs(tmp_path: Path) -> None:
@@ -150,10 +172,11 @@ def test_three_catalogs_at_length(tmp_path: Path) -> None:
     replicate(tmp_path, 2000, 20)
 
 
-def test_a_change_arrives_within_a_second(tmp_path: Path) -> None:
-    """`follow` shows a change at the target within a second on loopback, in the middle of ten."""
-    a, b = Catalog("a", tmp_path), Catalog("b", tmp_path)
-    follower = follow(a, b)
+@pytest.mark.parametrize("options", [(), ("--listen", "127.0.0.1:0")], ids=["by the feed", "by a subscription"])
+def test_a_change_arrives_within_a_second(options: tuple[str, ...], tmp_path: Path) -> None:
+    """`follow` shows a change at the target within a second on loopback, in the middle of ten, and tidies up."""
+    a, b = start(tmp_path, "a", "b")
+    follower = follow(a, b, *options)
     seconds = []
     try:
         with httpx.Client(timeout=30) as client:
@@ -165,6 +188,11 @@ def test_a_change_arrives_within_a_second(tmp_path: Path) -> None:
                     assert time.monotonic() - began < 30
                     time.sleep(0.01)
                 seconds.append(time.monotonic() - began)
+            subscribed = len(client.get(f"{a.address}/subscriptions").json())
+            follower.send_signal(signal.SIGINT)
+            follower.wait(30)
+            left = len(client.get(f"{a.address}/subscriptions").json())
+            assert (len(options) // 2, 0) == (subscribed, left)
     finally:
         follower.kill()
         follower.wait()

@@ -39,8 +39,8 @@ def without_feed(method: str, path: str) -> None:
         raise PeerError("there is no such path", 404, "not_found")
 
 
-def content(api: Api) -> Json:
-    """All that a user controls in a catalog, without what a copy adds: authority."""
+def content(api: Api, *, logs: bool = True) -> Json:
+    """All that a user controls in a catalog, without what a copy adds: authority; and the logs of what it said."""
     found: Json = {}
     entries = []
     after = ""
@@ -56,7 +56,14 @@ def content(api: Api) -> Json:
             version.pop("authority", None)
             version.pop("modifiedat", None)
         found[entry["xid"]] = body
+        log = [[number, at, _plain(said)] for number, at, said in (entry.get("log") or {}).get("snapshots", [])]
+        if log and logs:
+            body["log"] = log
     return found
+
+
+def _plain(said: Json | None) -> Json | None:
+    return said and {name: value for name, value in said.items() if name != "authority"}
 
 
 def owned(api: Api, catalog: str) -> Json:

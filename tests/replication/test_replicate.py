@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from signalbook.errors import UsageError
 from signalbook.registry.change_feed import trim
-from signalbook.replication.peers import PeerError
+from signalbook.replication.peers import PeerError, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
@@ -60,7 +61,7 @@ def test_a_copy_is_read_only_and_names_its_authority(a: ApiPeer, b: ApiPeer) -> 
     fill(a)
     a.api("PUT", "/messagegroups/g/messages/named", {"authority": "urn:example:corp"})
     pull(a, b)
-    assert "http://a.test" == b.api("GET", MESSAGE).json["authority"]
+    assert "http://a.test/messagecatalog" == b.api("GET", MESSAGE).json["authority"]
     assert "urn:example:corp" == b.api("GET", "/messagegroups/g/messages/named").json["authority"]
     assert b.api("GET", f"{MESSAGE}/meta").json["readonly"] is True
     for method in ("PUT", "DELETE"):
@@ -129,6 +130,69 @@ def test_conflicts_are_reported_and_not_overwritten(a: ApiPeer, b: ApiPeer) -> N
     assert "changed at b" == b.api("GET", "/schemagroups/s").json["name"]
 
 
+def test_what_is_equal_is_no_conflict(a: ApiPeer, b: ApiPeer) -> None:
+    """Where both have the same, whenever each made it, there is nothing to report; once it differs there is."""
+    for peer in (a, b):
+        peer.api("PUT", "/messagegroups/x", {"name": "X"})
+        peer.api("PUT", "/messagegroups/x/messages/m", {"description": "same"})
+        peer.api("PUT", "/schemagroups/s/schemas/x$details", SCHEMA)
+    for compare in (False, True):
+        report = pull(a, b, compare=compare)
+        assert ({}, 0) == (report.problems, report.changed)
+    assert 200 == b.api("PUT", "/messagegroups/x/messages/m", {"description": "still of b"}).status
+    a.api("PATCH", "/messagegroups/x/messages/m", {"description": "of a"})
+    assert ["/messagegroups/x/messages/m"] == list(pull(a, b).problems)
+
+
+def test_equal_copies_of_two_owners(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """A group that two sources have alike is no conflict at a hub; their messages differ in who has authority."""
+    hub = make_peer("hub")
+    for peer in (a, b):
+        peer.api("PUT", "/messagegroups/x", {"name": "X"})
+        peer.api("PUT", "/messagegroups/x/messages/implied", {"description": "same"})
+        peer.api("PUT", "/messagegroups/x/messages/stated", {"description": "same", "authority": "urn:acme"})
+        report = pull(peer, hub)
+    assert ["/messagegroups/x/messages/implied"] == list(report.problems)
+
+
+def test_conflicts_and_refusals_are_tried_again(a: ApiPeer, b: ApiPeer) -> None:
+    """They are reported by each run, and end when what is in the way has gone, without a comparison."""
+    fill(a)
+    b.api("PUT", MESSAGE, {"description": "of b"})
+    b.api("PUT", "/messagegroups/g", {"name": "G", "labels": {"a": "b"}})
+    for _ in range(3):
+        report = pull(a, b)
+        assert ["conflict"] == [problem.code for problem in report.problems.values()]
+        assert 1 == report.outcomes["conflict"]
+    b.api("DELETE", MESSAGE)
+    report = pull(a, b)
+    assert ({}, 1, False) == (report.problems, report.changed, report.compared)
+    assert content(a.api)[MESSAGE] == content(b.api)[MESSAGE]
+    assert 0 == len(pull(a, b).outcomes)
+
+
+def test_a_conflict_under_another_name_is_tried_again(a: ApiPeer, b: ApiPeer) -> None:
+    """What has another name at the target is found again at the source."""
+    fill(a)
+    mapped = "/messagegroups/from-a/messages/m"
+    b.api("PUT", mapped, {"description": "of b"})
+    for _ in range(2):
+        assert mapped == pull(a, b, "/", "g=from-a").problems[MESSAGE].path
+    a.api("DELETE", MESSAGE)
+    assert MESSAGE not in pull(a, b, "/", "g=from-a").problems
+    assert "of b" == b.api("GET", mapped).json["description"]
+
+
+def test_a_conflict_of_what_has_gone_is_forgotten(a: ApiPeer, b: ApiPeer) -> None:
+    """A comparison that does not meet it any more ends it, too."""
+    fill(a)
+    b.api("PUT", MESSAGE, {"description": "of b"})
+    pull(a, b)
+    a.api("DELETE", MESSAGE)
+    assert MESSAGE not in pull(a, b, compare=True).problems
+    assert MESSAGE not in pull(a, b).problems
+
+
 def test_two_authorities_for_one_name(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
     """Who came first stays; the other is a conflict."""
     hub = make_peer("hub")
@@ -146,7 +210,7 @@ def test_a_hub_passes_on_under_the_owner_s_name(a: ApiPeer, b: ApiPeer, make_pee
     pull(a, hub)
     pull(hub, b)
     assert content(a.api) == content(b.api)
-    assert "http://a.test" == b.api("GET", MESSAGE).json["authority"]
+    assert "http://a.test/messagecatalog" == b.api("GET", MESSAGE).json["authority"]
     assert {"ours": 10} == dict(pull(hub, a, compare=True).outcomes)
     a.api("DELETE", "/messagegroups/g")
     pull(a, hub)
@@ -238,6 +302,60 @@ def test_groups_by_another_name(a: ApiPeer, b: ApiPeer) -> None:
     pull(a, b, "/", "/messagegroups/g=/messagegroups/from-a")
     assert "new" == b.api("GET", f"{mapped}m").json["description"]
     assert 404 == b.api("GET", f"{mapped}n").status
+
+
+def test_a_name_that_the_source_has_too(a: ApiPeer, b: ApiPeer) -> None:
+    """A group cannot take the name of another that is copied: that is a conflict each time, and nothing is lost."""
+    for group in ("g1", "g2"):
+        a.api("PUT", f"/messagegroups/{group}", {"name": group})
+        for number in range(3):
+            a.api("PUT", f"/messagegroups/{group}/messages/m{number}", {"description": group})
+        a.api("PUT", f"/messagegroups/{group}/messages/only-{group}", {})
+    for compare in (False, False, True):
+        report = pull(a, b, "/", "g1=g2", compare=compare)
+        assert {"conflict"} == {problem.code for problem in report.problems.values()}
+        assert "taken here by the copy of /messagegroups/g1" in report.problems["/messagegroups/g2"].message
+        assert {"g1"} == {
+            one.get("description", "g1") for one in b.api("GET", "/messagegroups/g2/messages").json.values()
+        }
+        assert "/messagegroups/g2/messages/only-g2" not in content(b.api)
+    assert 0 == report.changed
+    a.api("DELETE", "/messagegroups/g2")
+    assert ({}, 200) == (pull(a, b, "/", "g1=g2").problems, b.api("GET", "/messagegroups/g2").status)
+    a.api("DELETE", "/messagegroups/g1")
+    pull(a, b, "/", "g1=g2")
+    assert {} == content(b.api)
+
+
+def test_two_replications_to_one_name(a: ApiPeer, b: ApiPeer) -> None:
+    """Neither can another replication of the same source; what it does not have there it does not delete."""
+    for group in ("g1", "g2"):
+        a.api("PUT", f"/messagegroups/{group}/messages/m", {"description": group})
+    pull(a, b, "/messagegroups/g1", "g1=x")
+    report = pull(a, b, "/messagegroups/g2", "g2=x")
+    assert {"/messagegroups/g2", "/messagegroups/g2/messages/m"} == report.problems.keys()
+    assert {"/messagegroups/x", "/messagegroups/x/messages/m"} == {one.path for one in report.problems.values()}
+    a.api("DELETE", "/messagegroups/g2")
+    assert {} == pull(a, b, "/messagegroups/g2", "g2=x").problems
+    assert "g1" == b.api("GET", "/messagegroups/x/messages/m").json["description"]
+
+
+@pytest.mark.parametrize(
+    "scope", ["/messagegroups/nobody", "/nothings", "/messagegroups/g/nothings", "/messagegroups/g/messages/nobody"]
+)
+@pytest.mark.parametrize("has_feed", [True, False])
+def test_a_scope_that_is_not_there(a: ApiPeer, b: ApiPeer, scope: str, has_feed: bool) -> None:
+    """A scope that names nothing is told each time; one that names something empty is not."""
+    fill(a)
+    a.before = a.before if has_feed else without_feed
+    for _ in range(2):
+        report = pull(a, b, scope)
+        known = report.outcomes.get("written", 0) + report.outcomes.get("same", 0)
+        assert f"has no {scope}" in report.failure or (known and scope.startswith("/messagegroups/g/"))
+    a.api("PUT", "/messagegroups/empty", {})
+    for there in ("/messagegroups/empty/messages", "/messagegroups/g", "/schemagroups/s/schemas/raw"):
+        for _ in range(2):
+            assert "" == pull(a, b, there).failure
 
 
 # ---- interruptions
@@ -333,6 +451,89 @@ def test_definitions_that_break_our_rules(a: ApiPeer, b: ApiPeer) -> None:
     assert 200 == b.api("GET", "/messagegroups/g/messages/n").status
 
 
+def test_refusals_are_counted_once(a: ApiPeer, b: ApiPeer) -> None:
+    """What is refused is tried twice and told once; a copy that was there before stays as it was."""
+    fill(a)
+    pull(a, b)
+
+    def spoil(path: str, value: Any) -> Any:
+        for entry in value.get("entries", []) if isinstance(value, dict) else []:
+            if entry["xid"].startswith("/messagegroups/g/"):
+                entry["body"]["versions"]["1"]["labels"] = 5
+        return value
+
+    a.after = spoil
+    for compare in (True, False):
+        report = pull(a, b, compare=compare)
+        assert (2, 2) == (report.outcomes["refused"], len(report.problems))
+    assert "x" == b.api("GET", MESSAGE).json["description"]
+    a.after = lambda path, value: value
+    assert {} == pull(a, b).problems
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "words"),
+    [
+        ("a\0b", "NUL"),
+        ("\ud800", "cannot be sent"),
+        (1 << 70, "cannot be sent"),
+    ],
+    ids=["a NUL", "half a character", "a number"],
+)
+def test_a_text_that_cannot_be_kept(a: ApiPeer, b: ApiPeer, spoilt: Any, words: str) -> None:
+    """It is reported for its entity, and the rest comes."""
+    fill(a)
+    a.before = without_feed
+
+    def spoil(path: str, value: Any) -> Any:
+        if path.startswith("/messagegroups/g/messages?"):
+            value["m"]["versions"]["1"]["description"] = spoilt
+        return value
+
+    a.after = spoil
+    for _ in range(2):
+        report = pull(a, b)
+        assert [(MESSAGE, "refused")] == [(xid, one.code) for xid, one in report.problems.items()]
+        assert words in report.problems[MESSAGE].message
+    assert content(a.api).keys() - {MESSAGE} == content(b.api).keys()
+    a.after = lambda path, value: value
+    pull(a, b)
+    assert content(a.api, logs=False) == content(b.api, logs=False)
+
+
+@pytest.mark.parametrize("shown", [5, {"1": 5}, "x"])
+def test_a_resource_that_is_none(a: ApiPeer, b: ApiPeer, shown: Any) -> None:
+    """So is one whose versions are something else."""
+    fill(a)
+    a.before = without_feed
+
+    def spoil(path: str, value: Any) -> Any:
+        if path.startswith("/messagegroups/g/messages?"):
+            value["m"]["versions"] = shown
+        return value
+
+    a.after = spoil
+    assert {MESSAGE: "refused"} == {xid: one.code for xid, one in pull(a, b).problems.items()}
+
+
+def test_what_goes_while_it_is_read(a: ApiPeer, b: ApiPeer) -> None:
+    """A group or a resource that is deleted after it was listed is not there, and no reason to end."""
+    fill(a)
+
+    def delete(method: str, path: str) -> None:
+        without_feed(method, path)
+        if path.startswith("/messagegroups/g/messages?"):
+            a.api("DELETE", "/messagegroups/g")
+        if path.startswith("/schemagroups/s/schemas/raw$details"):
+            a.api("DELETE", "/schemagroups/s/schemas/raw")
+
+    a.before = delete
+    assert {} == pull(a, b).problems
+    pull(a, b)
+    a.before = without_feed
+    assert content(a.api, logs=False) == content(b.api, logs=False)
+
+
 # ---- any xRegistry server
 
 
@@ -348,7 +549,7 @@ def test_a_server_without_a_feed(plain: ApiPeer, b: ApiPeer) -> None:
     """It is read through once, and afterwards only what shows other epochs."""
     assert {} == pull(plain, b).problems
     plain.before = lambda method, path: None
-    assert content(plain.api) == content(b.api)
+    assert content(plain.api, logs=False) == content(b.api, logs=False)
     plain.before = without_feed
     assert 0 == pull(plain, b).changed
     plain.api("PATCH", MESSAGE, {"description": "new"})
@@ -356,7 +557,7 @@ def test_a_server_without_a_feed(plain: ApiPeer, b: ApiPeer) -> None:
     plain.api("POST", "/schemagroups/s/schemas/x$details", {**SCHEMA, "versionid": "7", "ancestorid": "2"})
     assert 3 == pull(plain, b).changed
     plain.before = lambda method, path: None
-    assert content(plain.api) == content(b.api)
+    assert content(plain.api, logs=False) == content(b.api, logs=False)
 
 
 def test_a_server_that_lies_about_epochs(plain: ApiPeer, b: ApiPeer) -> None:
@@ -418,9 +619,9 @@ def test_following_waits_for_a_source_that_is_not_up_yet(a: ApiPeer, b: ApiPeer)
     for peer in (a, b):
         peer.before = nobody_answers
         reports = Replication(a, b, Scope()).follow(1, pause=lambda _: None)
-        assert ["nothing answers"] * 2 == [next(reports).failure for _ in range(2)]
+        assert ["nothing answers"] * 2 == [next(reports).to_dict()["failure"] for _ in range(2)]
         peer.before = lambda method, path: None
-        assert not next(reports).failure
+        assert "failure" not in next(reports).to_dict()
     assert 200 == b.api("GET", MESSAGE).status
 
 
@@ -446,6 +647,20 @@ def test_the_target_has_to_be_ours(a: ApiPeer, b: ApiPeer) -> None:
     b.before = without_feed
     with pytest.raises(PeerError, match="has to be"):
         pull(a, b)
+
+
+@pytest.mark.parametrize("authority", ["not a uri", "acme", "https://x y", "https:", "1:x", "urn:\u00e4"])
+def test_no_authority(a: ApiPeer, b: ApiPeer, authority: str) -> None:
+    """What is no URI cannot be an authority (seed 004, 2.2.4)."""
+    with pytest.raises(UsageError, match="no authority"):
+        Replication(a, b, Scope(), authority=authority)
+
+
+def test_a_target_that_is_read_only(a: ApiPeer, b: ApiPeer) -> None:
+    """It says so itself; the token is not to blame."""
+    detail = b'{"type": "x#forbidden", "title": "Not allowed", "detail": "This server is read-only."}'
+    assert "This server is read-only." in str(refusal("http://b.test", "/replicas", 403, detail))
+    assert "token" in str(refusal("http://b.test", "/replicas", 403, b"{}"))
 
 
 def test_who_it_is(a: ApiPeer, b: ApiPeer) -> None:

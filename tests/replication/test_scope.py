@@ -38,6 +38,21 @@ def test_no_mapping(mapping: str) -> None:
         Scope.parse("/", (mapping,))
 
 
+@pytest.mark.parametrize(
+    "mappings", [("a=b", "c=b"), ("a=b", "c=B"), ("a=b", "a=c"), ("a=b", "/x/c=/x/b"), ("/x/a=/x/b", "/x/c=/x/b")]
+)
+def test_two_groups_of_one_name(mappings: tuple[str, ...]) -> None:
+    """No two groups can have one name, and no group two."""
+    with pytest.raises(UsageError):
+        Scope.parse("/", mappings)
+
+
+def test_names_in_a_circle() -> None:
+    """Groups may change their names with each other, and have one in different collections."""
+    assert "/x/b" == Scope.parse("/", ("a=b", "b=a")).renamed("/x/a")
+    assert "/y/b" == Scope.parse("/", ("/x/a=/x/b", "/y/c=/y/b")).renamed("/y/c")
+
+
 def test_names() -> None:
     """Groups are renamed by id or by xid, below too, and references with them; words stay."""
     scope = Scope.parse("/", ("a=b", "/schemagroups/s=/schemagroups/t"))
@@ -62,3 +77,5 @@ def test_subjects() -> None:
     """An event is about its group or its resource."""
     subjects = ["/", "/model", "/g/1", "/g/1/r/2", "/g/1/r/2/versions/3"]
     assert [None, None, "/g/1", "/g/1/r/2", "/g/1/r/2"] == [entity_of(subject) for subject in subjects]
+    version = "/messagecatalog/a%20b/messagedefinitions/c/version/3"
+    assert "/messagegroups/a~20b/messages/c" == entity_of(version)

@@ -17,7 +17,8 @@ import orjson
 from signalbook.cli import options
 from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
-from signalbook.cli.target import check_exists
+from signalbook.errors import UsageError
+from signalbook.replication.bell import Bell
 from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
@@ -103,15 +104,36 @@ def push(compare: bool, as_json: bool, **named: Any) -> int:
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often a source without a change feed is compared.",
+    help="How often a source without a change feed is compared, and one that calls is asked all the same.",
 )
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Subscribe at the source, and be called here when it changes; else wait at its change feed.",
+)
+@click.option("--sink", metavar="URL", default="", help="How the source reaches --listen, where not by that address.")
 @_shared
-def follow(every: float, as_json: bool, **named: Any) -> None:
-    """Write what changes at a source to a target as it changes, until stopped (Ctrl+C)."""
-    with _replication(**named) as replication:
-        for report in replication.follow(every):
-            if report.changed or report.problems or report.failure:
+def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: Any) -> None:
+    """Write what changes at a source to a target as it changes, until stopped (Ctrl+C).
+
+    With --listen the source is subscribed to, which takes a token for writing there. Where it cannot call here, its
+    change feed is waited at.
+    """
+    if sink and not listen:
+        raise UsageError("--sink says how the source reaches --listen; give that too")
+    with _replication(**named) as replication, ExitStack() as stack:
+        bell = None
+        if listen:
+            if not replication.source.address:
+                raise UsageError("--listen needs a source that is a server; a store calls nobody")
+            bell = Bell(replication.source, listen, sink)
+            stack.callback(bell.close)
+        told: object = None
+        for report in replication.follow(every, bell=bell):
+            wrong = (report.problems, report.failure) if report.problems or report.failure else None
+            if report.changed or (wrong is not None and wrong != told):
                 _tell(report, as_json=as_json)
+            told = wrong
 
 
 def _tell(report: Report, *, as_json: bool) -> int:
@@ -147,6 +169,8 @@ def _peer(place: str, token: str, stack: ExitStack, *, must_exist: bool) -> Peer
         stack.callback(peer.close)
         return peer
     if must_exist:
+        from signalbook.cli.target import check_exists
+
         check_exists(place)
     return _LocalPeer(place, stack)
 

@@ -1,7 +1,8 @@
 """Copies of other catalogs' entities: written as their owner has them, read-only here, and known as copies.
 
 Rule 1: authority decides. What this catalog owns, and what another owner brought, is never overwritten: that is a
-conflict, and is reported. What is older than what is here is passed over.
+conflict where it differs, and is reported. So is another entity of the same owner under a name that is taken. What is
+older than what is here is passed over, unless the owner itself says that its history went back.
 Rule 2: entities, what is known of them, and how far a replication has come are written in one transaction. So it may be
 interrupted anywhere: whatever is asked for again is found done.
 Rule 3: a resource that came from elsewhere is `readonly`. A group has no such attribute: one that was changed here
@@ -12,45 +13,31 @@ holds resources lingers until the last of them is deleted.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 
 from signalbook.errors import RegistryError
+from signalbook.registry import replica_alike as alike
 from signalbook.registry import rows
 from signalbook.registry.flags import Flags
-from signalbook.registry.replica_entries import Entry, Origin, shown
-from signalbook.registry.requests import Requests
+from signalbook.registry.replica_alike import digest, timeless, with_authority
+from signalbook.registry.replica_entries import Bodies, Entry, Origin
+from signalbook.registry.replica_links import Link, Result, key_of, meet
+from signalbook.registry.replica_logs import adapted, put_page
+from signalbook.registry.requests import Requests, now
 from signalbook.registry.resources import Ask
+from signalbook.registry.state import Work
 from signalbook.registry.store import Connection
 from signalbook.registry.targets import Target, find_target
+from signalbook.spec.builtin import RECORDED
 
-__all__ = ["Link", "Outcome", "Result", "apply_entries", "link_of", "marks_of", "meet", "save_link", "sweep"]
+__all__ = ["apply_entries", "home_of", "sweep"]
 
 Json = dict[str, Any]
 HERE, GONE, LINGERING = 0, 1, 2  # the values of the column `gone`
-Outcome = Literal["written", "deleted", "same", "ours", "stale", "absent", "conflict", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of one entry, and why where it was not written."""
-
-    xid: str
-    outcome: Outcome
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How far one replication has come: its cursor at the source, and the number of its latest comparison."""
-
-    name: str
-    cursor: str = ""
-    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,99 +49,188 @@ class _Known:
     gone: int
 
 
-def link_of(db: Connection, name: str) -> Link:
-    """Return how far a replication has come."""
-    found = db.one("SELECT cursor, pass FROM replica_links WHERE link = ?", (name,))
-    return Link(name, *found) if found is not None else Link(name)
-
-
-def save_link(db: Connection, link: Link) -> None:
-    """Write down how far a replication has come."""
-    db.execute(
-        "INSERT INTO replica_links (link, cursor, pass) VALUES (?, ?, ?)"
-        " ON CONFLICT (link) DO UPDATE SET cursor = excluded.cursor, pass = excluded.pass",
-        (link.name, link.cursor, link.number),
-    )
-
-
-def marks_of(db: Connection, xids: Iterable[str]) -> dict[str, str]:
-    """Return the marks that the source showed when these entities were read there."""
-    found = {}
-    for xid in xids:
-        row = db.one("SELECT mark FROM replicas WHERE key = ? AND gone = 0", (_key(xid),))
-        if row is not None:
-            found[xid] = str(row[0])
-    return found
-
-
-def meet(db: Connection, link: Link, xids: Iterable[str]) -> None:
-    """Note that a comparison met copies that are as they should be."""
-    db.executemany(
-        "UPDATE replicas SET pass = ? WHERE key = ? AND link = ? AND pass < ?",
-        [(link.number, _key(xid), link.name, link.number) for xid in xids],
-    )
+def home_of(db: Connection, xid: str) -> str:
+    """Return what the entity at an xid is called at its owner; where it is no copy, that is its xid."""
+    found = db.one("SELECT home FROM replicas WHERE key = ? AND gone <> ?", (key_of(xid), GONE))
+    return str(found[0]) if found is not None and found[0] else xid
 
 
 def apply_entries(
-    requests: Requests, db: Connection, own: str, link: str, number: int, entries: list[Entry]
+    requests: Requests, db: Connection, own: str, link: Link, entries: list[Entry], *, anew: bool = False
 ) -> list[Result]:
-    """Write entries that came over a link; each is written wholly or not at all. `own` is this catalog's id."""
-    applying = _Applying(requests, db, own, link, number, requests.correlation())
-    written = [entry for entry in entries if entry.body is not None]
+    """Write entries that came over a link; each is written wholly or not at all. `own` is this catalog's id.
+
+    With `anew` the history of the link's source is another than before: what it owns is taken as it says now.
+    """
+    applying = _Applying(requests, db, own, link, anew=anew)
+    groups = [entry for entry in entries if entry.body is not None and entry.xid.count("/") == 2]
+    resources = [entry for entry in entries if entry.body is not None and entry.xid.count("/") != 2]
     deleted = [entry for entry in entries if entry.body is None]
-    # groups before their resources, and gone after them
-    written.sort(key=lambda entry: entry.xid.count("/"))
     deleted.sort(key=lambda entry: -entry.xid.count("/"))
-    return [applying.result(entry) for entry in (*written, *deleted)]
+    # groups before their resources, and gone after them
+    results = [applying.result(entry) for entry in groups]
+    new, others = applying.sorted_out(resources)
+    for (collection, _), together in new.items():
+        results += applying.created(collection, together)
+    results += [applying.result(entry) for entry in (*others, *deleted)]
+    applying.tell()
+    return results
 
 
 def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) -> list[Result]:
     """Delete up to `limit` copies that the latest comparison of a link did not meet, resources first."""
-    applying = _Applying(requests, db, own, link.name, link.number, requests.correlation())
+    applying = _Applying(requests, db, own, link, anew=True)
     doomed = db.execute(
-        "SELECT xid, catalog, authority, revision FROM replicas WHERE link = ? AND pass < ? AND gone = 0"
-        " ORDER BY key DESC LIMIT ?",
+        f"SELECT xid, {_ORIGIN} FROM replicas WHERE link = ? AND pass < ? AND gone = 0 ORDER BY key DESC LIMIT ?",
         (link.name, link.number, limit),
     )
-    return [applying.result(Entry(xid, Origin(*origin), None)) for xid, *origin in doomed]
-
-
-def _key(xid: str) -> str:
-    return (rows.GROUP if xid.count("/") == 2 else rows.RESOURCE) + xid.lower()
+    # the source did not have them when it was read just now
+    read = doomed and db.one(
+        "SELECT revision, at FROM replicas WHERE link = ? AND pass = ? AND catalog = ? ORDER BY at DESC LIMIT 1",
+        (link.name, link.number, applying.source),
+    )
+    results = []
+    for xid, *known in doomed:
+        origin = Origin(*known)
+        if read and origin.catalog == applying.source:
+            origin = replace(origin, revision=read[0], at=read[1])
+        results.append(applying.result(Entry(xid, origin, None)))
+    return results
 
 
 class _Applying:
-    """One batch being written."""
+    """One batch being written; `source` is the catalog that it came from."""
 
-    def __init__(
-        self, requests: Requests, db: Connection, own: str, link: str, number: int, correlation: str
-    ) -> None:  # fmt: skip
+    def __init__(self, requests: Requests, db: Connection, own: str, link: Link, *, anew: bool) -> None:
         self._requests = requests
         self._db = db
         self._own = own
         self._link = link
-        self._number = number
-        self._correlation = correlation
+        self._anew = anew
+        self._correlation = requests.correlation()
+        self._bodies = Bodies(requests, db)
+        self._events: list[list[Any]] = []
+        self.source = link.name.partition(" ")[0]
 
     def result(self, entry: Entry) -> Result:
         """Write one entry, unless a rule forbids it."""
-        known = self._known(entry.xid)
         if entry.origin.catalog == self._own:
-            return Result(entry.xid, "ours")
-        if known is not None and known.origin.catalog != entry.origin.catalog and known.gone != GONE:
-            return Result(entry.xid, "conflict", f"it is a copy from {known.origin.authority or known.origin.catalog}")
-        mine = known is not None and known.origin.catalog == entry.origin.catalog
-        if mine and known is not None and entry.origin.revision < known.origin.revision:
-            meet(self._db, Link(self._link, "", self._number), [entry.xid])
-            return Result(entry.xid, "stale")
+            return Result(entry.xid, "ours", source=entry.source)
+        events = len(self._events)
         self._db.execute("SAVEPOINT entry")
         try:
-            result = self._deleted(entry, known) if entry.body is None else self._written(entry, entry.body, known)
+            known = self._known(entry.xid)
+            result = self._forbidden(entry, known)
+            if result is None:
+                result = self._deleted(entry, known) if entry.body is None else self._written(entry, entry.body, known)
         except RegistryError as error:
             self._db.execute("ROLLBACK TO SAVEPOINT entry")
+            del self._events[events:]
             result = Result(entry.xid, "refused", str(error))
         self._db.execute("RELEASE SAVEPOINT entry")
-        return result
+        if result.outcome in ("conflict", "refused", "stale"):
+            meet(self._db, self._link, [entry.xid])  # the source has it, so what is here of it is not swept
+        return replace(result, source=entry.source)
+
+    def tell(self) -> None:
+        """Record what changed in the logs; only message groups are shown with theirs, so nothing else is told."""
+        if any(subject.startswith("/messagegroups/") for _, subject, _ in self._events):
+            self._db.execute(
+                "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
+                (now(), self._correlation, orjson.dumps(self._events).decode()),
+            )
+
+    def _forbidden(self, entry: Entry, known: _Known | None) -> Result | None:
+        """What a rule says of an entry that must not be written, or None."""
+        new, old = entry.origin, known.origin if known is not None else None
+        if known is not None and old is not None and known.gone != GONE:
+            if old.catalog != new.catalog:
+                return self._of_another(entry, known)
+            if not old.may_be(new.home):
+                return _taken(entry, old.home)
+        if old is not None and old.catalog == new.catalog:
+            is_direct = new.catalog == self.source
+            if not (is_direct and self._anew) and new.is_older(old, is_direct=is_direct):
+                return Result(entry.xid, "stale")
+        if entry.xid.count("/") == 4:
+            group = self._known("/".join(entry.xid.split("/")[:3]))
+            home = "/".join(entry.origin.home.split("/")[:3])
+            if group is not None and group.gone == HERE and group.origin.catalog == entry.origin.catalog:
+                return None if group.origin.may_be(home) else _taken(entry, group.origin.home)
+        return None
+
+    def _of_another(self, entry: Entry, known: _Known) -> Result:
+        """The outcome of an entry whose name another owner's copy has."""
+        if entry.body is None:
+            return Result(entry.xid, "absent")
+        if alike.is_alike(self._bodies.of(entry.xid), self._adapted(entry)):
+            return Result(entry.xid, "same")
+        return Result(entry.xid, "conflict", f"it is a copy from {known.origin.authority or known.origin.catalog}")
+
+    def _adapted(self, entry: Entry) -> Json:
+        """An entry's body as it is written here."""
+        if entry.xid.count("/") == 2:
+            return entry.body or {}
+        target = find_target(self._requests.setup(self._db).model, entry.xid)
+        return with_authority(target.resource_type, entry.body or {}, entry.origin.authority)
+
+    # ---- making many at once
+
+    def sorted_out(self, entries: list[Entry]) -> tuple[dict[tuple[str, bool], list[Entry]], list[Entry]]:
+        """Sort out the resources that nothing is known of, by their collection and whether they have a log."""
+        keys = list({key_of(entry.xid) for entry in entries})
+        known: set[str] = set()
+        for start in range(0, len(keys), _CHUNK):
+            some = keys[start : start + _CHUNK]
+            marks = ", ".join("?" * len(some))
+            for table in ("entities", "replicas"):
+                known.update(
+                    key for (key,) in self._db.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
+                )
+        new: dict[tuple[str, bool], list[Entry]] = {}
+        others = []
+        for entry in entries:
+            if key_of(entry.xid) in known or entry.origin.catalog == self._own or self._forbidden(entry, None):
+                others.append(entry)
+            else:
+                known.add(key_of(entry.xid))
+                new.setdefault((entry.xid.rpartition("/")[0], entry.log is not None), []).append(entry)
+        return new, others
+
+    def created(self, collection: str, entries: list[Entry]) -> list[Result]:
+        """Make new resources of one collection by one write; where that is refused, find out by halves for which."""
+        if len(entries) == 1:
+            return [self.result(entries[0])]
+        events = len(self._events)
+        self._db.execute("SAVEPOINT entry")
+        try:
+            wants = self._create(collection, entries)
+        except RegistryError:
+            self._db.execute("ROLLBACK TO SAVEPOINT entry")
+            self._db.execute("RELEASE SAVEPOINT entry")
+            del self._events[events:]
+            half = len(entries) // 2
+            return [*self.created(collection, entries[:half]), *self.created(collection, entries[half:])]
+        self._db.execute("RELEASE SAVEPOINT entry")
+        return [
+            Result(entry.xid, "written", wants=more, source=entry.source)
+            for entry, more in zip(entries, wants, strict=True)
+        ]
+
+    def _create(self, collection: str, entries: list[Entry]) -> list[int]:
+        target = find_target(self._requests.setup(self._db).model, collection)
+        is_new = rows.load(self._db, key_of(target.group_xid)) is None
+        kind = target.resource_type
+        bodies = {
+            entry.xid.rpartition("/")[2]: with_authority(kind, entry.body or {}, entry.origin.authority)
+            for entry in entries
+        }
+        self._write("POST", collection, bodies, has_log=entries[0].log is not None)
+        self._set_readonly(rows.load_members(self._db, rows.RESOURCE, collection, bodies), readonly=True)
+        if is_new:
+            self._adopt(target.group_xid, entries[0].origin)
+        self._db.executemany(_REMEMBER, [self._row(entry) for entry in entries])
+        return [self._put_log(target, entry) for entry in entries]
 
     # ---- deleting
 
@@ -162,8 +238,8 @@ class _Applying:
         if known is None or known.gone == GONE:
             return Result(entry.xid, "absent")
         if entry.xid.count("/") == 4:
-            if rows.load(self._db, _key(entry.xid)) is not None:
-                self._unlock(entry.xid)
+            if rows.load(self._db, key_of(entry.xid)) is not None:
+                self._lock(entry.xid, readonly=False)
                 self._write("DELETE", entry.xid)
             self._remember(entry, gone=GONE)
             self._leave("/".join(entry.xid.split("/")[:3]))
@@ -178,12 +254,12 @@ class _Applying:
         known = self._known(xid)
         if known is None or known.gone != LINGERING:
             return False
-        here = rows.load(self._db, _key(xid))
+        here = rows.load(self._db, key_of(xid))
         if here is not None and any(orjson.loads(here.counts).values()):
             return False
         if here is not None:
             self._write("DELETE", xid)
-        self._db.execute("UPDATE replicas SET gone = ? WHERE key = ?", (GONE, _key(xid)))
+        self._db.execute("UPDATE replicas SET gone = ? WHERE key = ?", (GONE, key_of(xid)))
         return True
 
     # ---- writing
@@ -191,130 +267,129 @@ class _Applying:
     def _written(self, entry: Entry, body: Json, known: _Known | None) -> Result:
         target = find_target(self._requests.setup(self._db).model, entry.xid)
         is_group = target.kind == "group"
-        if not is_group:
-            body = _with_authority(target, body, entry.origin)
-        here = shown(self._requests, self._db, entry.xid)
-        wanted = _digest(body)
-        if here is not None and _digest(here) == wanted:
-            if known is not None and known.gone != GONE:
-                self._remember(entry, wanted if is_group else "")
-            return Result(entry.xid, "same")
+        given, body = body, self._adapted(entry)
+        here = self._bodies.of(entry.xid)
         if here is not None and (known is None or known.gone == GONE):
+            if alike.is_alike(here, given) or alike.is_alike(here, body):
+                return Result(entry.xid, "same")
             return Result(entry.xid, "conflict", "there is one of this catalog's own")
-        if is_group:
-            if here is not None and known is not None and _digest(here) != known.digest:
+        wanted = digest(body)
+        events = len(self._events)
+        is_same = here is not None and digest(here) == wanted
+        if not is_same and is_group:
+            if here is not None and known is not None and digest(here) != known.digest:
                 return Result(entry.xid, "conflict", "the group was changed here")
             self._write("PUT", entry.xid, body)
-        else:
-            is_new = rows.load(self._db, _key(target.group_xid)) is None
-            self._write_resource(target, body, here)
+        elif not is_same:
+            is_new = rows.load(self._db, key_of(target.group_xid)) is None
+            self._write_resource(target, body, here, has_log=entry.log is not None)
             self._lock(entry.xid)
             if is_new:
                 self._adopt(target.group_xid, entry.origin)
+        wants = 0 if is_group else self._put_log(target, entry)
         self._remember(entry, wanted if is_group else "")
-        return Result(entry.xid, "written")
+        is_same = is_same and events == len(self._events)
+        return Result(entry.xid, "same" if is_same else "written", wants=wants)
+
+    def _put_log(self, target: Target, entry: Entry) -> int:
+        """Give a resource its owner's log, as far as it came; return before which number more of it is needed."""
+        kind = target.resource_type
+        if entry.log is None or kind.modelcompatiblewith not in RECORDED:
+            return 0
+        authority = entry.origin.authority
+        events, wants = put_page(
+            self._db, key_of(entry.xid), entry.xid, entry.log, lambda said: adapted(kind, said, authority, entry.xid)
+        )
+        self._events += events
+        return wants
 
     def _adopt(self, xid: str, origin: Origin) -> None:
         """Make a group that was made for a resource a copy like it; its own entry may come later."""
         known = self._known(xid)
-        revision = known.origin.revision if known is not None and known.origin.catalog == origin.catalog else 0
-        entry = Entry(xid, Origin(origin.catalog, origin.authority, revision), None)
-        self._remember(entry, _digest(shown(self._requests, self._db, xid) or {}))
+        same = known is not None and known.origin.catalog == origin.catalog
+        revision, at = (known.origin.revision, known.origin.at) if known is not None and same else (0, 0)
+        home = "/".join(origin.home.split("/")[:3])
+        entry = Entry(xid, Origin(origin.catalog, origin.authority, revision, at, home), None)
+        self._remember(entry, digest(self._bodies.of(xid) or {}))
 
-    def _write_resource(self, target: Target, body: Json, here: Json | None) -> None:
+    def _write_resource(self, target: Target, body: Json, here: Json | None, *, has_log: bool) -> None:
         """Make a resource what its owner has, with as few changes of versions as that takes."""
         xid = target.xid
         if here is not None:
-            self._unlock(xid)
+            self._lock(xid, readonly=False)
         before, after = (here or {}).get("versions") or {}, body.get("versions") or {}
         if here is not None and before.keys().isdisjoint(after.keys()):
-            self._write("DELETE", xid)
+            self._write("DELETE", xid, has_log=has_log)
             here = None
         if here is None:
-            self._write("PUT", f"{xid}$details", body)
+            self._write("PUT", f"{xid}$details", body, has_log=has_log)
             return
         extra: Json = {vid: {} for vid in before.keys() - after.keys()}
         if extra:
-            self._write("DELETE", f"{xid}/versions", extra)
+            self._write("DELETE", f"{xid}/versions", extra, has_log=has_log)
         changed = {
-            vid: one for vid, one in after.items() if vid not in before or _timeless(before[vid]) != _timeless(one)
+            vid: one for vid, one in after.items() if vid not in before or timeless(before[vid]) != timeless(one)
         }
         if changed:
-            self._write("POST", f"{xid}/versions", changed)
+            self._write("POST", f"{xid}/versions", changed, has_log=has_log)
         if here.get("meta") != body.get("meta"):
-            self._write("PUT", f"{xid}/meta", body.get("meta") or {})
+            self._write("PUT", f"{xid}/meta", body.get("meta") or {}, has_log=has_log)
 
-    def _write(self, method: str, path: str, body: Json | None = None) -> None:
+    def _write(self, method: str, path: str, body: Json | None = None, *, has_log: bool = False) -> None:
         self._requests.write_in(
             self._db, method, path, lambda setup: Flags.EMPTY, "",
             lambda setup, target, flags: (body, Ask(from_meta=target.kind == "meta")), self._correlation,
+            _unrecorded if has_log else None,
         )  # fmt: skip
 
     # ---- what is known
 
     def _known(self, xid: str) -> _Known | None:
-        found = self._db.one(
-            "SELECT catalog, authority, revision, digest, gone FROM replicas WHERE key = ?", (_key(xid),)
-        )
-        return None if found is None else _Known(Origin(*found[:3]), found[3], found[4])
+        found = self._db.one(f"SELECT {_ORIGIN}, digest, gone FROM replicas WHERE key = ?", (key_of(xid),))
+        return None if found is None else _Known(Origin(*found[:5]), found[5], found[6])
 
     def _remember(self, entry: Entry, digest: str = "", *, gone: int = HERE) -> None:
+        self._db.execute(_REMEMBER, self._row(entry, digest, gone))
+
+    def _row(self, entry: Entry, digest: str = "", gone: int = HERE) -> tuple[str | int, ...]:
         origin = entry.origin
-        self._db.execute(
-            "INSERT INTO replicas (key, xid, catalog, authority, revision, link, pass, mark, digest, gone)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET xid = excluded.xid,"
-            " catalog = excluded.catalog, authority = excluded.authority, revision = excluded.revision,"
-            " link = excluded.link, pass = excluded.pass, mark = excluded.mark, digest = excluded.digest,"
-            " gone = excluded.gone",
-            (
-                _key(entry.xid), entry.xid, origin.catalog, origin.authority, origin.revision, self._link,
-                self._number, entry.mark, digest, gone,
-            ),
+        return (
+            key_of(entry.xid), entry.xid, origin.catalog, origin.authority, origin.revision, origin.at, origin.home,
+            self._link.name, self._link.number, entry.mark, digest, gone,
         )  # fmt: skip
 
-    def _lock(self, xid: str) -> None:
-        self._set_readonly(xid, readonly=True)
+    def _lock(self, xid: str, *, readonly: bool = True) -> None:
+        row = rows.load(self._db, key_of(xid))
+        self._set_readonly([row] if row is not None else [], readonly=readonly)
 
-    def _unlock(self, xid: str) -> None:
-        self._set_readonly(xid, readonly=False)
-
-    def _set_readonly(self, xid: str, *, readonly: bool) -> None:
+    def _set_readonly(self, found: Iterable[tuple[Any, ...]], *, readonly: bool) -> None:
         """Set what only the server may: META-3."""
-        row = rows.load(self._db, _key(xid))
-        if row is None or row.xref is not None:
-            return
-        doc = {name: value for name, value in orjson.loads(row.doc).items() if name != "readonly"}
-        if readonly:
-            doc["readonly"] = True
-        self._db.execute("UPDATE entities SET doc = ? WHERE key = ?", (orjson.dumps(doc).decode(), row.key))
+        changed = []
+        for row in (rows.Row(*one) for one in found):
+            if row.xref is None:
+                doc = {name: value for name, value in orjson.loads(row.doc).items() if name != "readonly"}
+                changed.append((orjson.dumps({**doc, "readonly": True} if readonly else doc).decode(), row.key))
+        self._db.executemany("UPDATE entities SET doc = ? WHERE key = ?", changed)
 
 
-def _with_authority(target: Target, body: Json, origin: Origin) -> Json:
-    """Return a resource whose versions name their authority, where its type has that attribute (seed 004, 2.2.4)."""
-    if "authority" not in target.resource_type.attributes or "versions" not in body or not origin.authority:
-        return body
-    versions = {
-        vid: version if version.get("authority") else {**version, "authority": origin.authority}
-        for vid, version in body["versions"].items()
-        if isinstance(version, dict)
-    }
-    return {**body, "versions": versions}
+_CHUNK = 200
+_ORIGIN = "catalog, authority, revision, at, home"
+_REMEMBER = (
+    f"INSERT INTO replicas (key, xid, {_ORIGIN}, link, pass, mark, digest, gone)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET xid = excluded.xid,"
+    " catalog = excluded.catalog, authority = excluded.authority, revision = excluded.revision, at = excluded.at,"
+    " home = excluded.home, link = excluded.link, pass = excluded.pass, mark = excluded.mark,"
+    " digest = excluded.digest, gone = excluded.gone"
+)
 
 
-def _timeless(version: Any) -> Any:
-    """Return a version without the time that a write may move."""
-    return {name: value for name, value in version.items() if name != "modifiedat"}
+def _unrecorded(work: Work, target: Target) -> None:
+    """Let a write take no snapshot: the owner's log comes with the entry."""
+    work.recorded = frozenset()
 
 
-def _parts(body: Json) -> Iterator[tuple[str, Any]]:
-    for name, value in body.items():
-        if name == "versions" and isinstance(value, dict):
-            yield name, {vid: _timeless(one) for vid, one in value.items() if isinstance(one, dict)}
-        else:
-            yield name, value
-
-
-def _digest(body: Json) -> str:
-    """Return a name for what an entity is, whatever the order of its members."""
-    text = orjson.dumps(dict(_parts(body)), option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(text).hexdigest()
+def _taken(entry: Entry, home: str) -> Result:
+    """The outcome of an entry whose name is taken by another entity of the same owner."""
+    if entry.body is None:
+        return Result(entry.xid, "absent")
+    return Result(entry.xid, "conflict", f"the name is taken here by the copy of {home}")

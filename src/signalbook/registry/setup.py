@@ -79,11 +79,17 @@ def save_setup(db: Connection, values: Mapping[str, str]) -> None:
 
 
 def create(db: Connection, registryid: str, source: Any, capabilities: Capabilities, now: str) -> None:
-    """Make an empty registry in a store that has none."""
+    """Make an empty registry in a store that has none.
+
+    The id by which other catalogs know it is made with it, so that every backup has it.
+    """
     text = orjson.dumps(source).decode()
     read_model(source)
     save_setup(
         db,
-        {"registryid": registryid, "modelsource": text, "resolved": text, "capabilities": capabilities.to_json()},
-    )
+        {
+            "registryid": registryid, "catalogid": secrets.token_hex(12), "modelsource": text, "resolved": text,
+            "capabilities": capabilities.to_json(),
+        },
+    )  # fmt: skip
     rows.save(db, Row(rows.REGISTRY_KEY, "/", "registry", 1, now, now))

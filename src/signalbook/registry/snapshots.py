@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.errors import RegistryError
 from signalbook.registry import rows
 from signalbook.registry.store import Connection
 
@@ -116,8 +117,12 @@ def listing(db: Connection, xid: str, after: int, most: int) -> list[Snapshot]:
 
 
 def remove(db: Connection, xid: str, number: int, at: str, correlation: str) -> None:
-    """Take one snapshot out of a log, and record that as a change of its own."""
-    db.execute("DELETE FROM snapshots WHERE key = ? AND number = ?", (rows.resource_key(xid), number))
+    """Take one snapshot out of a log, and record that as a change of its own; `readonly` where it is another's log."""
+    key = rows.resource_key(xid)
+    row = rows.load(db, key)
+    if row is not None and orjson.loads(row.doc).get("readonly"):
+        raise RegistryError("readonly", xid)
+    db.execute("DELETE FROM snapshots WHERE key = ? AND number = ?", (key, number))
     events = orjson.dumps([event(DELETED, xid, number)]).decode()
     db.execute("INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)", (at, correlation, events))
 

@@ -7,6 +7,8 @@ catalog itself stated, where it did.
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ __all__ = ["Answer", "HttpPeer", "Peer", "PeerError", "refusal"]
 MEBIBYTE = 1 << 20
 _LARGEST = 64 * MEBIBYTE
 _SECONDS = 30.0
+_LONGEST_DETAIL = 500
 
 
 class PeerError(SignalbookError):
@@ -105,7 +108,22 @@ def _json(address: str, text: bytes) -> Any:
     try:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError:
+        pass
+    try:  # a text or a number that cannot be kept is no reason to leave the rest
+        return json.loads(text, parse_float=_number, parse_constant=_Unkept)
+    except (ValueError, RecursionError):
         raise PeerError(f"{address} answered with something else than JSON; is it an xRegistry server?") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unkept:
+    """A number that is kept by nobody; what holds it cannot be sent on."""
+
+    text: str
+
+
+def _number(text: str) -> float | _Unkept:
+    return float(text) if math.isfinite(float(text)) else _Unkept(text)
 
 
 _REMEDIES: Mapping[int, str] = {
@@ -120,9 +138,13 @@ def refusal(address: str, path: str, status: int, text: bytes) -> PeerError:
     try:
         stated = orjson.loads(text)
         name, title = str(stated["type"]).rpartition("#")[2], str(stated.get("title", ""))
+        detail = str(stated.get("detail") or "")[:_LONGEST_DETAIL]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        name = title = ""
+        name = title = detail = ""
     remedy = "it redirects, which is not followed" if 300 <= status < 400 else _REMEDIES.get(status, "")
+    if status == 403 and detail:  # it may be the token, or the whole server that is read-only
+        remedy = detail
+    title = title.rstrip(".")
     words = f"{address} answered {status} at {path.partition('?')[0]}"
     return PeerError(
         "; ".join(part for part in (f"{words}: {title}" if title else words, remedy) if part), status, name

@@ -1,9 +1,11 @@
 """Replication from one catalog to another: once, or following.
 
 Rule 1: the state of a replication is in the target, written with the entries; a run may end anywhere and the next goes
-on. What cannot be gone on from (a trimmed feed, another history) is compared in full.
+on. What cannot be gone on from (a trimmed feed, another history) is compared in full. A source whose history went back
+is believed against its former self.
 Rule 2: a comparison takes the newest cursor first and reads then; so what changes meanwhile is read again, and nothing
 is missed.
+Rule 3: what could not be copied is kept in the target too, and each run tries it again.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
+from signalbook.replication.bell import Bell
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
-from signalbook.replication.source import FeedSource, PlainSource, open_source
+from signalbook.replication.source import FeedSource, PlainSource, check_authority, is_there, open_source
 from signalbook.replication.target import Target
 
 __all__ = ["Replication"]
@@ -29,41 +32,57 @@ class Replication:
     """The way from one catalog to another for what is within a scope."""
 
     def __init__(self, source: Peer, target: Peer, scope: Scope, *, authority: str = "") -> None:
-        self._peer = source
-        self._authority = authority
+        self.source = source
+        self._authority = check_authority(authority)
         self._target = target
         self._scope = scope
 
     @cached_property
     def _source(self) -> FeedSource | PlainSource:
         """The source, asked at its first use what it is; one that does not answer then is asked again at the next."""
-        return open_source(self._peer, self._authority)
+        return open_source(self.source, self._authority)
 
     def run(self, *, compare: bool = False) -> Report:
         """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say."""
         report = Report()
-        target = Target(self._target, f"{self._source.catalog} {self._scope.name}", report)
+        target = Target(self._target, f"{self._source.catalog} {self._scope.name}", report, self._earlier)
         if isinstance(self._source, PlainSource):
             self._compare_epochs(self._source, target, trusting=not compare)
-            return report
-        if compare or not target.link.cursor:
-            self._compare(self._source, target)
+        else:
+            self._run(self._source, target, compare=compare)
+        if not report.outcomes and self._scope.xid != "/" and not is_there(self.source, self._scope):
+            report.failure = (
+                f"{self.source.address or 'the source'} has no {self._scope.xid}; is the scope spelled right?"
+            )
+        return report
+
+    def _run(self, source: FeedSource, target: Target, *, compare: bool) -> None:
         try:
-            self._catch_up(self._source, target)
+            if target.link.cursor and not compare:
+                self._catch_up(source, target)
+                return
+            if target.link.cursor:
+                source.changes(target.link.cursor, self._scope)  # whether it is one of this history
         except PeerError as error:
             if error.name not in _COMPARE_IN_FULL:
                 raise
-            self._compare(self._source, target)
-            self._catch_up(self._source, target)
-        return report
+            target.anew = error.name == "unknown_cursor"
+        self._compare(source, target)
+        target.anew = False
+        self._catch_up(source, target)
+
+    def _earlier(self, xid: str, before: int) -> dict[str, Any] | None:
+        """More of the log of an entity at the source: what is before a number."""
+        return None if isinstance(self._source, PlainSource) else self._source.earlier(xid, before, self._scope)
 
     def follow(
-        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep
+        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep, bell: Bell | None = None
     ) -> Iterator[Report]:
         """Bring the target up to date again and again: when the source changes, or else `every` so many seconds.
 
-        A catalog that does not answer is asked again after a while; its error is the report's. One that refuses what it
-        is asked at first would do so again: that error is raised.
+        A source tells that it changed by ringing a `bell`, or by answering a request that waits at its feed. A catalog
+        that does not answer is asked again after a while; its error is the report's. One that refuses what it is asked
+        at first would do so again: that error is raised.
         """
         failures = 0
         reached = False
@@ -74,7 +93,10 @@ class Replication:
                 yield report
                 if isinstance(self._source, PlainSource) or not report.cursor:
                     pause(every)
-                else:
+                elif bell is None or not bell.wait(every):
+                    if bell is not None and bell.refusal:
+                        yield Report(failure=f"{bell.refusal.rstrip('.')}; so this waits at the source's feed")
+                        bell.refusal = ""
                     self._source.changes(report.cursor, self._scope, wait)
             except PeerError as error:
                 if error.name in _COMPARE_IN_FULL:
@@ -98,6 +120,9 @@ class Replication:
 
     def _catch_up(self, source: FeedSource, target: Target) -> None:
         target.report.cursor = target.link.cursor
+        if not target.report.compared and target.problems:
+            target.write(source.entries(target.problems, self._scope))
+            target.retry()
         while True:
             xids, following = source.changes(target.link.cursor, self._scope)
             if following == target.link.cursor:

@@ -19,6 +19,8 @@ _PROBLEMS = ("conflict", "refused")
 class Report:
     """How many entries had which outcome, with the conflicts and refusals as problems, the first thousand of them.
 
+    A problem is found by the xid at the source, and names the one at the target.
+
     `failure` says why a run ended before its end.
     """
 
@@ -27,16 +29,22 @@ class Report:
     compared: bool = False
     cursor: str = ""
     failure: str = ""
+    _troubled: dict[str, str] = field(default_factory=dict)
 
     def add(self, results: Iterable[Mapping[str, Any]]) -> None:
-        """Count results; one that succeeds at last takes its problem back."""
+        """Count results; a problem that is met again is counted once, one that succeeds at last is taken back."""
         for result in results:
             xid, outcome, detail = (str(result.get(name, "")) for name in ("xid", "outcome", "detail"))
+            source = str(result.get("source") or xid)
+            before = self._troubled.pop(source, None)
+            if before is not None:
+                self.problems.pop(source, None)
+                self.outcomes -= Counter([before])
             self.outcomes[outcome] += 1
-            if outcome not in _PROBLEMS:
-                self.problems.pop(xid, None)
-            elif len(self.problems) < _MOST_PROBLEMS:
-                self.problems[xid] = Problem(xid, outcome, detail)
+            if outcome in _PROBLEMS:
+                self._troubled[source] = outcome
+                if len(self.problems) < _MOST_PROBLEMS:
+                    self.problems[source] = Problem(xid, outcome, detail)
 
     @property
     def changed(self) -> int:
@@ -45,8 +53,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
+        failure = {"failure": self.failure} if self.failure else {}
         problems = [{"xid": one.path, "code": one.code, "message": one.message} for one in self.problems.values()]
         return {
             "compared": self.compared, "cursor": self.cursor, "outcomes": dict(sorted(self.outcomes.items())),
-            "problems": problems,
+            "problems": problems, **failure,
         }  # fmt: skip

@@ -1,7 +1,7 @@
 """Which part of a catalog is copied, and under which names.
 
-Rule: a scope is the xid of what is copied with all below it; a mapping gives groups other ids at the target. References
-to what is renamed are renamed along, in the attributes that the specification makes references.
+Rule: a scope is the xid of what is copied with all below it; a mapping gives groups other ids at the target, and no two
+the same. References to what is renamed are renamed along, in the attributes that the specification makes references.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from signalbook.document.dialects.ids import to_id
 from signalbook.errors import UsageError
 
 __all__ = ["Scope", "entity_of"]
@@ -31,14 +32,22 @@ class Scope:
         steps = xid.rstrip("/").split("/")[1:]
         if not xid.startswith("/") or len(steps) > 4 or not all(steps):
             raise UsageError(f"'{xid}' is no scope; write / or the xid of a group, such as /messagegroups/orders")
-        groups = {}
+        groups: dict[str, str] = {}
         for mapping in mappings:
             old, mark, new = mapping.partition("=")
             if not (mark and old and new) or ("/" in old) != ("/" in new) or "/" in old.strip("/").partition("/")[2]:
                 raise UsageError(f"'{mapping}' maps no group; write OLD=NEW, or /messagegroups/OLD=/messagegroups/NEW")
             if "/" in old and old.strip("/").split("/")[0] != new.strip("/").split("/")[0]:
                 raise UsageError(f"'{mapping}' would move a group into another collection, which cannot be")
-            groups[old.strip("/")] = new.strip("/").rpartition("/")[2]
+            name = new.strip("/").rpartition("/")[2]
+            if groups.setdefault(old.strip("/"), name) != name:
+                raise UsageError(f"'{mapping}' maps '{old}' a second time; give each group one name")
+        for old, new in groups.items():
+            for other, name in groups.items():
+                if old < other and new.lower() == name.lower() and _may_meet(old, other):
+                    raise UsageError(
+                        f"'{old}' and '{other}' cannot both be named '{new}'; give each group its own name"
+                    )
         return cls("/" + "/".join(steps), MappingProxyType(groups))
 
     @property
@@ -75,10 +84,31 @@ class Scope:
             return self.rewritten(value)
         return self.rewritten(value) if isinstance(value, dict) and "createdat" in value else value
 
+    def rewritten_log(self, log: Any) -> Any:
+        """A page of a resource's log with the references in it renamed."""
+        if not self.groups or not isinstance(log, dict) or not isinstance(log.get("snapshots"), list):
+            return log
+        renamed = [
+            [*one[:2], self.rewritten(one[2])] if isinstance(one, list) and len(one) == 3 else one
+            for one in log["snapshots"]
+        ]
+        return {**log, "snapshots": renamed}
+
+
+def _may_meet(old: str, other: str) -> bool:
+    """Whether two names of groups, with or without their collection, may be of one collection."""
+    plural, another = old.rpartition("/")[0], other.rpartition("/")[0]
+    return not (plural and another) or plural == another
+
 
 def entity_of(subject: str) -> str | None:
-    """The group or resource that an event's subject is, or is a part of; None for what is above groups."""
+    """The group or resource that an event's subject is, or is a part of; None for what is above groups.
+
+    The versions of the 0.1 catalog are a part of their message.
+    """
     steps = subject.split("/")
+    if len(steps) == 7 and steps[1] == "messagecatalog":
+        return f"/messagegroups/{to_id(steps[2])}/messages/{to_id(steps[4])}"
     if len(steps) < 3 or steps[0]:
         return None
     return "/".join(steps[:5]) if len(steps) >= 5 else "/".join(steps[:3])

@@ -15,11 +15,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
 
-from signalbook.registry.replica_entries import plain_group, plain_resource
+from signalbook.errors import UsageError
+from signalbook.registry.replica_plain import plain_group, plain_resource
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import Scope, entity_of
 
-__all__ = ["FeedSource", "PlainSource", "open_source"]
+__all__ = ["FeedSource", "PlainSource", "check_authority", "is_there", "open_source"]
 
 Json = dict[str, Any]
 Marks = Callable[[list[str]], dict[str, str]]
@@ -27,7 +28,39 @@ Marks = Callable[[list[str]], dict[str, str]]
 _MOST_PAGES = 1_000_000
 _EVENTS = 1000
 _NAMES = 50
+_ABSENT = (400, 404, 410)
+# RFC 3986 section 3: a scheme, and then only characters that a URI may hold.
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+# The base of the 0.1 API: what an authority is implied to be where a definition names none (seed 004, 2.2.4).
+_CATALOG = "/messagecatalog"
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
+
+
+def check_authority(text: str) -> str:
+    """The authority that a user names, which has to be a URI."""
+    if text and not (_URI.fullmatch(text) and len(text) <= 1000):
+        raise UsageError(
+            f"'{text[:100]}' is no authority; write a URI, such as https://catalog.example.com or urn:acme"
+        )
+    return text
+
+
+def is_there(peer: Peer, scope: Scope) -> bool:
+    """Whether a source has the group, the resource or the collection that a scope names."""
+    steps = scope.xid.split("/")[1:]
+    if len(steps) % 2:
+        kind = dict(_types(peer.request("GET", "/model").value, "groups")).get(steps[0])
+        if kind is None or (len(steps) == 3 and steps[2] not in dict(_types(kind, "resources"))):
+            return False
+    path = "/" + "/".join(quote(step) for step in steps[: len(steps) // 2 * 2])
+    try:
+        if path != "/":
+            peer.request("GET", path + ("/meta" if len(steps) == 4 else ""))
+    except PeerError as error:
+        if error.status in _ABSENT:
+            return False
+        raise
+    return True
 
 
 def open_source(peer: Peer, authority: str = "") -> FeedSource | PlainSource:
@@ -49,7 +82,8 @@ class FeedSource:
     def __init__(self, peer: Peer, catalog: str, authority: str) -> None:
         self._peer = peer
         self.catalog = catalog
-        self._authority = authority or peer.address or f"urn:signalbook:catalog:{catalog}"
+        implied = peer.address + _CATALOG if peer.address else f"urn:signalbook:catalog:{catalog}"
+        self._authority = authority or implied
 
     def newest(self) -> str:
         """The cursor behind everything that there is now; another catalog at the same address is refused."""
@@ -88,6 +122,12 @@ class FeedSource:
             query = urlencode([("xid", xid) for xid in xids[start : start + _NAMES]])
             yield from self._entries(self._peer.request("GET", f"/replicas/entities?{query}").value, scope)
 
+    def earlier(self, xid: str, before: int, scope: Scope) -> Json | None:
+        """An entity as it is now with the page of its log before a number; None where there is no such page."""
+        query = urlencode({"xid": xid, "before": before})
+        found = list(self._entries(self._peer.request("GET", f"/replicas/entities?{query}").value, scope))
+        return found[0] if found and found[0].get("log") else None
+
     def _entries(self, page: Any, scope: Scope) -> Iterator[Json]:
         if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
             raise PeerError(f"{self._peer.address} answered with something else than entries")
@@ -96,13 +136,21 @@ class FeedSource:
                 raise PeerError(f"{self._peer.address} sent an entry that is none")
             origin = dict(entry["origin"])
             origin["authority"] = origin.get("authority") or self._authority
+            origin["home"] = origin.get("home") or entry["xid"]
             if scope.holds(entry["xid"]):
                 xid, body = scope.renamed(entry["xid"]), scope.rewritten(entry.get("body"))
-                yield {"xid": xid, "origin": origin, "body": body, "mark": ""}
+                log = {"log": scope.rewritten_log(entry["log"])} if entry.get("log") else {}
+                yield {"xid": xid, "source": entry["xid"], "origin": origin, "body": body, "mark": "", **log}
 
 
 def _is_ours(event: Any) -> bool:
-    return isinstance(event, dict) and str(event.get("type", "")).startswith("io.xregistry.")
+    """Whether an event is one of xRegistry, or of a version of the 0.1 catalog, which xRegistry has no events for."""
+    if not isinstance(event, dict):
+        return False
+    type_, subject = str(event.get("type", "")), str(event.get("subject", ""))
+    return type_.startswith("io.xregistry.") or (
+        type_.startswith("io.cloudevents.messagecatalog.") and "/version/" in subject
+    )
 
 
 class PlainSource:
@@ -126,12 +174,15 @@ class PlainSource:
                 if not scope.holds(xid):
                     continue
                 body = plain_group(str(kind.get("singular", "")), resources, group)
-                yield {"xid": scope.renamed(xid), "origin": origin, "body": scope.rewritten(body), "mark": ""}
+                yield {
+                    "xid": scope.renamed(xid), "source": xid, "origin": {**origin, "home": xid},
+                    "body": scope.rewritten(body), "mark": "",
+                }  # fmt: skip
                 for name, resource in resources.items():
                     yield from self._resources(f"{xid}/{name}", resource, scope, marks, origin)
 
     def _resources(self, path: str, kind: Json, scope: Scope, marks: Marks, origin: Json) -> Iterator[Json | str]:
-        for page in self._pages(f"{path}?inline=versions,meta"):
+        for page in self._pages(f"{path}?inline=versions,meta", may_be_gone=True):
             found = {f"{path}/{rid}": value for rid, value in page.items() if scope.holds(f"{path}/{rid}")}
             seen = {xid: _mark(value) for xid, value in found.items()}
             known = marks([scope.renamed(xid) for xid in found])
@@ -141,22 +192,37 @@ class PlainSource:
                     yield target
                     continue
                 if kind.get("hasdocument", True) is not False:
-                    value = self._peer.request("GET", f"{quote(xid)}$details?inline=*&binary").value
-                body = scope.rewritten(plain_resource(str(kind.get("singular", "")), value))
-                yield {"xid": target, "origin": origin, "body": body, "mark": seen[xid]}
+                    value = self._details(xid)
+                if value is not None:
+                    found_at = {"xid": target, "source": xid, "origin": {**origin, "home": xid}, "mark": seen[xid]}
+                    yield found_at | _body(str(kind.get("singular", "")), value, scope)
+
+    def _details(self, xid: str) -> Any:
+        """A resource with its documents; None where it was deleted since it was listed."""
+        try:
+            return self._peer.request("GET", f"{quote(xid)}$details?inline=*&binary").value
+        except PeerError as error:
+            if error.status in (404, 410):
+                return None
+            raise
 
     def _members(self, path: str) -> Iterator[tuple[str, Json]]:
         for page in self._pages(path):
             yield from page.items()
 
-    def _pages(self, path: str) -> Iterator[dict[str, Json]]:
-        """The pages of a collection, by the links that lead from one to the next."""
+    def _pages(self, path: str, *, may_be_gone: bool = False) -> Iterator[dict[str, Json]]:
+        """The pages of a collection, by the links that lead from one to the next; one that has gone has none."""
         seen: set[str] = set()
         while path:
             if path in seen or len(seen) > _MOST_PAGES:
                 raise PeerError(f"{self._peer.address} sends its pages in a circle")
             seen.add(path)
-            answer = self._peer.request("GET", path)
+            try:
+                answer = self._peer.request("GET", path)
+            except PeerError as error:
+                if may_be_gone and error.status in (404, 410):
+                    return
+                raise
             if not isinstance(answer.value, dict) or not all(isinstance(one, dict) for one in answer.value.values()):
                 raise PeerError(f"{self._peer.address} answered {path} with something else than a collection")
             yield answer.value
@@ -169,6 +235,14 @@ class PlainSource:
         if not found[1].startswith(self._peer.address + "/"):
             raise PeerError(f"{self._peer.address} sends on to {urlsplit(found[1]).netloc}, which is not followed")
         return found[1].removeprefix(self._peer.address)
+
+
+def _body(singular: str, value: Any, scope: Scope) -> Json:
+    """What of a resource travels, or what is wrong with it."""
+    try:
+        return {"body": scope.rewritten(plain_resource(singular, value))}
+    except (AttributeError, TypeError):
+        return {"body": None, "flaw": "the source shows something else than a resource with its versions"}
 
 
 def _types(value: Any, name: str) -> Iterable[tuple[str, Json]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +18,10 @@ _MOST_ENTRIES = 200
 _MOST_BYTES = 2 << 20
 _MOST_RETRIED = 5000
 
+_LONGEST = 2000
+
 Json = dict[str, Any]
+Earlier = Callable[[str, int], Json | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +34,56 @@ class Link:
 
 
 class Target:
-    """One catalog and the replication that writes to it; what became of entries goes into `report`."""
+    """One catalog and the replication that writes to it; what became of entries goes into `report`.
 
-    def __init__(self, peer: Peer, name: str, report: Report) -> None:
+    `earlier` reads more of the log of an entity at the source: what is before a number. `problems` are the xids there
+    of what earlier runs could not write. `anew` says that the source's history is another than before.
+    """
+
+    def __init__(self, peer: Peer, name: str, report: Report, earlier: Earlier = lambda xid, before: None) -> None:
         self._peer = peer
+        self._earlier = earlier
         self.report = report
+        self.anew = False
+        self.problems: list[str] = []
         self.link = self._read(name)
         self._refused: list[Json] = []
 
     def _read(self, name: str) -> Link:
         try:
-            link = self._peer.request("GET", f"/replicas?{urlencode({'link': name})}").value["link"]
+            value = self._peer.request("GET", f"/replicas?{urlencode({'link': name})}").value
+            link = value["link"]
+            self.problems = [str(one["xid"]) for one in value.get("problems", [])]
             return Link(name, str(link["cursor"]), int(link["number"]))
         except PeerError as error:
             if error.status == 404:
                 raise PeerError(f"{self._peer.address} is no Signalbook, which a target has to be", 404) from None
             raise
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise PeerError(f"{self._peer.address} is no Signalbook, which a target has to be") from None
 
     def begin(self) -> None:
-        """Begin a comparison: what it does not meet can be swept afterwards."""
-        self.link = replace(self.link, cursor="", number=self.link.number + 1)
-        self._send([], cursor="")
+        """Begin a comparison: what it does not meet can be swept afterwards.
+
+        The cursor is forgotten, so that one that is interrupted is made again; one that the source does not know stays,
+        for the next run has to learn that too.
+        """
+        cursor = self.link.cursor if self.anew else ""
+        self.link = replace(self.link, cursor=cursor, number=self.link.number + 1)
+        self._send([], cursor=cursor)
 
     def write(self, entries: Iterable[Json]) -> None:
         """Write entries in batches."""
         batch: list[Json] = []
         size = 0
         for entry in entries:
+            flaw = entry.get("flaw") or _flaw(entry)
+            if flaw:
+                names = {name: _printable(entry[name]) for name in ("xid", "source")}
+                self.report.add([{**names, "outcome": "refused", "detail": flaw}])
+                if not _flaw({"xid": entry["xid"]}):
+                    self.met([entry["xid"]])  # the source has it, so what is here of it is not swept
+                continue
             cost = len(orjson.dumps(entry))
             if batch and (len(batch) == _MOST_ENTRIES or size + cost > _MOST_BYTES):
                 self._send(batch)
@@ -108,14 +132,49 @@ class Target:
 
     def _send(self, entries: list[Json], *, cursor: str | None = None, met: Sequence[str] = ()) -> None:
         link = self._named() if cursor is None else {**self._named(), "cursor": cursor}
-        results = self._post({"link": link, "entries": entries, "met": list(met)})["results"]
+        body = {"link": link, "entries": entries, "met": list(met)} | ({"anew": True} if self.anew else {})
+        results = self._post(body)["results"]
         self.report.add(results)
+        for one in results:
+            if one.get("wants"):
+                self._complete(one.get("source") or one["xid"], int(one["wants"]))
         refused = {one["xid"] for one in results if one["outcome"] == "refused"}
         room = _MOST_RETRIED - len(self._refused)
         self._refused.extend([entry for entry in entries if entry["xid"] in refused][: max(room, 0)])
+
+    def _complete(self, xid: str, before: int) -> None:
+        """Send earlier pages of an entity's log until the target has all of it."""
+        while before:
+            entry = self._earlier(xid, before)
+            if entry is None:
+                return
+            body = {"link": self._named(), "entries": [entry]} | ({"anew": True} if self.anew else {})
+            result = self._post(body)["results"][0]
+            if result["outcome"] in ("conflict", "refused"):
+                self.report.add([result])
+            following = int(result.get("wants") or 0)
+            if following >= before:
+                raise PeerError(f"{self._peer.address} asks for the same part of a log again")
+            before = following
 
     def _post(self, body: Json) -> Json:
         value = self._peer.request("POST", "/replicas", body).value
         if not isinstance(value, dict) or not isinstance(value.get("results"), list):
             raise PeerError(f"{self._peer.address} answered a batch with something else than results")
         return value
+
+
+def _flaw(entry: Json) -> str:
+    """What makes an entry one that cannot be sent, in words; empty where nothing does."""
+    xid = entry["xid"]
+    if len(xid) > _LONGEST or xid.count("/") not in (2, 4):
+        return "its ids are none that a catalog may have"
+    try:
+        orjson.dumps(entry)
+    except TypeError as error:
+        return f"it holds something that cannot be sent: {error}"
+    return ""
+
+
+def _printable(xid: str) -> str:
+    return xid[:_LONGEST].encode("utf-8", "replace").decode()

@@ -158,7 +158,9 @@ class MessageCatalog:
         """A version with its URI, and where it can be had here."""
         place = request.base + definition_path(ids[0], ids[1], shown["version"])
         authority = str(shown.get("authority") or request.base + ROOT)
-        uri = version_uri(authority, ids[0], ids[1], shown["version"])
+        view = Catalog01View(self._requests, request)
+        home = self._requests.store.read(lambda db: view.home(db, ids[0], ids[1])).split("/")
+        uri = version_uri(authority, home[2], home[4], shown["version"])
         headers = [("content-location", place), ("link", f"<{quote(uri, safe=_URI)}>;rel=canonical")]
         if status == 201:
             headers.append(("location", place))

@@ -18,6 +18,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.reads import Page
+from signalbook.registry.replicas import home_of
 from signalbook.registry.requests import Requests
 from signalbook.registry.snapshots import Snapshot
 from signalbook.registry.store import Connection
@@ -154,16 +155,21 @@ class Catalog01View:
         return snapshots.find(db, definition_xid(group["messagegroupid"], entity["messageid"]), int(number))
 
     def _candidates(self, db: Connection, groupid: str, messageid: str) -> list[tuple[Json, Json]]:
-        """The definitions of an id, those of the named group first: groups may have other names in a copy."""
+        """The definitions of an id, those of the named group at their owner first: groups may have other names here."""
         flags = Flags(filters=(f"messages.messageid={_escaped(messageid)}",), inline=("messages",), raw="filter")
         found = orjson.loads(self._page(db, GROUPS, flags).text)
-        groups = sorted(found.values(), key=lambda group: group["messagegroupid"] != groupid)
-        return [
+        candidates = [
             (group, entity)
-            for group in groups
+            for group in found.values()
             for entity in (group.get("messages") or {}).values()
             if entity["messageid"] == messageid
         ]
+        home = definition_xid(groupid, messageid)
+        return sorted(candidates, key=lambda one: self.home(db, one[0]["messagegroupid"], messageid) != home)
+
+    def home(self, db: Connection, groupid: str, messageid: str) -> str:
+        """What a definition is called at its owner, which its URIs are made of."""
+        return home_of(db, definition_xid(groupid, messageid))
 
     # ---- asking
 

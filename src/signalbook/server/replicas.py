@@ -1,29 +1,30 @@
 """`/replicas`: what another catalog asks and tells when it replicates; see `registry.replicas`.
 
     GET  /replicas[?link=NAME]                   this catalog's id, its newest cursor, how far a replication has come
+                                                 and what it could not copy
     GET  /replicas/entities?scope=XID&after=KEY  groups and resources as they travel, page by page
-    GET  /replicas/entities?xid=XID&xid=XID      the same for some of them
+    GET  /replicas/entities?xid=XID&xid=XID      the same for some of them; `before=N` gives their logs before a number
     GET  /replicas/marks?xid=XID&xid=XID         the source's epochs as they were when these were read there
     POST /replicas                               write entries, and how far the replication has come
 
-Rule: reading is reading and writing is writing: the tokens are those of the whole server.
+Rule 1: reading is reading and writing is writing: the tokens are those of the whole server.
+Rule 2: an entry with a text that cannot be kept is refused alone, and the rest of its batch is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
 
-from signalbook.document.json_text import parse_json
+from signalbook.document.json_text import MAX_DEPTH, check_json, is_deeper, parse_json
 from signalbook.errors import RegistryError
-from signalbook.registry import replicas
+from signalbook.registry import replica_links, replicas
 from signalbook.registry.change_feed import latest
-from signalbook.registry.replica_entries import Entry, Origin, catalog_id, entries_behind, entries_of
-from signalbook.registry.replicas import Link
+from signalbook.registry.replica_entries import Entry, catalog_id, entries_behind, entries_of, own_origin
+from signalbook.registry.replica_links import Link, Result
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
 from signalbook.server import cross_origin
@@ -68,34 +69,33 @@ class Replicas:
 
     # ---- reading
 
-    def _own(self, db: Connection) -> Origin:
-        return Origin(catalog_id(self._requests.store), "", latest(db, expand).seq)
-
     def _state(self, request: Request, db: Connection, query: _Query) -> Json:
-        found: Json = {"catalog": self._own(db).catalog, "cursor": str(latest(db, expand))}
+        found: Json = {"catalog": catalog_id(self._requests.store), "cursor": str(latest(db, expand))}
         for name in query.get("link", ()):
-            link = replicas.link_of(db, name)
+            link = replica_links.link_of(db, name)
             found["link"] = {"name": name, "cursor": link.cursor, "number": link.number}
+            found["problems"] = replica_links.problems_of(db, name)
         return found
 
     def _entities(self, request: Request, db: Connection, query: _Query) -> Json:
-        own = self._own(db)
+        own = own_origin(db, catalog_id(self._requests.store))
         named = query.get("xid")
         if named is not None:
-            return {"entries": [entry.to_dict() for entry in entries_of(self._requests, db, own, named)]}
+            before = _number(query.get("before", ["0"])[0], request.path)
+            return {"entries": [entry.to_dict() for entry in entries_of(self._requests, db, own, named, before)]}
         scope, after = (query.get(name, [""])[0] for name in ("scope", "after"))
         found, following = entries_behind(self._requests, db, own, scope, after, MOST_ENTRIES, _MOST_BYTES)
         return {"entries": [entry.to_dict() for entry in found], "next": following}
 
     def _marks(self, request: Request, db: Connection, query: _Query) -> Json:
-        return replicas.marks_of(db, query.get("xid", ()))
+        return replica_links.marks_of(db, query.get("xid", ()))
 
     # ---- writing
 
     def _write(self, request: Request) -> Json:
         if not request.body:
             raise RegistryError("missing_body", request.path)
-        body = parse_json(request.body, request.path)
+        body, refused = _read(request)
         link, entries = _link(body, request.path), _entries(body, request.path)
         met = body.get("met", [])
         if not isinstance(met, list) or len(met) > MOST_ENTRIES or not all(isinstance(xid, str) for xid in met):
@@ -105,14 +105,55 @@ class Replicas:
         def job(db: Connection) -> Json:
             if body.get("sweep") is True:
                 found = replicas.sweep(self._requests, db, own, link, MOST_ENTRIES)
-                return {"results": [asdict(result) for result in found], "more": len(found) == MOST_ENTRIES}
-            replicas.meet(db, link, met)
-            results = replicas.apply_entries(self._requests, db, own, link.name, link.number, entries)
+                replica_links.note(db, link, found)
+                replica_links.forget_problems(db, link)
+                return {"results": [result.to_dict() for result in found], "more": len(found) == MOST_ENTRIES}
+            replica_links.meet(db, link, [*met, *(one.xid for one in refused)])
+            anew = body.get("anew") is True
+            results = refused + replicas.apply_entries(self._requests, db, own, link, entries, anew=anew)
+            replica_links.note(db, link, results)
             if "cursor" in body["link"]:
-                replicas.save_link(db, link)
-            return {"results": [asdict(result) for result in results]}
+                replica_links.save_link(db, link)
+            return {"results": [result.to_dict() for result in results]}
 
         return self._requests.store.write(job)
+
+
+def _read(request: Request) -> tuple[Any, list[Result]]:
+    """The body of a request without the entries whose texts cannot be kept, and what became of those."""
+    try:
+        return parse_json(request.body, request.path), []
+    except RegistryError:
+        try:
+            body = orjson.loads(request.body)
+        except orjson.JSONDecodeError:
+            body = None
+        given = body.get("entries") if isinstance(body, dict) else None
+        if not isinstance(given, list) or len(given) > MOST_ENTRIES or is_deeper(body, MAX_DEPTH + 2):
+            raise
+        kept, refused = [], []
+        for entry in given:
+            try:
+                check_json(entry, request.path)
+                kept.append(entry)
+            except RegistryError as error:
+                refused.append(_refused(entry, error))
+        if not refused or None in refused:
+            raise
+        rest = {name: value for name, value in body.items() if name != "entries"}
+        check_json(rest, request.path)
+        return {**rest, "entries": kept}, [one for one in refused if one is not None]
+
+
+def _refused(entry: Any, error: RegistryError) -> Result | None:
+    given = entry if isinstance(entry, dict) else {}
+    names = [
+        name for name in (given.get("xid"), given.get("source", "")) if isinstance(name, str) and len(name) <= 2000
+    ]
+    if len(names) != 2:
+        return None
+    xid, source, detail = (text.replace("\0", "\ufffd") for text in (*names, str(error)))
+    return Result(xid, "refused", detail, source=source)
 
 
 def _json(value: Json) -> Response:
@@ -122,7 +163,7 @@ def _json(value: Json) -> Response:
 def _query(request: Request) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, text in parse_qsl(request.query, keep_blank_values=True):
-        if name not in ("link", "xid", "scope", "after"):
+        if name not in ("link", "xid", "scope", "after", "before"):
             raise RegistryError("bad_flag", request.path, flag=name)
         found.setdefault(name, []).append(text)
     if any(len(values) > MOST_ENTRIES for values in found.values()):
@@ -147,6 +188,12 @@ def _entries(body: Json, path: str) -> list[Entry]:
     if not isinstance(given, list) or len(given) > MOST_ENTRIES:
         raise _malformed(path, "entries")
     return [Entry.from_dict(entry, path) for entry in given]
+
+
+def _number(text: str, path: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise _malformed(path, "before")
+    return int(text)
 
 
 def _malformed(path: str, name: str) -> RegistryError:

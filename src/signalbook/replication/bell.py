@@ -1,0 +1,227 @@
+"""Being told by the source that something changed: a subscription there, and a small web server here that it calls.
+
+Rule 1: what arrives only wakes. Nothing of it is read: what changed is read from the source's feed by the cursor, so a
+call that is lost, repeated or forged changes nothing.
+Rule 2: only a caller that knows this bell's secret is heard; connections are bounded in number, size and time.
+Rule 3: a source that cannot call here is no failure: who follows then waits at its feed, and asks again later.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from signalbook.errors import SignalbookError, UsageError
+from signalbook.replication.peers import Peer, PeerError
+
+__all__ = ["Bell", "Listener"]
+
+_MOST_CONNECTIONS = 8
+_MOST_BYTES = 1 << 20
+_SECONDS = 10.0
+_ASK_AGAIN = 60.0
+_WANTED = [{"prefix": {"type": "io.xregistry."}}]
+
+
+class Listener:
+    """A web server at `HOST:PORT` that calls `rung` for each delivery that carries its secret."""
+
+    def __init__(self, place: str, rung: Callable[[], object]) -> None:
+        host, port = _place(place)
+        self.secret = secrets.token_urlsafe(24)
+        try:
+            self._server = _Server((host, port), _handler(f"Bearer {self.secret}", rung))
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"nothing can listen at '{place}' ({error})") from None
+        named = f"[{host}]" if ":" in host else host
+        self.address = f"http://{named}:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="signalbook-bell", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+
+def _place(text: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or parts.path or parts.username is not None:
+        raise UsageError(f"'{text}' is no place to listen at; write HOST:PORT, such as 127.0.0.1:9000")
+    return host, port
+
+
+class Bell:
+    """The subscription at a source whose sink is here; `refusal` says why the source does not ring, where it does not.
+
+    `sink` is the address by which the source reaches the listener, where that is not the listener's own.
+    """
+
+    def __init__(self, source: Peer, place: str, sink: str = "") -> None:
+        self._source = source
+        self._rung = threading.Event()
+        self._listener = Listener(place, self._rung.set)
+        self._sink = sink or self._listener.address
+        self._id = ""
+        self._next = 0.0
+        self.refusal = ""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the source rings, or for so long; False at once where it cannot ring here.
+
+        With the first call it begins, and returns: what changed before is to be caught up with now.
+        """
+        if not self._id:
+            return self._begin()
+        rung = self._rung.wait(seconds)
+        self._rung.clear()
+        if not rung and not self._is_well():
+            self._id = ""
+            return self._begin()
+        return True
+
+    def close(self) -> None:
+        """End the subscription, and listen no more."""
+        if self._id:
+            with suppress(SignalbookError):
+                self._source.request("DELETE", f"/subscriptions/{self._id}")
+        self._listener.close()
+
+    def _begin(self) -> bool:
+        if time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + _ASK_AGAIN
+        try:
+            self._id = self._subscribe()
+        except PeerError as error:
+            if not error.status or error.status >= 500:
+                self._next = 0.0
+                raise  # it does not answer at all
+            self.refusal = str(error)
+        return bool(self._id)
+
+    def _subscribe(self) -> str:
+        """Subscribe, or renew the subscription that an earlier run has left; return its id."""
+        body = {
+            "protocol": "HTTP",
+            "sink": self._sink,
+            "filters": _WANTED,
+            "sinkcredential": {"credentialtype": "ACCESSTOKEN", "accesstoken": self._listener.secret},
+        }
+        known = self._source.request("GET", "/subscriptions").value
+        ids = [one["id"] for one in known if one.get("sink") == self._sink] if isinstance(known, list) else []
+        method, path = ("PUT", f"/subscriptions/{ids[0]}") if ids else ("POST", "/subscriptions")
+        made = self._source.request(method, path, body).value
+        if not isinstance(made, dict) or not isinstance(made.get("id"), str):
+            raise PeerError(f"{self._source.address} answered a subscription with something else", 400)
+        return str(made["id"])
+
+    def _is_well(self) -> bool:
+        """Whether the subscription is there and its deliveries arrive."""
+        try:
+            status = self._source.request("GET", f"/subscriptions/{self._id}").value["status"]
+        except PeerError as error:
+            if error.status == 404:
+                self._next = 0.0  # it was deleted, so it can be made again at once
+                return False
+            raise
+        except (KeyError, TypeError):
+            return False
+        if status.get("state") != "active" or status.get("failures"):
+            self.refusal = str(status.get("error", ""))
+            return False
+        return True
+
+
+# ---- the web server
+
+
+class _Server(ThreadingHTTPServer):
+    """One that takes a few connections at a time and drops others."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        super().__init__(place, handler)
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)  # that of HTTPServer asks for a host's full name, which may take long
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return self._room.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that left is no news."""
+
+
+def _handler(authorization: str, rung: Callable[[], object]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        server_version, sys_version = "Signalbook", ""
+        disable_nagle_algorithm = True
+        timeout = _SECONDS
+
+        def do_OPTIONS(self) -> None:
+            """The validation handshake of cloudevents/http-webhook.md section 4."""
+            origin = self.headers.get("webhook-request-origin", "")
+            agreed = {"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*", "Allow": "OPTIONS, POST"}
+            self._answer(200, agreed if origin.isprintable() else {})
+
+        def do_POST(self) -> None:
+            self._answer(204, {}, rung)
+
+        def _answer(
+            self, status: int, headers: dict[str, str], done: Callable[[], object] = lambda: None
+        ) -> None:  # fmt: skip
+            if not self._drain():
+                status, headers, done = 413, {}, lambda: None
+            elif not hmac.compare_digest(self.headers.get("authorization", "").encode(), authorization.encode()):
+                status, headers, done = 401, {}, lambda: None
+            done()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if status != 204:
+                self.send_header("Content-Length", "0")
+            if status >= 400:
+                self.send_header("Connection", "close")
+            self.end_headers()
+
+        def _drain(self) -> bool:
+            """Read what was sent, and tell whether it was within bounds."""
+            given = self.headers.get("content-length", "0")
+            size = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else _MOST_BYTES + 1
+            if size > _MOST_BYTES or "transfer-encoding" in self.headers:
+                return False
+            return len(self.rfile.read(size)) == size
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is told of each call."""
+
+    return Handler

@@ -38,6 +38,7 @@ def judge(rows: DataFrame, catalog: Book, *, within: tuple[str, ...] = ()) -> Da
 
     It works on a batch and on a stream alike.
     """
+    _check(catalog)
     return judging.judge(rows, catalog, within)
 
 
@@ -48,24 +49,32 @@ def land(
     *,
     within: tuple[str, ...] = (),
     run: str | None = None,
-    batch: int = 0,
+    batch: int | None = None,
 ) -> Result:
     """Land the rows of a batch, each in its message's table or among the dead letters; what was counted.
 
     Within `foreachBatch`, give the same `run` (16 hex digits) each time and Spark's number as `batch`: a batch that is
-    done already is then not done again.
+    done already is then not done again. Without both, the rows land each time they are given.
     """
+    _check(catalog)
     if rows.isStreaming:
         raise PipelineError(
-            "a stream is landed batch by batch: writeStream.foreachBatch(lambda rows, n: land(…, batch=n))"
+            "a stream is landed batch by batch: writeStream.foreachBatch(lambda rows, n: land(…, run=RUN, batch=n))"
         )
+    if (run is None) != (batch is None):
+        given, other = ("run", "batch") if batch is None else ("batch", "run")
+        raise PipelineError(
+            f"{given} was given without {other}: a batch is known by both, and one that is done is not done again; "
+            "give run=RUN, batch=n within foreachBatch, and neither elsewhere"
+        )
+    number = batch or 0
     there = Lake.open(lake)
     name = f"stream-{_hex(run)}" if run is not None else None
     with there.run({"kind": "land", "source": "frame", "digest": catalog.digest, "within": within}, name) as started:
-        done = there.manifest(started.name, batch)
+        done = there.manifest(started.name, number)
         if done is None:
             frame = CountedFrame(rows, "frame")
-            work = Batch(started.name, batch, "frame", frame.frame, counted=frame.count)
+            work = Batch(started.name, number, "frame", frame.frame, counted=frame.count)
             done = Landing(there, within).land(catalog, work)
         else:
             there.carry_out(done)
@@ -80,6 +89,15 @@ def table(spark: SparkSession, lake: str, path: str) -> DataFrame:
 def views_of(spark: SparkSession, lake: str) -> list[str]:
     """Make a temporary view `schema__table` of each table of a lake, for Spark SQL; their names."""
     return views.make_views(spark, Lake.open(lake, create=False))
+
+
+def _check(catalog: Any) -> None:
+    """Refuse here what would fail in a worker only."""
+    if not isinstance(catalog, Book):
+        raise PipelineError(
+            f"the catalog is {type(catalog).__name__}, not Book; signalbook.spark.catalog(LOCATION, …) makes one of "
+            "files, folders and addresses of registries"
+        )
 
 
 def _hex(run: Any) -> str:

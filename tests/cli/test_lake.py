@@ -18,7 +18,7 @@ def catalog(tmp_path: Path) -> str:
 def test_ddl(catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The tables of a catalog are printed without a lake."""
     assert Exit.OK == main(["ddl", "--catalog", catalog])
-    assert "CREATE TABLE IF NOT EXISTS fleet.moved (" in capsys.readouterr().out
+    assert "CREATE TABLE IF NOT EXISTS `fleet`.`moved` (" in capsys.readouterr().out
 
 
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
+from signalbook.pipeline.files import Folder, real_place
 from signalbook.pipeline.lease import is_leased, take_lease
 
 
@@ -35,6 +35,16 @@ def test_names_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert ("s3://b/a/c", False) == ((remote := Folder.at("s3://b/a/").below("c")).uri, remote.is_local)
     with pytest.raises(PipelineError, match="cannot be reached"):
         Folder.at("nowhere://x").read("y")
+
+
+def test_places_without_links(tmp_path: Path) -> None:
+    """A folder is named without links, a file by its real folder and its own name, a URI as it is."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real/a").symlink_to("b")
+    names = [real_place(f"{tmp_path}/{name}") for name in ("link", "link/a", "real/a")]
+    assert [f"{tmp_path}/real", f"{tmp_path}/real/a", f"{tmp_path}/real/a"] == names
+    assert ("s3://bucket/a", "/a") == (real_place("s3://bucket/a"), real_place("/a"))
 
 
 def test_a_lease_ends(tmp_path: Path) -> None:

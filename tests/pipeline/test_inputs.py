@@ -4,7 +4,7 @@ import pytest
 
 from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.inputs import Listed, list_files, parse_source, share_out, unlanded
+from signalbook.pipeline.inputs import Listed, list_files, parse_source, share_out, stat_of
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,12 +34,23 @@ def test_listing(tmp_path: Path) -> None:
         list_files(parse_source(f"events:{tmp_path}/none"))
 
 
-def test_what_was_landed_is_left_out() -> None:
-    """A file is known by path, size and time; one that changed is refused."""
-    files = [Listed("/a", 1, 5), Listed("/b", 2, 6)]
-    assert files[1:] == unlanded(files, [{"path": "/a", "size": 1, "changed": 5}])
-    with pytest.raises(PipelineError, match="'/a' has changed"):
-        unlanded(files, [{"path": "/a", "size": 1, "changed": 4}])
+def test_two_ways_to_one_source(tmp_path: Path) -> None:
+    """A folder reached by a link is the same source; a file that is a link keeps its name, which says its kind."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real/blob").write_bytes(b"12")
+    (tmp_path / "real/a.gz").symlink_to("blob")
+    assert parse_source(f"events:{tmp_path}/real") == parse_source(f"events:{tmp_path}/link")
+    assert f"events:{tmp_path}/real/a.gz" == str(parse_source(f"events:{tmp_path}/link/a.gz"))
+    assert f"events:{tmp_path}/real/new" == str(parse_source(f"events:{tmp_path}/link/new"))
+
+
+def test_one_file_now(tmp_path: Path) -> None:
+    """A file at a full path has a size; what is not there has none."""
+    (tmp_path / "a").write_bytes(b"12")
+    found = stat_of(f"{tmp_path}/a")
+    assert found is not None
+    assert (2, None) == (found.size, stat_of(f"{tmp_path}/b"))
 
 
 def test_small_files_share_a_task(tmp_path: Path) -> None:

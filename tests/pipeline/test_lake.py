@@ -1,7 +1,10 @@
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from signalbook.pipeline import lake as lake_module
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.manifest import Manifest
@@ -48,6 +51,28 @@ def test_only_nobodys_files_are_swept(tmp_path: Path) -> None:
     left = {path.name for path in folder.iterdir()}
     assert {f"{name}1.parquet", "part-00000.parquet", f"{living.name}-0-bbbbbbbbbbbb-1.parquet"} == left
     assert 1 == lake.sweep()
+
+
+def test_who_commits_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run waits until the first has written its manifest; for ever it does not."""
+    order, begun = [], threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with Lake.open(str(tmp_path)).committing():
+            order.append("second")
+
+    waiting = threading.Thread(target=second)
+    with Lake.open(str(tmp_path)).committing():
+        waiting.start()
+        begun.wait()
+        time.sleep(0.1)
+        order.append("first")
+        monkeypatch.setattr(lake_module, "_WAIT_SECONDS", 0)
+        with pytest.raises(PipelineError, match="try again"), Lake.open(str(tmp_path)).committing():
+            pass
+    waiting.join()
+    assert ["first", "second"] == order
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:

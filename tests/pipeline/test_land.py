@@ -9,6 +9,7 @@ from signalbook.pipeline import worker
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import REPORT, Batch, Landing, reported
+from signalbook.pipeline.lease import is_leased
 from signalbook.pipeline.reading import Record
 from signalbook.pipeline.worker import Job
 from tests.pipeline.lakes import book, data_files, event, on_spark, places
@@ -65,6 +66,24 @@ def test_what_does_not_add_up_is_not_committed(spark: "SparkSession", tmp_path: 
     with pytest.raises(PipelineError, match="Spark gave 5 rows and 4 were judged"):
         Landing(lake).land(book(), batch)
     assert ([], 0) == (list(lake.manifests()), places(tmp_path / "lake").total())
+
+
+def test_a_batch_is_checked_before_it_is_committed(spark: "SparkSession", tmp_path: Path) -> None:
+    """A check that refuses, while nobody else can commit, leaves nothing."""
+    lake = Lake.open(str(tmp_path / "lake"))
+    (tmp_path / "mark").touch()
+    held = []
+
+    def frame(job: Job) -> "DataFrame":
+        return spark.range(0, 4, 1, 1).mapInArrow(stumbling(job, str(tmp_path / "mark")), REPORT)
+
+    def check() -> None:
+        held.append(is_leased(lake.control, "leases/commit"))
+        raise PipelineError("too late")
+
+    with pytest.raises(PipelineError, match="too late"):
+        Landing(lake).land(book(), Batch("20260101T000000-00000002", 0, "given", frame, check=check))
+    assert ([True], [], 0) == (held, list(lake.manifests()), places(tmp_path / "lake").total())
 
 
 def test_a_task_that_cannot_be_done(spark: "SparkSession", tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.inputs import parse_source
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Result
+from signalbook.pipeline.land import Landing, Result
 from signalbook.pipeline.land_files import land_files
 from signalbook.pipeline.names import DEAD_LETTERS
 from signalbook.pipeline.upkeep import compact_tables
@@ -195,6 +195,59 @@ def test_two_at_once(spark: "SparkSession", tmp_path: Path) -> None:
         results = list(pool.map(lambda source: land_files(spark, book(), source, Lake.open(lake)), sources))
     assert [300, 300] == [result.landed for result in results]
     assert 600 == len(rows(lake, "fleet/moved"))
+
+
+def test_two_at_once_that_overlap(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that another run landed while this one judged it is left out; the others land, and none is doubled."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    lake, real = str(tmp_path / "lake"), Landing.land
+    said: list[str] = []
+
+    def overtaken(landing: Landing, catalog: Book, batch: Any) -> Any:
+        monkeypatch.setattr(Landing, "land", real)
+        one = parse_source(f"events:{tmp_path / 'in/a.jsonl'}")
+        assert 1 == land_files(spark, book(), one, Lake.open(lake)).landed
+        return real(landing, catalog, batch)
+
+    monkeypatch.setattr(Landing, "land", overtaken)
+    assert 1 == land(spark, tmp_path, book(), say=said.append).landed
+    assert ["e1", "e2"] == sorted(row["id"] for row in rows(lake, "fleet/moved"))
+    assert any("another run landed 1 of these files meanwhile" in text for text in said)
+
+
+def test_a_file_that_is_written_to_meanwhile(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that grows while it is read is not committed; when it is whole, it lands whole."""
+    path = write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    real = Landing.land
+
+    def growing(landing: Landing, catalog: Book, batch: Any) -> Any:
+        write_lines(path, [event(1), event(2)])
+        return real(landing, catalog, batch)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Landing, "land", growing)
+        with pytest.raises(PipelineError, match=r"a\.jsonl' was written to while it was landed"):
+            land(spark, tmp_path, book())
+    assert 2 == land(spark, tmp_path, book()).landed
+    assert 2 == places(tmp_path / "lake").total()
+
+
+def test_a_changed_file_alone_again(spark: "SparkSession", tmp_path: Path) -> None:
+    """The way out that the refusal names lands that file once more, and the folder is free again."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    land(spark, tmp_path, book())
+    write_lines(tmp_path / "in/b.jsonl", [event(2), event(3)])
+    with pytest.raises(PipelineError, match="has changed") as refused:
+        land(spark, tmp_path, book())
+    source = str(refused.value).partition("--from ")[2].removesuffix(" --again")
+    lake = Lake.open(str(tmp_path / "lake"))
+    assert 2 == land_files(spark, book(), parse_source(source), lake, again=True).landed
+    assert 0 == land(spark, tmp_path, book()).input
+    assert ["e1", "e2", "e2", "e3"] == sorted(row["id"] for row in rows(tmp_path / "lake", "fleet/moved"))
 
 
 def test_small_files_are_joined(spark: "SparkSession", tmp_path: Path) -> None:

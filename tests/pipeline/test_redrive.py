@@ -41,6 +41,12 @@ def test_what_passes_lands(spark: "SparkSession", lake: Lake) -> None:
     assert {1} == set(places(lake.folder.uri).values())
     report = read_report(lake)
     assert (5, 3, 2) == (report.input, report.landed, report.dead)
+    assert {"matched": 3, "nonconformant": 2} == report.outcomes
+    assert ([2], []) == ([one["count"] for one in report.problems], report.notes)
+    redrive(spark, book(fuel={"type": "number"}), lake)
+    report = read_report(lake)
+    assert (5, 5, 0) == (report.input, report.landed, report.dead)
+    assert ({"matched": 5}, [], []) == (report.outcomes, report.problems, report.notes)
 
 
 @pytest.mark.parametrize("moment", [0, 1, 2])

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from signalbook.errors import UsageError
 from signalbook.pipeline import session
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.session import find_java, kafka_packages
+from signalbook.pipeline.session import LocalSettings, find_java, kafka_packages, open_session
 
 
 def test_java_by_its_home(tmp_path: Path) -> None:
@@ -48,3 +49,59 @@ def test_the_connector_is_of_sparks_version() -> None:
     import pyspark
 
     assert kafka_packages().endswith(f":{pyspark.__version__}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (LocalSettings(memory="lots"), "--memory is 'lots'"),
+        (LocalSettings(memory="0g"), "--memory is '0g'"),
+        (LocalSettings(memory=""), "--memory is ''"),
+        (LocalSettings(master="bogus"), "--master .* is 'bogus'"),
+        (LocalSettings(master="local[many]"), "--master .* is"),
+    ],
+)
+def test_options_that_cannot_work(settings: LocalSettings, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option that Spark could not be started with is named, and nothing is started."""
+    started = _no_spark(monkeypatch)
+    with pytest.raises(UsageError, match=words):
+        open_session(settings)
+    assert [] == started
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2,3]", "spark://h:7077", "yarn", "k8s://https://h:443"])
+@pytest.mark.parametrize("memory", ["512m", "4G"])
+def test_options_that_work(master: str, memory: str) -> None:
+    """Wherever Spark may run, it is told so."""
+    options = session._local_options(LocalSettings(master, memory))
+    assert (master, memory) == (options["spark.master"], options["spark.driver.memory"])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [({"spark.jars.packages": "org:kafka:1"}, "org:kafka:1 .*--conf spark.jars="), ({}, "--master, --memory and")],
+)
+def test_a_spark_that_does_not_start(more: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java that ends at once is told with the options that may be the reason; without Maven, with the way around it."""
+    _no_spark(monkeypatch)
+    with pytest.raises(PipelineError, match=words):
+        open_session(LocalSettings(more=more))
+
+
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let there be no session, and none to be started; the list tells who tried."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    tried = []
+
+    def start(builder: object) -> None:
+        tried.append("started")
+        raise PySparkRuntimeError("Java gateway process exited")
+
+    for name in ("MASTER", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(session, "_prepare_environment", lambda: None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+    return tried

@@ -1,11 +1,14 @@
+import inspect
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from signalbook import spark as signalbook_spark
-from signalbook.spark import PipelineError, judge, land, table, views_of
+from signalbook.spark import Book, PipelineError, judge, land, table, views_of
+from tests.conftest import ROOT
 from tests.pipeline.lakes import MOVED, book, event, on_spark
 
 if TYPE_CHECKING:
@@ -64,6 +67,48 @@ def test_landing_a_frame(spark: "SparkSession", tmp_path: Path) -> None:
     assert 3 == spark.sql("SELECT * FROM signalbook__dead_letters").count()
 
 
+@pytest.mark.parametrize("known", [{"run": "00112233aabbccdd"}, {"batch": 0}])
+def test_half_a_name_of_a_batch(spark: "SparkSession", tmp_path: Path, known: dict[str, Any]) -> None:
+    """A run alone would land its first rows only, a batch alone all rows twice: both are refused."""
+    rows = spark.createDataFrame([(event(1).decode(),)], "value string")
+    with pytest.raises(PipelineError, match="was given without"):
+        land(rows, book(), str(tmp_path), **known)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_landing_twice_without_a_name(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rows that are given without run and batch land each time."""
+    rows = spark.createDataFrame([(event(1).decode(),)], "value string")
+    assert [1, 1] == [land(rows, book(), str(tmp_path)).landed for _ in range(2)]
+    assert 2 == table(spark, str(tmp_path), "fleet/moved").count()
+
+
+def test_what_is_no_catalog(spark: "SparkSession", tmp_path: Path) -> None:
+    """A catalog that is none is told at once, with how one is made; no worker is asked."""
+    rows: Any = spark.createDataFrame([(event(1).decode(),)], "value string")
+    wrong: Any = "samples"
+    for use in (lambda: judge(rows, wrong), lambda: land(rows, wrong, str(tmp_path / "lake"))):
+        with pytest.raises(PipelineError, match=r"the catalog is str, not Book; signalbook.spark.catalog"):
+            use()
+    assert not (tmp_path / "lake").exists()
+
+
+def test_names_that_are_words_of_sql(spark: "SparkSession", tmp_path: Path) -> None:
+    """Tables and columns may bear any name: those of SQL's words, and such as begin with a digit."""
+    odd = {"order": "string", "select": "string", "1st": "string"}
+    described = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "moved"}, **{name: {"type": kind} for name, kind in odd.items()}},
+    }
+    catalog = Book.of({"messagegroups": {"1group": {"messages": {"select": described}}}})
+    line = event(1, order="o", select="s", **{"1st": "f"}).decode()
+    assert 1 == land(spark.createDataFrame([(line,)], "value string"), catalog, str(tmp_path)).landed
+    (row,) = table(spark, str(tmp_path), "1group/select").collect()
+    assert ("o", "s", "f") == (row["order"], row["select"], row["1st"])
+    assert ["1group__select"] == views_of(spark, str(tmp_path))
+    assert "o" == spark.sql("SELECT `order` FROM `1group__select`").first()["order"]  # type: ignore[index]  # one row
+
+
 def test_landing_records_of_kafka(spark: "SparkSession", tmp_path: Path) -> None:
     """Rows as Spark's Kafka connector gives them are Kafka's records: headers and keys are judged, and kept."""
     names = {"ce_specversion": "1.0", "ce_id": "k1", "ce_type": "moved", "ce_source": "/cars/K"}
@@ -81,5 +126,13 @@ def test_landing_records_of_kafka(spark: "SparkSession", tmp_path: Path) -> None
 
 
 def test_the_names() -> None:
-    """What the module offers is listed."""
+    """What the module offers is listed, and described with its arguments."""
     assert all(hasattr(signalbook_spark, name) for name in signalbook_spark.__all__)
+    text = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    rows = text.partition("## On Spark")[2].partition("\n## ")[0]
+    described = {name: re.search(rf"^\| `{name}(?:\((.*?)\))?` \|", rows, re.M) for name in signalbook_spark.__all__}
+    assert [] == [name for name, found in described.items() if found is None]
+    for name, found in described.items():
+        if found is not None and found[1] is not None:
+            arguments = inspect.signature(getattr(signalbook_spark, name)).parameters
+            assert list(arguments) == re.findall(r"(?:^|, )\*?(\w+)", found[1]), name

@@ -1,3 +1,5 @@
+import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +10,7 @@ from signalbook.pipeline.book import Book
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.inputs import parse_source
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Result
+from signalbook.pipeline.land import Landing, Result
 from signalbook.pipeline.land_files import land_files
 from signalbook.pipeline.stream import StreamOptions, land_stream
 from tests.pipeline.lakes import book, event, on_spark, places, rows, write_lines
@@ -53,6 +55,88 @@ def test_a_stream_knows_what_a_batch_landed(spark: "SparkSession", tmp_path: Pat
     write_lines(tmp_path / "in/b.jsonl", [event(2)])
     assert 1 == stream(spark, tmp_path, [book()]).input
     assert 0 == land_files(spark, book(), source, lake).input
+
+
+def test_a_file_that_grew(spark: "SparkSession", tmp_path: Path) -> None:
+    """Spark offers a path once: what grew after it was landed is refused as by a batch run, and nothing is doubled."""
+    path = write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    assert 1 == stream(spark, tmp_path, [book()]).landed
+    write_lines(path, [event(1), event(2)])
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"a\.jsonl' has changed since it was landed"):
+            stream(spark, tmp_path, [book()])
+    assert 1 == places(tmp_path / "lake").total()
+
+
+def test_a_file_that_grew_after_a_batch_run(spark: "SparkSession", tmp_path: Path) -> None:
+    """A stream refuses a file that a batch run landed and that is another now."""
+    path = write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    source = parse_source(f"events:{tmp_path / 'in'}")
+    land_files(spark, book(), source, Lake.open(str(tmp_path / "lake")))
+    write_lines(path, [event(1), event(2)])
+    with pytest.raises(PipelineError, match="has changed since it was landed"):
+        stream(spark, tmp_path, [book()])
+    assert 1 == places(tmp_path / "lake").total()
+
+
+def test_a_file_that_grows_while_the_stream_runs(spark: "SparkSession", tmp_path: Path) -> None:
+    """A running stream looks for files that have changed, and stops with the first."""
+    path = write_lines(tmp_path / "in/a.jsonl", [event(1)])
+
+    def grow(text: str) -> None:
+        if text.startswith("batch 0"):
+            write_lines(path, [event(1), event(2)])
+
+    source, lake = parse_source(f"events:{tmp_path / 'in'}"), Lake.open(str(tmp_path / "lake"))
+    options = StreamOptions(look_seconds=0)
+    with pytest.raises(PipelineError, match="has changed since it was landed"):
+        land_stream(spark, book, source, lake, options=options, say=grow)
+    assert 1 == places(tmp_path / "lake").total()
+
+
+def test_a_file_that_another_run_landed_meanwhile(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream leaves out what a run of an overlapping source landed while it judged."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    real = Landing.land
+
+    def overtaken(landing: Landing, catalog: Book, batch: Any) -> Any:
+        monkeypatch.setattr(Landing, "land", real)
+        one = parse_source(f"events:{tmp_path / 'in/a.jsonl'}")
+        assert 1 == land_files(spark, book(), one, Lake.open(str(tmp_path / "lake"))).landed
+        return real(landing, catalog, batch)
+
+    monkeypatch.setattr(Landing, "land", overtaken)
+    assert 0 == stream(spark, tmp_path, [book()]).input
+    assert 1 == places(tmp_path / "lake").total()
+
+
+def test_an_old_file_that_comes_late(spark: "SparkSession", tmp_path: Path) -> None:
+    """A file whose time is long before that of files which have landed lands too."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    stream(spark, tmp_path, [book()])
+    late = write_lines(tmp_path / "in/b.jsonl", [event(2)])
+    os.utime(late, (1_000_000_000, 1_000_000_000))
+    assert 1 == stream(spark, tmp_path, [book()]).landed
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_a_stream_that_is_asked_to_stop(spark: "SparkSession", tmp_path: Path, asked: signal.Signals) -> None:
+    """Ctrl+C and SIGTERM end a stream after its batch, with what it did; the handlers are then as before."""
+    write_lines(tmp_path / "in/a.jsonl", [event(1)])
+    said: list[str] = []
+
+    def watch(text: str) -> None:
+        said.append(text)
+        if text.startswith("batch 0"):
+            os.kill(os.getpid(), asked)
+
+    before = signal.getsignal(asked)
+    source, lake = parse_source(f"events:{tmp_path / 'in'}"), Lake.open(str(tmp_path / "lake"))
+    assert 1 == land_stream(spark, book, source, lake, say=watch).landed
+    assert "stopping after the batch that is going on" == said[-1]
+    assert before == signal.getsignal(asked)
 
 
 @pytest.mark.parametrize("moment", [0, 1, 2])

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,8 @@ from signalbook.pipeline.names import DEAD_LETTERS
 from signalbook.pipeline.reading import Record
 from signalbook.pipeline.worker import run
 from signalbook.pipeline.writers import Bounds
-from tests.pipeline.lakes import MOVED, book, event, job
+from signalbook.wire import Message
+from tests.pipeline.lakes import MOVED, book, document, event, job
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -69,14 +71,105 @@ def test_a_refused_table(tmp_path: Path) -> None:
     )
 
 
-def test_a_value_that_no_column_holds(tmp_path: Path) -> None:
-    """A message that fits the schema but not the column is a dead letter; those beside it land."""
-    lines = [event(1), event(2, time="0000-01-01T00:00:00Z"), event(3, priority=2**31 - 1), event(4)]
-    report, tables = land(tmp_path, book(), lines)
-    assert ["e1", "e3", "e4"] == [row["id"] for row in tables["fleet/moved"]]
+@pytest.mark.parametrize(
+    ("member", "path"),
+    [
+        ({"since": "0000-01-01T00:00:00Z"}, "/envelopemetadata/since"),
+        ({"since": "0000-01-01T00:00:00Z", "time": "0000-01-01T00:00:00Z"}, "/envelopemetadata/since"),
+    ],
+)
+def test_a_value_that_no_column_holds(tmp_path: Path, member: dict[str, Any], path: str) -> None:
+    """A message that fits the schema but not the column is a dead letter that says where; those beside it land."""
+    meant = document()
+    meant["messagegroups"]["fleet"]["messages"]["moved"]["envelopemetadata"]["since"] = {"type": "timestamp"}
+    lines = [event(1), event(2, **member), event(3, priority=2**31 - 1), event(4, since="2024-01-01T00:00:00Z")]
+    report, tables = land(tmp_path, Book.of(meant), lines)
+    assert ["e1", "e3", "e4"] == sorted(row["id"] for row in tables["fleet/moved"])
     (letter,) = tables[DEAD_LETTERS]
-    assert ("matched", "column") == (letter["outcome"], letter["problems"][0]["code"])
+    assert ("matched", "column", path) == (
+        letter["outcome"],
+        letter["problems"][0]["code"],
+        letter["problems"][0]["path"],
+    )
     assert {"matched": 4} == report["outcomes"]
+
+
+def test_a_value_that_arrow_does_not_take(tmp_path: Path) -> None:
+    """A number beyond its column is found when the columns are made, and said to be where it stands."""
+    headers = (("content-type", b"application/cloudevents+json"),)
+    records = [
+        Record(
+            None, "given", at, message=Message("KAFKA", {"topic": "t", "partition": at, "headers": headers}, event(7))
+        )
+        for at in (1, 2**31, 3)
+    ]
+    report = json.loads(run(job(tmp_path, book()), records))
+    assert [{"code": "column", "path": "/protocoloptions", "count": 1}] == [
+        {name: one[name] for name in ("code", "path", "count")} for one in report["problems"]
+    ]
+    assert (3, 2, 1) == (report["input"], report["landed"], report["dead"])
+
+
+def test_a_time_that_no_column_holds(tmp_path: Path) -> None:
+    """It lands without the column's value, and the text is among the extensions; so do those beside it."""
+    odd = "0000-01-01T00:00:00Z"
+    report, tables = land(tmp_path, book(), [event(1), event(2, time=odd, other="x"), event(3, time=odd)])
+    found = {row["id"]: (row["time"], row["extensions"]) for row in tables["fleet/moved"]}
+    assert {"e1": (None, None), "e2": (None, [("other", "x"), ("time", odd)]), "e3": (None, [("time", odd)])} == found
+    assert (3, 3, 0) == (report["input"], report["landed"], report["dead"])
+
+
+def test_a_payload_of_no_bytes(tmp_path: Path) -> None:
+    """It is another thing than no payload: in Protobuf it is a message of defaults."""
+    text = 'syntax = "proto3"; message Moved { int32 km = 1; string where = 2; }'
+    moved = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "moved"}},
+        "dataschemaformat": "Protobuf/3",
+        "dataschema": text,
+    }
+    catalog = Book.of({"messagegroups": {"fleet": {"messages": {"moved": moved}}}})
+    bare = {"specversion": "1.0", "type": "moved", "source": "/a", "datacontenttype": "application/protobuf"}
+    empty = json.dumps({**bare, "id": "empty", "data_base64": ""}).encode()
+    none = json.dumps({**bare, "id": "none"}).encode()
+    some = json.dumps({**bare, "id": "some", "data_base64": "CAc="}).encode()
+    _, tables = land(tmp_path, catalog, [some, empty, none, empty])
+    found = [(row["id"], row["payload"], row["data"] and row["data"]["km"]) for row in tables["fleet/moved"]]
+    expected = [("some", b"\x08\x07", 7), ("empty", b"", 0), ("none", None, None), ("empty", b"", 0)]
+    assert expected == found
+
+
+CARRIED = {"ce_specversion": "1.0", "ce_id": "k", "ce_source": "", "ce_type": "moved"}
+MALFORMED = [
+    ({"specversion": "1.0", "id": "x", "type": "moved"}, ("x", None, "moved")),
+    ({"specversion": "1.0", "id": "x", "type": 5, "source": "/a", "data": 1}, ("x", "/a", None)),
+    ({"specversion": "1.0", "id": "", "type": "moved", "source": "/a"}, ("", "/a", "moved")),
+    ({"id": "x", "source": "/a"}, ("x", "/a", None)),
+    (
+        {"protocol": "KAFKA", "topic": "t", "headers": [[name, value] for name, value in CARRIED.items()]},
+        ("k", "", "moved"),
+    ),
+    (
+        {
+            "protocol": "HTTP",
+            "method": "POST",
+            "path": "/",
+            "headers": [["content-type", "application/cloudevents+json"]],
+            "payload_json": {"specversion": "1.0", "id": "h", "type": "moved"},
+        },
+        ("h", None, "moved"),
+    ),
+    ({"protocol": "KAFKA", "topic": 5}, (None, None, None)),
+    ([1], (None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("message", "expect"), MALFORMED)
+def test_a_malformed_event_is_named(tmp_path: Path, message: Any, expect: tuple[str | None, ...]) -> None:
+    """The dead letter of an event that is none has its id, source and type where they can be read."""
+    _, tables = land(tmp_path, book(), [json.dumps(message).encode()])
+    (letter,) = tables[DEAD_LETTERS]
+    assert ("malformed", *expect) == (letter["outcome"], letter["id"], letter["source"], letter["type"])
 
 
 def test_a_batch_on_paper(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def land(
     """
     from rich.console import Console
 
-    from signalbook.pipeline.inputs import parse_source
+    from signalbook.pipeline.inputs import list_files, parse_source
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import land_files
     from signalbook.pipeline.probe import probe
@@ -106,12 +106,18 @@ def land(
     from signalbook.pipeline.upkeep import compact_tables
 
     found = parse_source(source)
+    if stream and once:
+        raise UsageError("--stream goes on until stopped and --once ends by itself; give one of them")
     if (stream or once) and again:
         raise UsageError("--again is for files that are landed once; a stream knows where it is")
     books = _Books(read)
-    books()
+    # What is asked wrongly is said before Spark is started, which takes long.
+    books().catalog().scope(within)
+    settings = _settings(master, memory, conf, found.scheme)
+    if found.scheme != "kafka":
+        list_files(found)
     there = Lake.open(lake)
-    spark = open_session(_settings(master, memory, conf, found.scheme))
+    spark = open_session(settings)
     probe(spark, there)
     console = Console(stderr=True)
     with shown(spark, console):
@@ -152,6 +158,7 @@ def redrive(
     books = _Books(read)
     there = Lake.open(lake, create=False)
     book = books()
+    book.catalog().scope(within)
     spark = open_session(_settings(master, memory, conf))
     probe(spark, there)
     _print(judge_again(spark, book, there, within=within, say=say), as_json)

@@ -2,7 +2,8 @@
 
 Rule 1: a cell is exact, or its text is kept beside it: a moment that a column cannot give back (an offset, more than
 six digits of a second) stands among the `extensions` as well, as it came.
-Rule 2: what a column cannot hold at all raises `CellError`; the message is then a dead letter.
+Rule 2: what a column cannot hold at all raises `CellError`; the message is then a dead letter. A `time` of the event
+that is such a moment stands among the `extensions` alone.
 """
 
 from __future__ import annotations

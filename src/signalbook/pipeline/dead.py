@@ -6,16 +6,20 @@ Rule 2: a letter says why: the outcome, the problems, the definition that was me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
+from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, mode_of
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer
 from signalbook.pipeline.reading import Record
 from signalbook.pipeline.tables import JUDGED
+from signalbook.wire import Message, WireError
 
 __all__ = ["COLUMN_PROBLEM", "SCHEMA", "TABLE_PROBLEM", "DeadLetters"]
 
@@ -54,7 +58,7 @@ class DeadLetters:
     def row(self, answer: Answer, problems: tuple[Problem, ...], record: Record) -> tuple[Any, ...]:
         """The cells of a message that does not land."""
         event = answer.cloudevent
-        named = (None, None, None) if event is None else (event.id, event.source, event.type)
+        named = _told(record) if event is None else (event.id, event.source, event.type)
         near = [
             {"definition": one.definition, "problems": _problems(one.problems)}
             for one in answer.candidates[:_MOST_CANDIDATES]
@@ -66,6 +70,40 @@ class DeadLetters:
         """The columns of some rows, without `judged`."""
         types = [one.type for one in SCHEMA][:-1]
         return [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)]
+
+
+def _told(record: Record) -> tuple[str | None, ...]:
+    """The id, source and type of an event that is none, as far as they can be read."""
+    try:
+        found = _members(record)
+    except (WireError, ValueError, RecursionError):
+        found = {}
+    values = (found.get(name) for name in ("id", "source", "type"))
+    return tuple(_clean(value) if isinstance(value, str) else None for value in values)
+
+
+def _members(record: Record) -> Mapping[str, Any]:
+    """The members of a JSON event, bare or carried, or the attributes that a message carries beside its payload."""
+    message = record.message
+    if message is None:
+        value = orjson.loads(record.data or b"")
+        if not isinstance(value, dict) or "protocol" not in value:
+            return value if isinstance(value, dict) else {}
+        message = Message.from_json(record.data or b"")
+    if not claims_event(message):
+        return {}
+    if mode_of(message) is not Mode.BINARY:
+        value = orjson.loads(message.payload or b"")
+        return value if isinstance(value, dict) else {}
+    binding = BINDINGS[message.protocol]
+    found = {}
+    for name, value in binding.carried(message):
+        plain = name.lower() if binding.any_case else name
+        for prefix in binding.prefixes:
+            if plain.startswith(prefix):
+                with contextlib.suppress(ValueError):
+                    found[plain.removeprefix(prefix)] = binding.read_value(value)
+    return found
 
 
 def _problems(problems: Iterable[Problem]) -> list[dict[str, str]]:

@@ -19,13 +19,13 @@ _WHITE = b" \t\r\n"
 class Elements:
     """A scanner that is fed chunks and gives elements with their positions."""
 
-    def __init__(self, largest: int) -> None:
+    def __init__(self, largest: int, begin: int = 0) -> None:
         self._rest = b""
         self._scanned = 0
         self._depth = 0
         self._longest = 2 * largest
         self._fault: str | None = None
-        self.position = 0
+        self.position = begin
 
     def take(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
         """The elements that end in this chunk."""

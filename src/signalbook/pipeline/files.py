@@ -19,12 +19,25 @@ from pyarrow import fs
 
 from signalbook.pipeline.failure import PipelineError
 
-__all__ = ["Entry", "Folder", "is_uri"]
+__all__ = ["Entry", "Folder", "is_uri", "real_folder", "real_place"]
 
 
 def is_uri(path: str) -> bool:
     """Whether a path names its file system."""
     return "://" in path
+
+
+def real_folder(path: str) -> str:
+    """A folder by the one name that it has without links; a URI as it is."""
+    return path if is_uri(path) else os.path.realpath(path)
+
+
+def real_place(path: str) -> str:
+    """A file or a folder without links on the way to it; a file that is a link keeps its name, which says its kind."""
+    if is_uri(path) or Path(path).is_dir():
+        return real_folder(path)
+    above, _, name = path.rpartition("/")
+    return f"{real_folder(above or '/').rstrip('/')}/{name}"
 
 
 @dataclass(frozen=True, slots=True)

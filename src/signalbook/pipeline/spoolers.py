@@ -8,6 +8,7 @@ Rule 2: MQTT with QoS 0 and NATS without JetStream have no acknowledgement: they
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import queue
 import time
@@ -24,6 +25,7 @@ __all__ = ["BROKERS", "Arrived", "Queue", "parse_queue", "spool"]
 
 _MOST = 1000
 _WAIT_SECONDS = 0.2
+_REACH_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,38 +144,30 @@ def _some(arrived: queue.SimpleQueue[Any]) -> Iterable[Any]:
 def _nats(source: Queue) -> Iterator[list[Arrived]]:
     from signalbook.clients.nats import to_paper
 
-    loop = asyncio.new_event_loop()
-    run = loop.run_until_complete
-    connection, fetch, acknowledged = run(_nats_subscription(source))
-    try:
-        while True:
-            messages = run(fetch())
-            yield [
-                Arrived(
-                    _on_paper(to_paper, message, "NATS", message.data),
-                    (lambda message=message: run(message.ack())) if acknowledged else lambda: None,  # type: ignore[misc]
-                )
-                for message in messages
-            ]
-            run(connection.flush())
-    finally:
-        run(connection.close())
-        loop.close()
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        run = loop.run_until_complete
+        connection, fetch, acknowledged = run(_nats_subscription(source))
+        try:
+            while True:
+                messages = run(fetch())
+                yield [
+                    Arrived(
+                        _on_paper(to_paper, message, "NATS", message.data),
+                        (lambda message=message: run(message.ack())) if acknowledged else lambda: None,  # type: ignore[misc]
+                    )
+                    for message in messages
+                ]
+                run(connection.flush())
+        finally:
+            run(connection.close())
 
 
 async def _nats_subscription(source: Queue) -> tuple[Any, Callable[[], Any], bool]:
     """A connection, what fetches messages, and whether they are acknowledged: by JetStream where it has the subject."""
-    import nats
-    from nats.errors import NoServersError
     from nats.errors import TimeoutError as NatsTimeout
     from nats.js.errors import NotFoundError, ServiceUnavailableError
 
-    try:
-        connection = await nats.connect(
-            f"nats://{source.host}:{source.port}", connect_timeout=10, user=source.user, password=source.password
-        )
-    except (NoServersError, OSError) as error:
-        raise PipelineError(f"{source.host}:{source.port} cannot be reached: {error}") from None
+    connection = await _nats_connection(source)
     try:
         pulled = await connection.jetstream().pull_subscribe(source.name, durable=source.reader)
     except (NotFoundError, ServiceUnavailableError, NatsTimeout):
@@ -194,6 +188,43 @@ async def _nats_subscription(source: Queue) -> tuple[Any, Callable[[], Any], boo
             return []
 
     return connection, fetch, True
+
+
+async def _nats_connection(source: Queue) -> Any:
+    """A connection that is made again when it breaks; one that never came about is told at once, in one line."""
+    from nats.aio.client import Client
+    from nats.errors import Error as NatsError
+
+    met: list[Exception] = []
+
+    async def meet(error: Exception) -> None:
+        met[:] = [error]
+
+    async def connect(**more: Any) -> Client:
+        client = Client()
+        try:
+            await client.connect(
+                f"nats://{source.host}:{source.port}",
+                connect_timeout=_REACH_SECONDS,
+                user=source.user,
+                password=source.password,
+                error_cb=meet,
+                **more,
+            )
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    try:
+        # The client tries for minutes by its own rules: whether the broker is there is asked by a connection that is
+        # not made again. Its last error says why; the one it raises says only that no server is left.
+        await (await connect(allow_reconnect=False, max_reconnect_attempts=1, reconnect_time_wait=0.1)).close()
+        return await connect()
+    except (NatsError, OSError, TimeoutError) as error:
+        reason = met[0] if met else error
+        words = str(reason) or type(reason).__name__
+        raise PipelineError(f"{source.host}:{source.port} cannot be reached: {words}") from None
 
 
 def _amqp(source: Queue) -> Iterator[list[Arrived]]:

@@ -4,13 +4,19 @@ Rule 1: Spark's checkpoint says which input a batch has, the manifest whether it
 carried out and never judged again, by whatever catalog there is now.
 Rule 2: the catalog is looked at between batches; a newer one is taken, and said.
 Rule 3: a file of a spool goes once its batch is committed.
+Rule 4: Spark offers a path once. A file that changed after it was landed is looked for, and stops the stream.
+Rule 5: asked to stop (SIGINT, SIGTERM), a stream ends after the batch that is going on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
-from collections.abc import Callable
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -20,10 +26,11 @@ import orjson
 from signalbook.pipeline.book import Book
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.files import Folder
-from signalbook.pipeline.inputs import Listed, Source
+from signalbook.pipeline.inputs import Listed, Source, stat_of
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Batch, Landing, Result, Watch, result_of
 from signalbook.pipeline.land_files import carried_out, file_batch, source_lease, sweep
+from signalbook.pipeline.landed import Landed, LandedMeanwhile
 from signalbook.pipeline.manifest import Manifest
 from signalbook.pipeline.rows import CountedFrame
 
@@ -33,17 +40,23 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamOptions", "land_stream"]
 
+# Spark passes over files that are so much older than the newest it has seen; a copied file keeps its old time.
+_MAX_AGE = "36500d"
 _FILES = "path string, modificationTime timestamp, length long, content binary"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream runs: until what is there has landed, or for ever with a pause; and how much a batch takes."""
+    """How a stream runs: until what is there has landed, or for ever with a pause; and how much a batch takes.
+
+    Every `look_seconds` it is looked whether a file has changed since it was landed.
+    """
 
     once: bool = False
     pause: str = "1 second"
     files: int = 1000
     offsets: int = 1_000_000
+    look_seconds: float = 10.0
 
 
 def land_stream(
@@ -60,16 +73,20 @@ def land_stream(
     options = options or StreamOptions()
     with lake.alone(*source_lease(source)):
         carried_out(lake, say)
+        landed = Landed(lake)
+        if source.scheme != "kafka":
+            landed.look(source)
         # Before the run is alive again, so that what it left itself goes as well.
         sweep(lake, say)
         checkpoint = _checkpoint(lake, source, within)
         name = _name(checkpoint)
         with lake.run({"kind": "land", "source": str(source), "stream": True, "within": within}, name) as run:
-            steps = _Steps(spark, books, source, lake, run.name, Landing(lake, within, say), say)
+            steps = _Steps(spark, books, source, lake, run.name, Landing(lake, within, say), landed, say)
             writer = _read(spark, source, options).writeStream.foreachBatch(steps.step)
             writer = writer.option("checkpointLocation", checkpoint.below("spark").uri)
             writer = writer.trigger(availableNow=True) if options.once else writer.trigger(processingTime=options.pause)
-            _until_stopped(writer.start(), steps, say)
+            with _asked_to_stop() as asked:
+                _until_stopped(writer.start(), steps, options, asked)
     return result_of(steps.done)
 
 
@@ -83,25 +100,42 @@ class _Steps:
     lake: Lake
     run: str
     landing: Landing
+    landed: Landed
     say: Watch
     done: list[Manifest] = field(default_factory=list)
     failure: BaseException | None = None
     _digest: str | None = None
+    _going: threading.Lock = field(default_factory=threading.Lock)
+    _halted: bool = False
 
     def step(self, rows: DataFrame, number: int) -> None:
-        try:
-            self._land(rows, number)
-        except BaseException as error:
-            self.failure = error
-            raise
+        with self._going:
+            if self._halted:
+                # To return would tell Spark that the batch is done.
+                raise PipelineError("the stream is being stopped")
+            try:
+                self._land(rows, number)
+            except BaseException as error:
+                self.failure = error
+                raise
+
+    def halt(self) -> None:
+        """Begin no further batch, and wait for the one that is going on."""
+        self._halted = True
+        with self._going:
+            pass
+
+    def look(self) -> None:
+        """Raise where a file has changed since it was landed; those of a spool never do."""
+        if self.source.scheme not in ("kafka", "spool"):
+            self.landed.look(self.source)
 
     def _land(self, rows: DataFrame, number: int) -> None:
         manifest = self.lake.manifest(self.run, number)
         if manifest is None:
-            batch = self._batch(rows, number)
-            if batch is None:
+            manifest = self._judged(rows, number)
+            if manifest is None:
                 return
-            manifest = self.landing.land(self._book(), batch)
         else:
             self.lake.carry_out(manifest)
         self.done.append(manifest)
@@ -111,14 +145,21 @@ class _Steps:
         counts = manifest.counts
         self.say(f"batch {number}: {counts['input']:,} arrived, {counts['landed']:,} landed, {counts['dead']:,} dead")
 
+    def _judged(self, rows: DataFrame, number: int) -> Manifest | None:
+        while (batch := self._batch(rows, number)) is not None:
+            try:
+                return self.landing.land(self._book(), batch)
+            except LandedMeanwhile as error:
+                self.say(f"{error}; the others are judged again")
+        return None
+
     def _batch(self, rows: DataFrame, number: int) -> Batch | None:
         if self.source.scheme == "kafka":
             counted = CountedFrame(rows, str(self.source))
             return Batch(self.run, number, str(self.source), counted.frame, counted=counted.count)
         files = [_listed(row.path, row.length) for row in rows.select("path", "length").collect()]
-        landed = {(one["path"], one["size"], one["changed"]) for other in self.lake.manifests() for one in other.inputs}
-        fresh = [one for one in files if (one.path, one.size, one.changed) not in landed]
-        return file_batch(self.spark, self.run, number, self.source, fresh) if fresh else None
+        fresh = self.landed.unlanded(self.source, files)
+        return file_batch(self.spark, self.run, number, self.source, fresh, self.landed) if fresh else None
 
     def _book(self) -> Book:
         book = self.books()
@@ -143,13 +184,13 @@ def _read(spark: SparkSession, source: Source, options: StreamOptions) -> DataFr
         )
     # The files' names are all that is read here; their content is read by the tasks.
     files = reader.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
-    return files.option("maxFilesPerTrigger", options.files).load(source.place).select("path", "length")
+    files = files.option("maxFilesPerTrigger", options.files).option("maxFileAge", _MAX_AGE)
+    return files.load(source.place).select("path", "length")
 
 
 def _listed(path: str, length: int) -> Listed:
     place = unquote(path.removeprefix("file:").replace("///", "/", 1)) if path.startswith("file:") else path
-    above, _, name = place.rpartition("/")
-    found = Folder(above or "/").stat(name)
+    found = stat_of(place)
     return Listed(place, length if found is None else found.size, 0 if found is None else found.changed)
 
 
@@ -169,16 +210,58 @@ def _name(checkpoint: Folder) -> str:
     return str(about["run"])
 
 
-def _until_stopped(query: StreamingQuery, steps: _Steps, say: Watch) -> None:
-    from pyspark.errors import StreamingQueryException
+@contextlib.contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Set once the process is asked to stop; asked a second time, it is interrupted."""
+    asked = threading.Event()
+
+    def stop(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, signal.SIG_DFL if handler is None else handler)
+
+
+def _until_stopped(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: threading.Event) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        say("stopping after the batch that is going on")
-        query.stop()
-    except StreamingQueryException as error:
+        _wait(query, steps, options, asked)
+    except (PySparkException, Py4JError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        if asked.is_set():
+            # A signal to all processes ends Java as well. What has no manifest never happened.
+            steps.say(f"the batch that was going on is left for the next start: {steps.failure or first}")
+            return
         if isinstance(steps.failure, PipelineError):
             raise steps.failure from None
-        first = str(error).partition("\n")[0]
         raise PipelineError(f"the stream has stopped: {steps.failure or first}") from error
+    finally:
+        steps.halt()
+        # A query that has failed already, or whose Java is gone, has nothing left to stop.
+        with contextlib.suppress(PySparkException, Py4JError, OSError):
+            query.stop()
+    if options.once and not asked.is_set():
+        steps.look()
+
+
+def _wait(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: threading.Event) -> None:
+    """Until the query ends or is asked to; the wait is short, as a signal is seen between two of them."""
+    due = time.monotonic() + options.look_seconds
+    while not query.awaitTermination(1):
+        if asked.is_set():
+            steps.say("stopping after the batch that is going on")
+            return
+        if time.monotonic() >= due:
+            steps.look()
+            due = time.monotonic() + options.look_seconds

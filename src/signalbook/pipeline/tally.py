@@ -1,6 +1,8 @@
 """`Tally`: what a task or a batch counted: inputs, outcomes, messages, problems with a few samples.
 
-Rule: a tally is bounded, whatever the messages are: beyond a thousand kinds of problems the rest is one line.
+Rule 1: a tally is bounded, whatever the messages are: beyond a thousand kinds of problems the rest is one line.
+Rule 2: a problem is one of a definition only where that definition was meant. What merely comes near an unexpected
+message, or is one of several, stands in the sample as `near`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ _MOST_KINDS = 1000
 _SAMPLES = 3
 _LONGEST = 300
 _REST = ("", "", "…", "")
+
+# The outcomes of which no single definition is the one that was meant.
+_UNDECIDED = frozenset({"unexpected", "ambiguous"})
 
 _Kind = tuple[str, str, str, str]
 
@@ -40,14 +45,19 @@ class Tally:
         return self.messages.total()
 
     def problem(self, outcome: str, definition: str | None, problem: Problem, place: Mapping[str, Any]) -> None:
-        """Count one problem of a dead letter, and keep where it was seen first."""
-        kind = (outcome, definition or "", problem.code, problem.path[:_LONGEST])
+        """Count one problem of a dead letter, and keep where it was seen first.
+
+        A problem whose code is the outcome says that nothing was decided: the definition is then one that comes near.
+        """
+        near = definition if outcome in _UNDECIDED or problem.code == outcome else None
+        kind = (outcome, "" if near else definition or "", problem.code, problem.path[:_LONGEST])
         if kind not in self.problems and len(self.problems) >= _MOST_KINDS:
             kind = _REST
         self.problems[kind] += 1
         seen = self.samples.setdefault(kind, [])
         if len(seen) < _SAMPLES:
-            seen.append({**place, "message": problem.message[:_LONGEST].encode("utf-8", "replace").decode()})
+            words = problem.message[:_LONGEST].encode("utf-8", "replace").decode()
+            seen.append({**place, "message": words, **({"near": near} if near else {})})
 
     def to_json(self) -> dict[str, Any]:
         """The counts as a JSON value."""

@@ -41,6 +41,6 @@ def make_views(spark: SparkSession, lake: Lake) -> list[str]:
     names = []
     for path in table_paths(lake):
         name = path.replace("/", "__")
-        read_table(spark, lake, path).createOrReplaceTempView(name)
+        read_table(spark, lake, path).createOrReplaceTempView(sql_name(name))
         names.append(name)
     return names

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
+from signalbook.cloudevents.bindings import BINDINGS
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
@@ -24,7 +26,7 @@ from signalbook.messages.observed import Observed, content_encodings, observe
 from signalbook.messages.swift import Shape, SwiftRoad
 from signalbook.pipeline.batches import expand
 from signalbook.pipeline.book import Book
-from signalbook.pipeline.cells import CellError
+from signalbook.pipeline.cells import CellError, attribute_text, moment
 from signalbook.pipeline.dead import COLUMN_PROBLEM, TABLE_PROBLEM, DeadLetters
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.names import DEAD_LETTERS
@@ -40,6 +42,8 @@ __all__ = ["Job", "Judge", "Refusal", "Task", "run", "without_collector"]
 
 _DEAD = DeadLetters()
 _MATCHED = Outcome.MATCHED.value
+# Where in a message that stands which is in a column of no attribute.
+_PLACES = {"data": "/data", "payload": "/data", "transport": "/protocoloptions", "context": "", "extensions": ""}
 # Why a record goes to no table: the answer about it, and the problems that decided.
 Refusal = tuple[Answer, tuple[Problem, ...]]
 
@@ -170,12 +174,23 @@ class Task:
             return answer, (Problem("", TABLE_PROBLEM, reason),)
         try:
             layout, queue = self._layouts.get(xid) or self._layout(xid)
-            cells = layout.row(observed, answer, _payload(observed, record))
+            payload = _payload(observed, record)
+            if payload == b"":
+                answer = self._of_no_bytes(answer, observed, xid)
+            cells = _cells(layout, observed, answer, payload)
         except CellError as error:
-            return answer, (Problem("/data", COLUMN_PROBLEM, str(error)),)
+            return answer, (Problem(_misfit(layout, observed, answer), COLUMN_PROBLEM, str(error)),)
         self.tally.messages[xid] += 1
         self.writers.add(queue, (cells, record, answer), record.size)
         return None
+
+    def _of_no_bytes(self, answer: Answer, observed: Observed, xid: str) -> Answer:
+        """The answer with the value of a payload of no bytes, where the schema has one: in Protobuf, all defaults."""
+        schema = self._catalog.schema(xid)
+        if answer.checked is not None or schema is None or isinstance(schema, Problem):
+            return answer
+        checked = schema.check(b"", observed.data_content_type() or "")
+        return answer if checked.problems else answer._replace(checked=checked)
 
     def lament(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
         """Count a record that does not land, and why."""
@@ -193,7 +208,7 @@ class Task:
 
     def _refused(self, queue: Queue, row: Row, words: str) -> None:
         """A row that Arrow did not take: its message is a dead letter after all."""
-        _, record, answer = row
+        cells, record, answer = row
         if queue is self._dead:
             raise CellError(f"a dead letter cannot be written: {words}")
         self.tally.messages[queue.columns.definition or ""] -= 1
@@ -204,7 +219,9 @@ class Task:
             if refusal is not None:
                 self._bury(record, *refusal)
         else:
-            self._bury(record, answer, (Problem("/data", COLUMN_PROBLEM, f"a column cannot hold a value: {words}"),))
+            layout, _ = self._layouts[queue.columns.definition or ""]
+            problem = Problem(_refused_cell(layout, cells), COLUMN_PROBLEM, f"a column cannot hold a value: {words}")
+            self._bury(record, answer, (problem,))
 
     def _bury(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
         self.lament(record, answer, problems)
@@ -221,9 +238,78 @@ _WORDS = {
 def _payload(observed: Observed, record: Record) -> bytes | None:
     """The payload as it came: before a content encoding was undone."""
     if observed.message is None or not content_encodings(observed.message):
-        return observed.payload()
+        found = observed.payload()
+        return b"" if found is None and _has_no_bytes(observed) else found
     given = record.given
     return (given if isinstance(given, Message) else Message.from_json(given)).payload
+
+
+def _has_no_bytes(observed: Observed) -> bool:
+    """Whether there is a payload, and it has no bytes: that is another thing than none."""
+    message = observed.message
+    if observed.event is not None:
+        data = observed.event.data
+        return data is not None and not data.content
+    return message is not None and message.payload == b"" and BINDINGS[message.protocol].tells_empty
+
+
+def _attributes(observed: Observed, answer: Answer) -> Mapping[str, Any]:
+    """The attributes that become cells: of the event, or of the one that a native message maps to."""
+    event = observed.event if observed.event is not None else answer.cloudevent
+    return {} if event is None else event.attributes
+
+
+def _cells(layout: Layout, observed: Observed, answer: Answer, payload: bytes | None) -> tuple[Any, ...]:
+    """The row of a message; a time that its column cannot hold stands among the extensions alone."""
+    try:
+        return layout.row(observed, answer, payload)
+    except CellError:
+        time = _attributes(observed, answer).get("time")
+        if time is None or _is_moment(attribute_text(time)):
+            raise
+    if observed.event is not None:
+        event = observed.event.with_attributes(time=None)
+        observed = Observed(observed.message, event, observed.mode, observed.unreadable_payload)
+    elif answer.cloudevent is not None:
+        answer = answer._replace(event=answer.cloudevent.with_attributes(time=None))
+    cells = list(layout.row(observed, answer, payload))
+    at = layout.schema.get_field_index("extensions")
+    cells[at] = [*(cells[at] or ()), ("time", attribute_text(time))]
+    return tuple(cells)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        moment(text)
+    except CellError:
+        return False
+    return True
+
+
+def _misfit(layout: Layout, observed: Observed, answer: Answer) -> str:
+    """The place of the attribute that its column cannot hold, else that of the payload."""
+    attributes = _attributes(observed, answer)
+    for one in layout.extensions:
+        value = attributes.get(one.name)
+        try:
+            if value is not None:
+                one.read(value)
+        except CellError:
+            return f"/envelopemetadata/{one.name}"
+    return "/data"
+
+
+def _refused_cell(layout: Layout, cells: tuple[Any, ...]) -> str:
+    """The place of the first value that Arrow does not take."""
+    names = {one.column: one.name for one in layout.extensions}
+    for column, cell in zip(layout.schema, cells, strict=False):
+        try:
+            pa.array([cell], column.type)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            if column.name in _PLACES:
+                return _PLACES[column.name]
+            return f"/envelopemetadata/{names.get(column.name, column.name)}"
+    return ""
 
 
 @contextlib.contextmanager

@@ -93,7 +93,7 @@ def test_http(http_server: str) -> None:
 @pytest.mark.broker("kafka")
 def test_kafka(kafka_broker: Broker) -> None:
     """Records of a topic."""
-    dispatched("KAFKA", lambda sent: exchanges.by_kafka(kafka_broker, sent))
+    dispatched("KAFKA", lambda sent: exchanges.by_kafka(kafka_broker, sent), topic="orders")
 
 
 @pytest.mark.broker("rabbitmq")
@@ -112,4 +112,4 @@ def test_mqtt(mosquitto_broker: Broker, version: str) -> None:
 @pytest.mark.broker("nats")
 def test_nats(nats_broker: Broker) -> None:
     """Messages of a subject."""
-    dispatched("NATS", lambda sent: exchanges.by_nats(nats_broker, sent))
+    dispatched("NATS", lambda sent: exchanges.by_nats(nats_broker, sent), subject="orders")

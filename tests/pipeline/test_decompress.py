@@ -13,13 +13,19 @@ WRITERS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zst": zs
 
 def read(content: bytes, ending: str, size: int) -> tuple[bytes, str | None]:
     """What could be read, and what was wrong."""
+    found, damage = taken(content, ending, size)
+    return found, None if damage is None else str(damage)
+
+
+def taken(content: bytes, ending: str, size: int) -> tuple[bytes, Damaged | None]:
+    """What could be read, and the damage that ended it."""
     chunks = (content[at : at + size] for at in range(0, len(content), size))
     read = b""
     try:
         for part in decompressed(chunks, CODECS[ending]):
             read += part
     except Damaged as error:
-        return read, str(error)
+        return read, error
     return read, None
 
 
@@ -48,14 +54,8 @@ def test_what_is_not_compressed_is_damaged(ending: str) -> None:
 
 def rest_of(content: bytes, ending: str, size: int) -> tuple[bytes, bytes]:
     """What could be read, and what was not read of the compressed file."""
-    chunks = (content[at : at + size] for at in range(0, len(content), size))
-    read = b""
-    try:
-        for part in decompressed(chunks, CODECS[ending]):
-            read += part
-    except Damaged as error:
-        return read, b"".join(error.rest)
-    return read, b""
+    found, damage = taken(content, ending, size)
+    return found, b"" if damage is None else b"".join(damage.rest)
 
 
 @given(

@@ -61,7 +61,7 @@ VALUES: list[Any] = [None, True, False, [], {}, [None], [[]], {"a": None}, {"": 
 # Text that is no JSON value of Python's, put in where `"@raw@"` stands.
 RAW = [
     "1e400", "-1e400", "1" * 400, "0." + "1" * 400, '"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', "NaN", "Infinity", "-", "01", "1.", "tru", "'a'",
-    '{"a":1,"a":2}', "[" * 70 + "]" * 70, "[" * 5000, '{"a":' * 65 + "1" + "}" * 65, '{"a":' * 56 + "1" + "}" * 56, "/* x */1", "1,", '"\t"', '"\x01"', "1e" + "9" * 50,
+    '{"a":1,"a":2}', "[" * 70 + "]" * 70, "[" * 5000, '{"a":' * 65 + "1" + "}" * 65, *('{"a":' * levels + "1" + "}" * levels for levels in (56, 57, 58, 60, 62, 64)), "/* x */1", "1,", '"\t"', '"\x01"', "1e" + "9" * 50,
 ]  # fmt: skip
 HEADERS = [
     ("If-Match", "*"), ("If-Match", '"'), ("If-Match", '"e1-x", W/"s2-y"'), ("If-None-Match", "*"), ("If-None-Match", "W/" * 50), ("Content-Type", "application/json"),

@@ -77,8 +77,9 @@ fi
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
 $python -m pytest -q -m slow tests/proofs tests/cloudevents tests/messages
 
-# Landings that are killed again and again (three times each here, twenty in `make soak`), and one on a cluster of two.
-SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py
+# Landings that are killed again and again (three times each here, twenty in `make soak`), one on a cluster of two, and
+# one through a Spark Connect server.
+SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py tests/integration/test_connect.py
 
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
 notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")

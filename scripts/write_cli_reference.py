@@ -24,6 +24,7 @@ This page is written by `make docs` from each command's `--help`.
 | 2 | the command was used wrongly: options that do not go together, a file that is not there or holds no catalog |
 | 3 | what was named is not in the registry or the catalog, or a server or a store cannot be reached |
 | 130 | interrupted with Ctrl+C |
+| 143 | `land` or `redrive`, ended by SIGTERM |
 
 Findings are a message that `match` or `validate` does not call matched, one that `build` or `sample` could not make, a
 definition that `show` tells to be unusable, and what `lint`, `schema`, `event`, `replicate` and `convert --strict`

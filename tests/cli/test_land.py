@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from signalbook.cli import Exit, main
-from signalbook.pipeline import session
+from signalbook.pipeline import land_files, probe, session
+from signalbook.pipeline.land import Result
 from tests.pipeline.lakes import document
 
 
@@ -38,6 +39,24 @@ def test_told_before_spark_is_started(
     assert code == main(["land", "--catalog", catalog, "--to", str(tmp_path / "lake"), *given])
     assert words in capsys.readouterr().err
     assert not (tmp_path / "lake").exists()
+
+
+def test_what_is_left_out(
+    catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hidden files are counted beside the result, whose line stays as it is."""
+    monkeypatch.setattr(session, "open_session", lambda settings: None)
+    monkeypatch.setattr(probe, "probe", lambda spark, lake: None)
+    monkeypatch.setattr(land_files, "land_files", lambda *given, **more: Result(1, 1, 0))
+    for name in ("a.jsonl", ".b.jsonl", "_c/d.jsonl"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).touch()
+    given = ["land", "--catalog", catalog, "--to", str(tmp_path / "lake"), "--json", "--from"]
+    expected = '{"input":1,"landed":1,"dead":0,"outcomes":{},"messages":{}}\n'
+    for source, said in (("in", "left out: 2 file(s)"), ("in/a.jsonl", "")):
+        assert Exit.OK == main([*given, f"events:{tmp_path / source}"])
+        printed = capsys.readouterr()
+        assert (expected, said) == (printed.out, printed.err.partition(" whose")[0])
 
 
 def test_a_redrive_is_told_too(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

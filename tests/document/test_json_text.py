@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signalbook.document.json_text import MAX_DEPTH, check_json, parse_json
+from signalbook.document.json_text import MAX_DEPTH, check_json, export_text, is_deeper, parse_json
 from signalbook.errors import RegistryError
 from tests.cases import Case, cases
 
@@ -44,6 +44,39 @@ def test_depth() -> None:
             parse_json(b"[" * depth + b"]" * depth, "/")
         with pytest.raises(RegistryError):
             parse_json(b"[" * depth, "/")
+
+
+@pytest.mark.parametrize("around", [1, 6, 63])
+def test_depth_in_an_export(around: int) -> None:
+    """The levels that stand around a value count; brackets that do not nest, or stand in strings, do not."""
+    text = "[" * (MAX_DEPTH - around) + "]" * (MAX_DEPTH - around)
+    assert text == export_text(json.loads(text), "/s", around)
+    assert export_text([1] if around == 63 else [[], "[" * 100, *[[]] * 100], "/s", around)
+    with pytest.raises(RegistryError, match=f"nested deeper than 64 levels, with the {around} that stand around it"):
+        export_text(json.loads(f"[{text}]"), "/s", around)
+
+
+def test_the_levels_around_a_value_given_from_python() -> None:
+    """A value that is part of a text has the levels that the text leaves."""
+    value = json.loads("[" * 62 + "]" * 62)
+    check_json(value, "/", around=2)
+    with pytest.raises(RegistryError, match="nested deeper than 64 levels"):
+        check_json([value], "/", around=2)
+
+
+@pytest.mark.parametrize(("value", "depth"), [(1, 0), ("[[", 0), ([], 1), ({}, 1), ([1, {"a": []}, []], 3)])
+def test_how_deep_a_value_is(value: Any, depth: int) -> None:
+    """Each object or array around another is a level."""
+    assert [True] * depth + [False] == [is_deeper(value, levels) for levels in range(depth + 1)]
+
+
+def test_a_value_that_holds_itself_is_deeper_than_any() -> None:
+    """It is found out at once, however often it holds itself."""
+    value: list[Any] = []
+    value += [value, {"a": value}, value]
+    assert is_deeper(value, MAX_DEPTH)
+    with pytest.raises(RegistryError, match="nested deeper"):
+        check_json(value, "/")
 
 
 def test_an_integer_of_more_digits_than_python_reads() -> None:

@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,21 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     folder.delete("sub/a")
     folder.delete("sub/a")
     assert folder.stat("sub/a") is None
+
+
+def test_what_could_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves what was there, and no part of what was to come."""
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = Folder.at(tmp_path)
+    folder.write("a", b"one")
+    monkeypatch.setattr(os, "fsync", full)
+    for put in (folder.write, folder.claim):
+        with pytest.raises(OSError, match="No space"):
+            put("a", b"two")
+    assert (b"one", ["a"]) == (folder.read("a"), [path.name for path in tmp_path.iterdir()])
 
 
 def test_a_claim_is_one_processs(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.inputs import Listed, list_files, parse_source, share_out, stat_of
+from signalbook.pipeline.inputs import Listed, list_files, look, parse_source, share_out, stat_of
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,13 +23,14 @@ def test_what_names_no_source(text: str) -> None:
 
 
 def test_listing(tmp_path: Path) -> None:
-    """A folder's files at any depth, but none that is hidden; a file alone; nothing there is an error."""
+    """A folder's files at any depth, but none that is hidden, which are counted; a file alone; nothing is an error."""
     for name in ("b.jsonl", "sub/a.gz", ".hidden", "_temporary/x", ".a.jsonl.open"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"12")
     listed = list_files(parse_source(f"events:{tmp_path}"))
     assert [(f"{tmp_path}/b.jsonl", 2), (f"{tmp_path}/sub/a.gz", 2)] == [(one.path, one.size) for one in listed]
     assert [f"{tmp_path}/b.jsonl"] == [one.path for one in list_files(parse_source(f"events:{tmp_path}/b.jsonl"))]
+    assert [3, 0] == [look(parse_source(f"events:{tmp_path}{below}"))[1] for below in ("", "/b.jsonl")]
     with pytest.raises(PipelineError, match="neither a file nor a folder"):
         list_files(parse_source(f"events:{tmp_path}/none"))
 

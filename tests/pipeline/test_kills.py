@@ -83,6 +83,25 @@ def test_a_driver_that_is_killed(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert (total, {1}) == (found.total(), set(found.values()))
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_driver_that_is_asked_to_stop(tmp_path: Path, number: int, code: int) -> None:
+    """All its processes are told at once: it says so in a sentence, and begun again it lands everything."""
+    total = add_input(tmp_path, 0)
+    write_catalog(tmp_path, 0)
+    process = subprocess.Popen(command(tmp_path), start_new_session=True, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not _written(tmp_path):
+        time.sleep(0.002)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    # Where the landing was done already, there was nothing to stop.
+    if process.returncode:
+        assert (code, True, False) == (process.returncode, "the same command goes on" in said, "Traceback" in said)
+    done = subprocess.run(command(tmp_path), capture_output=True, text=True, timeout=600)
+    assert 0 == done.returncode, done.stderr
+    found = places(tmp_path / "lake")
+    assert (total, {1}) == (found.total(), set(found.values()))
+
+
 @pytest.mark.timeout(3600)
 def test_a_worker_that_is_killed(tmp_path: Path) -> None:
     """Python workers that are killed while they write cost their attempt only."""

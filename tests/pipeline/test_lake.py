@@ -6,7 +6,7 @@ import pytest
 
 from signalbook.pipeline import lake as lake_module
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.lake import STOPPED, Lake
 from signalbook.pipeline.manifest import Manifest
 
 
@@ -51,6 +51,31 @@ def test_only_nobodys_files_are_swept(tmp_path: Path) -> None:
     left = {path.name for path in folder.iterdir()}
     assert {f"{name}1.parquet", "part-00000.parquet", f"{living.name}-0-bbbbbbbbbbbb-1.parquet"} == left
     assert 1 == lake.sweep()
+
+
+def test_a_run_that_fails(tmp_path: Path) -> None:
+    """It says why, in one line, and leaves no file that it did not commit; begun again, it is alive, and then done."""
+    lake, folder = Lake.open(str(tmp_path)), tmp_path / "g" / "a"
+    folder.mkdir(parents=True)
+    name = "stream-0123456789abcdef"
+    paths = [f"{name}-0-aaaaaaaaaaaa-{number}.parquet" for number in (1, 2)]
+    for path in paths:
+        (folder / path).touch()
+    lake.write(manifest(name, {"g/a": [{"path": paths[0], "rows": 1, "bytes": 2}]}))
+    with pytest.raises(OSError, match="full"), lake.run({"kind": "land", "source": "a"}, name):
+        raise OSError("the disk\n \x1b[31m↳\x1b[0m is full")
+    assert ([paths[0]], "the disk is full") == ([path.name for path in folder.iterdir()], lake.failure(name))
+    with lake.run({"kind": "land", "source": "a"}, name):
+        assert lake.failure(name) is None
+    assert lake.failure(name) is None
+
+
+def test_a_run_that_is_stopped(tmp_path: Path) -> None:
+    """What was killed had no time to say why."""
+    lake = Lake.open(str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), lake.run({"kind": "land", "source": "a"}) as run:
+        raise KeyboardInterrupt
+    assert STOPPED == lake.failure(run.name)
 
 
 def test_who_commits_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

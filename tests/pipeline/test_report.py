@@ -90,6 +90,25 @@ def test_letters_that_are_not_there_yet(lake: Lake) -> None:
     ]
 
 
+def ended_by(lake: Lake, error: BaseException) -> str:
+    """A run that ended so; its name."""
+    with pytest.raises(type(error)), lake.run({"kind": "land", "source": "events:y"}) as run:
+        raise error
+    return run.name
+
+
+def test_runs_that_did_not_end_well(lake: Lake) -> None:
+    """One that failed is told with its reason; one that was stopped, until another has done its work."""
+    failed, stopped = ended_by(lake, OSError("no space left")), ended_by(lake, KeyboardInterrupt())
+    assert {failed: "no space left", stopped: "it was stopped on the way"} == {
+        note.split()[2]: note.partition(": ")[2].partition(";")[0] for note in read_report(lake).notes
+    }
+    assert [True] == [stopped in note for note in read_report(lake, stopped).notes]
+    with lake.run({"kind": "land", "source": "events:y"}):
+        pass
+    assert [True] == [failed in note for note in read_report(lake).notes]
+
+
 def test_one_run(lake: Lake) -> None:
     """A run is reported by itself; one that is not there is an error that names those that are."""
     second = read_report(lake).runs[1].run

@@ -1,3 +1,4 @@
+import socket
 import subprocess
 from pathlib import Path
 
@@ -86,6 +87,43 @@ def test_a_spark_that_does_not_start(more: dict[str, str], words: str, monkeypat
     _no_spark(monkeypatch)
     with pytest.raises(PipelineError, match=words):
         open_session(LocalSettings(more=more))
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "words"),
+    [
+        ("sc://127.0.0.1:1", PipelineError, "no server of Spark Connect listens at sc://127.0.0.1:1"),
+        ("sc://no.such.host.invalid", PipelineError, "no server of Spark Connect listens at sc://no.such"),
+        ("sc://127.0.0.1:port", UsageError, "is no address of Spark Connect, as sc://HOST:PORT"),
+    ],
+)
+def test_no_server_of_spark_connect(
+    monkeypatch: pytest.MonkeyPatch, address: str, error: type[Exception], words: str
+) -> None:
+    """An address that nobody listens at is told at once, wherever it was given; Spark's client is not begun."""
+    tried = _no_spark(monkeypatch)
+    with pytest.raises(error, match=words):
+        open_session(LocalSettings(master=address))
+    monkeypatch.setenv("SPARK_REMOTE", address)
+    with pytest.raises(error, match=words):
+        open_session()
+    assert [] == tried
+
+
+def test_spark_connect_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client lacks is told with the package that brings it."""
+    from pyspark.errors import PySparkImportError
+    from pyspark.sql import SparkSession
+
+    def start(builder: object) -> None:
+        raise PySparkImportError("grpcio-status must be installed")
+
+    _no_spark(monkeypatch)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(PipelineError, match=r"pip install 'pyspark\[connect\]' \(grpcio-status must"):
+            open_session(LocalSettings(master=address))
 
 
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:

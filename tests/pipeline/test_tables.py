@@ -29,6 +29,15 @@ def test_an_attribute_does_not_take_the_name_of_a_column() -> None:
     assert {"context", "~63ontext"} < set(names)
 
 
+def test_a_schema_that_does_not_say_what_a_payload_is() -> None:
+    """Of two messages in a Protobuf text nothing says which is meant: there is a table, without `data`."""
+    given = document()
+    moved = given["messagegroups"]["fleet"]["messages"]["moved"]
+    moved |= {"dataschemaformat": "Protobuf/3", "dataschema": 'syntax = "proto3"; message A {} message B {}'}
+    layout = layout_of(Book.of(given).catalog(), MOVED)
+    assert (False, None) == ("data" in layout.schema.names, layout.convert)
+
+
 TYPES = {
     "int": pa.int64(),
     "text": pa.string(),

@@ -139,6 +139,18 @@ def test_a_payload_of_no_bytes(tmp_path: Path) -> None:
     assert expected == found
 
 
+def test_a_schema_that_does_not_say_what_a_payload_is(tmp_path: Path) -> None:
+    """A message without a payload lands; one with a payload is a dead letter that says what is missing."""
+    meant = document()
+    moved = meant["messagegroups"]["fleet"]["messages"]["moved"]
+    moved |= {"dataschemaformat": "Protobuf/3", "dataschema": 'syntax = "proto3"; message A {} message B {}'}
+    bare = {"specversion": "1.0", "id": "e", "type": "moved", "source": "/cars/A1"}
+    lines = [json.dumps(one).encode() for one in (bare, {**bare, "data_base64": "CAc="})]
+    report, tables = land(tmp_path, Book.of(meant), lines)
+    assert (1, 1) == (report["landed"], report["dead"])
+    assert ["schema_unavailable"] == [one["code"] for one in tables[DEAD_LETTERS][0]["problems"]]
+
+
 CARRIED = {"ce_specversion": "1.0", "ce_id": "k", "ce_source": "", "ce_type": "moved"}
 MALFORMED = [
     ({"specversion": "1.0", "id": "x", "type": "moved"}, ("x", None, "moved")),

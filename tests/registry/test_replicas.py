@@ -171,6 +171,35 @@ def test_a_text_that_cannot_be_kept_is_refused_alone(api: Api, text: str) -> Non
     assert 3 == len(api("GET", "/replicas?link=x").json["problems"])
 
 
+def deep(levels: int) -> Json:
+    """A data schema so deep, with its format."""
+    value: Any = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return {"dataschemaformat": "JSONSchema/draft-07", "dataschema": value}
+
+
+@pytest.mark.parametrize("levels", [58, 60, 61, 64, 200])
+def test_one_that_is_too_deep_is_refused_alone(api: Api, levels: int) -> None:
+    """What this catalog could not export is refused, also where it makes the whole body too deep."""
+    entries = [message("a"), message("bad", **deep(levels)), message("b", **deep(57))]
+    results = api("POST", "/replicas", {"link": LINK, "entries": entries}).json["results"]
+    outcomes = {one["xid"].rpartition("/")[2]: one["outcome"] for one in results}
+    assert {"a": "written", "bad": "refused", "b": "written"} == outcomes
+
+
+def test_the_deepest_travels(make_api: MakeApi) -> None:
+    """What a catalog takes, another takes as its copy, with its log."""
+    source, other = make_api(store="memory:"), make_api(store="memory:")
+    for name in ("first", "second"):
+        source("PUT", f"{GROUP}/messages/m", {"name": name, **deep(57)})
+    entries = source("GET", "/replicas/entities").json["entries"]
+    results = other("POST", "/replicas", {"link": LINK, "entries": entries}).json["results"]
+    assert ["written", "written"] == [one["outcome"] for one in results]
+    assert deep(57).items() <= other("GET", f"{GROUP}/messages/m").json.items()
+    assert 2 == len(other("GET", f"/replicas/entities?xid={GROUP}/messages/m").json["entries"][0]["log"]["snapshots"])
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signalbook.cli.catalog import on_documents
+from signalbook.cli.land_stop import stoppable
 from signalbook.cli.output import print_json, say
 from signalbook.errors import UsageError
 
@@ -96,7 +97,7 @@ def land(
     """
     from rich.console import Console
 
-    from signalbook.pipeline.inputs import list_files, parse_source
+    from signalbook.pipeline.inputs import look, parse_source
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import land_files
     from signalbook.pipeline.probe import probe
@@ -114,13 +115,11 @@ def land(
     # What is asked wrongly is said before Spark is started, which takes long.
     books().catalog().scope(within)
     settings = _settings(master, memory, conf, found.scheme)
-    if found.scheme != "kafka":
-        list_files(found)
+    hidden = look(found)[1] if found.scheme != "kafka" else 0
     there = Lake.open(lake)
     spark = open_session(settings)
-    probe(spark, there)
-    console = Console(stderr=True)
-    with shown(spark, console):
+    with stoppable(), shown(spark, Console(stderr=True)):
+        probe(spark, there)
         if stream or once or found.scheme == "kafka":
             options = StreamOptions(once=not stream)
             result = land_stream(spark, books, found, there, within=within, options=options, say=say)
@@ -128,6 +127,8 @@ def land(
             result = land_files(spark, books(), found, there, within=within, again=again, say=say)
     if compact:
         compact_tables(there, say)
+    if hidden:
+        say(f"left out: {hidden:,} file(s) whose names, or whose folders' names, begin with . or _")
     _print(result, as_json)
 
 
@@ -160,8 +161,10 @@ def redrive(
     book = books()
     book.catalog().scope(within)
     spark = open_session(_settings(master, memory, conf))
-    probe(spark, there)
-    _print(judge_again(spark, book, there, within=within, say=say), as_json)
+    with stoppable():
+        probe(spark, there)
+        result = judge_again(spark, book, there, within=within, say=say)
+    _print(result, as_json)
 
 
 class _Books:

@@ -7,6 +7,7 @@ Rule 2: every refusal is the specification's `parsing_data`, and says where in t
 Rule 3: a good document pays one decode and one walk, and a second decode where it has fractions; the slow scan that
 finds the place runs only on bad ones.
 Rule 4: values that are given as Python objects obey the same rules (`check_json`).
+Rule 5: what is kept can be exported and read again: the levels that stand around it then count too (`export_text`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ import orjson
 
 from signalbook.errors import RegistryError
 
-__all__ = ["MAX_DEPTH", "check_json", "find_flaw", "is_deeper", "keeps_integer", "keeps_number", "parse_json"]
+__all__ = [
+    "AROUND_GROUP", "AROUND_META", "AROUND_SETTING", "AROUND_VERSION", "MAX_DEPTH", "check_json", "export_text",
+    "find_flaw", "is_deeper", "keeps_integer", "keeps_number", "parse_json",
+]  # fmt: skip
 
 MAX_DEPTH = 64
+
+# Levels that an export has around each: {modelsource: {}, dirs: {d1: {files: {f1: {meta: {}, versions: {v1: {}}}}}}}
+AROUND_SETTING, AROUND_GROUP, AROUND_META, AROUND_VERSION = 1, 2, 5, 6
 
 _decode = msgspec.json.Decoder().decode
 _WHITESPACE = b" \t\r\n"
@@ -60,14 +67,28 @@ def parse_json(body: bytes, subject: str) -> Any:
     return value
 
 
-def check_json(value: Any, subject: str) -> None:
-    """Raise `parsing_data` about `subject` where a Python value is none that a JSON text could have brought in."""
-    text = _round_trip(value)
-    if (text is None or text.count(b"{") + text.count(b"[") > MAX_DEPTH) and is_deeper(value, MAX_DEPTH):
+def check_json(value: Any, subject: str, *, around: int = 0) -> None:
+    """Raise `parsing_data` about `subject` where a Python value is none that a JSON text could have brought in.
+
+    `around` is how many levels of that text stand around it.
+    """
+    text, levels = _round_trip(value), MAX_DEPTH - around
+    if (text is None or text.count(b"{") + text.count(b"[") > levels) and is_deeper(value, levels):
         _refuse(subject, _DEEP)
     if text is None or b"\\u0000" in text:
         for problem in _unkeepable(value, ""):
             _refuse(subject, problem)
+
+
+def export_text(value: Any, subject: str, around: int) -> str:
+    """The text of what an export has so many levels around; `parsing_data` where that could not be read again.
+
+    A request may carry it with fewer levels around it, and it may be kept one level deeper than it was given.
+    """
+    text, levels = orjson.dumps(value), MAX_DEPTH - around
+    if text.count(b"{") + text.count(b"[") > levels and is_deeper(value, levels):
+        _refuse(subject, f"{_DEEP}, with the {around} that stand around it in an export of the registry")
+    return text.decode()
 
 
 def _round_trip(value: Any) -> bytes | None:
@@ -119,18 +140,23 @@ def _marked(body: bytes) -> Any:
 
 def is_deeper(value: Any, levels: int) -> bool:
     """Whether objects and arrays nest deeper in a value than so many levels."""
-    level: list[Any] = [[value]]
-    depth = -1
-    while level and depth <= levels:
-        depth += 1
-        nested = (
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
             child
             for node in level
             for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        )
-        level = list({id(child): child for child in nested}.values())  # a value may hold itself, even twice
-    return depth > levels
+            if isinstance(child, _CONTAINERS)
+        ]
+        if len(level) > _MANY:  # a value may hold itself, even twice
+            level = list({id(child): child for child in level}.values())
+    return bool(level)
+
+
+_CONTAINERS = (dict, list)
+_MANY = 1000
 
 
 def _refuse(subject: str, detail: str) -> NoReturn:
@@ -217,6 +243,8 @@ def _wrong_scalar(value: Any) -> str:
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_STRING_BEGUN = re.compile(_STRING.pattern[:-1])
+_ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![0-9.eE+-])|true|false|null")
 
 
@@ -262,9 +290,10 @@ def _scan(text: str, at: int, path: str, depth: int) -> int:
     if opening == "[":
         return _scan_items(text, at, path, depth)
     found = (_STRING if opening == '"' else _SCALAR).match(text, at)
+    if found is None and opening == '"':
+        raise _broken_string(path, "string", text, at)
     if found is None:
-        what = "string" if opening == '"' else "value"
-        raise _broken(path, f"parsing {what}", "a well-formed string" if what == "string" else "a JSON value", text, at)
+        raise _broken(path, "parsing value", "a JSON value", text, at)
     wrong = _flaw_of_string(found[0]) if opening == '"' else _flaw_of_scalar(found[0])
     if wrong:
         raise _BrokenError(f"path '{path or '.'}': {wrong}", at)
@@ -295,7 +324,7 @@ def _scan_members(text: str, at: int, path: str, depth: int) -> int:
     while True:
         name = _STRING.match(text, at)
         if name is None:
-            raise _broken(path, "parsing object key", "string starting with '\"'", text, at)
+            raise _broken_string(path, "object key", text, at)
         plain = json.loads(name[0])
         if plain in names:
             raise _BrokenError(f"path '{path or '.'}': {_TWICE.format(plain)}", at)
@@ -333,6 +362,19 @@ def _skip(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
+def _broken_string(path: str, what: str, text: str, at: int) -> _BrokenError:
+    """What is wrong with the string that should begin here: it does not, it holds what none may, or the text ends."""
+    begun = _STRING_BEGUN.match(text, at)
+    if begun is None:
+        return _broken(path, f"parsing {what}", "string starting with '\"'", text, at)
+    end = begun.end()
+    if _ESCAPE_BEGUN.fullmatch(text, end):
+        end = len(text)
+    return _broken(
+        path, f"parsing {what}", "its closing '\"'" if end == len(text) else "a well-formed string", text, end
+    )
+
+
 def _broken(path: str, doing: str, expected: str, text: str, at: int) -> _BrokenError:
-    got = f"got '{text[at]}' instead" if at < len(text) else "got the end of the text instead"
-    return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, {got}", at)
+    got = "the end of the text" if at >= len(text) else f"'{text[at]}'" if text[at] >= " " else f"U+{ord(text[at]):04X}"
+    return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, got {got} instead", at)

@@ -69,6 +69,8 @@ def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed)
 
     Of very many, those count that a message of its metadata may be one of; where there are none, the likest.
     """
+    if len(keyed) == sum(len(same.plans) for same in found):
+        return keyed, 0
     found = [same for same in found if key_holds(same.plans[0], observed)]
     total = sum(len(same.plans) for same in found)
     if total <= MOST_JUDGED:
@@ -149,8 +151,10 @@ def _listed(candidates: tuple[Candidate, ...], left_off: int = 0) -> tuple[tuple
 
 def _near_miss(observed: Observed, keyed: list[Judged], left_off: int) -> Answer:
     """The answer where keys hold and nothing else does: the definition with the fewest problems, if that is one."""
-    fewest = min(len(one.problems) for one in keyed)
-    left = _without_bases(_one_each([one for one in keyed if len(one.problems) == fewest]))
+    left = keyed
+    if len(keyed) > 1:
+        fewest = min(len(one.problems) for one in keyed)
+        left = _without_bases(_one_each([one for one in keyed if len(one.problems) == fewest]))
     if len(left) > 1 or left_off:
         candidates, more = _listed(_candidates(left), left_off + len(keyed) - len(left) if left_off else 0)
         return Answer(Outcome.NONCONFORMANT, problems=more, candidates=candidates, event=observed.event)

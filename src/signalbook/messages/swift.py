@@ -4,7 +4,7 @@ Rule 1: a shape is learned from an event that the patient road matched: the name
 what the definition says about each. As one pattern over the text it says all that reading and matching would.
 Rule 2: the road says `matched` where the patient road would, or nothing: every doubt (a second definition, an escape,
 another spelling, anything wrong) is left to the patient road.
-Rule 3: a pattern never goes back over what it has taken, and the data is read once.
+Rule 3: a pattern never goes back over what it has taken, and the data is read once, by whoever needs its value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from signalbook.messages.key_index import KeyIndex
 from signalbook.schemas import Checked
 from signalbook.schemas.json_exact import LONG, RUNS, quick
 
-__all__ = ["Shape", "SwiftRoad", "Taken"]
+__all__ = ["Parts", "Shape", "SwiftRoad", "is_plain"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
@@ -56,12 +56,12 @@ class Shape:
     takes it; `names` are the captured names with their groups.
     """
 
-    __slots__ = ("accepts", "attributes", "has_data", "has_schema", "match", "names", "source", "xid")
+    __slots__ = ("accepts", "attributes", "has_data", "match", "names", "schema", "source", "xid")
 
     def __init__(self, plan: Plan, accepts: Callable[[Any], bool], match: _Match, told: _Told, has_data: bool) -> None:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
-        self.has_schema = plan.compiled.payload.source is not None
+        self.schema = plan.compiled.payload.schema
         self.match = match
         self.attributes = tuple(told.attributes)
         self.names = tuple(told.names)
@@ -69,8 +69,9 @@ class Shape:
         self.has_data = has_data
 
 
-# An event that matches, in parts: its shape, what the groups of the pattern took, its data as text and as value.
-Taken = tuple[Shape, tuple[str, ...], bytes | None, Any]
+# An event that has a shape, in parts: the shape, what the groups of its pattern took, and where its data begins, which
+# ends before the last byte; 0 where it has none.
+Parts = tuple[Shape, tuple[str, ...], int]
 
 
 class SwiftRoad:
@@ -86,27 +87,36 @@ class SwiftRoad:
 
     def answer(self, document: bytes) -> Answer | None:
         """The answer about an event that matches; None where that is not certain."""
-        taken = self.take(document)
-        if taken is None:
+        parts = self.parts(document)
+        if parts is None:
             return None
-        shape, groups, _, value = taken
+        shape, groups, begins = parts
+        checked = None
+        if begins:
+            content = document[begins:-1]
+            try:
+                if not is_plain(content) or not shape.accepts(value := quick(content)):
+                    return None
+            except (ValueError, RecursionError):
+                return None  # it is not JSON, or too much of it
+            if shape.schema is not None:
+                checked = _checked(((), value))
         context = {name: groups[at] for name, at in shape.names}
-        checked = _checked(((), value)) if shape.has_data and shape.has_schema else None
         return answer_of((_MATCHED, shape.xid, context, (), (), document, checked))
 
-    def take(self, document: bytes) -> Taken | None:
-        """An event that matches, in parts; None where that is not certain."""
+    def parts(self, document: bytes) -> Parts | None:
+        """An event that matches if its data is JSON that its shape accepts; None where that is not certain."""
         try:
             text = document.decode()
-            begins = text.find(_TYPE) + 8
-            if begins < 8:
-                begins = text.find(_TYPE_SPACED) + 9
-            for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
-                found = shape.match(text)
-                if found is not None:
-                    return _taken(shape, document, found)
-        except (ValueError, RecursionError):
-            pass  # it is not JSON, or too much of it
+        except ValueError:
+            return None
+        begins = text.find(_TYPE) + 8
+        if begins < 8:
+            begins = text.find(_TYPE_SPACED) + 9
+        for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
+            found = shape.match(text)
+            if found is not None:
+                return _parted(shape, document, found)
         return None
 
     def learn(self, document: bytes, answers: Sequence[Answer]) -> None:
@@ -132,19 +142,19 @@ class SwiftRoad:
             self._shapes[name] = [*known, shape]
 
 
-def _taken(shape: Shape, document: bytes, found: re.Match[str]) -> Taken | None:
-    """An event that has a shape, if its data holds; ValueError where that is no JSON."""
+def is_plain(content: bytes) -> bool:
+    """Whether a quick reader reads every number of a text exactly."""
+    return LONG not in content.translate(RUNS)
+
+
+def _parted(shape: Shape, document: bytes, found: re.Match[str]) -> Parts | None:
     groups = found.groups()
     if shape.source is not None and not remembered_reference(groups[shape.source]):
         return None
     if not shape.has_data:
-        return shape, groups, None, None
+        return shape, groups, 0
     # All before it is ASCII, so that its place is the same in the text and in the bytes.
-    content = document[found.end() : -1]
-    # Numbers that a quick reader would round are left to one that does not.
-    if document[-1] != _CLOSES or LONG in content.translate(RUNS) or not shape.accepts(value := quick(content)):
-        return None
-    return shape, groups, content, value
+    return (shape, groups, found.end()) if document[-1] == _CLOSES else None
 
 
 def _anything(value: Any) -> bool:
@@ -175,8 +185,12 @@ def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> Shape | None:
 
 def _takes(shape: Shape, document: bytes, found: re.Match[str]) -> bool:
     """Whether the event that taught a shape is taken by it."""
+    parts = _parted(shape, document, found)
+    if parts is None or not parts[2]:
+        return parts is not None
+    content = document[parts[2] : -1]
     try:
-        return _taken(shape, document, found) is not None
+        return is_plain(content) and shape.accepts(quick(content))
     except (ValueError, RecursionError):
         return False
 

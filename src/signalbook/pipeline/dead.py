@@ -7,7 +7,7 @@ Rule 2: a letter says why: the outcome, the problems, the definition that was me
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,10 @@ class DeadLetters:
         kept = (record.kept(), record.size, record.sha256)
         return answer.outcome.value, answer.definition, _problems(problems), near, *named, *kept
 
-    def arrays(self, rows: Any) -> list[pa.Array]:
-        """The columns of some rows, without `judged`."""
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
+        """The columns of all rows, without `judged`."""
         types = [one.type for one in SCHEMA][:-1]
-        return [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)]
+        return [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)], ()
 
 
 def _told(record: Record) -> tuple[str | None, ...]:

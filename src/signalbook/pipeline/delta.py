@@ -8,6 +8,7 @@ Rule 3: a commit that another one overtook is tried again on the newer state.
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -154,12 +155,16 @@ def _covers(held: pa.DataType, wanted: pa.DataType) -> bool:
     return _covers(held.value_type, wanted.value_type) if pa.types.is_list(wanted) else True
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def _again(step: Callable[[], Result], table: str) -> Result:
     for attempt in range(_TRIES):
         try:
             return step()
         except CommitFailedError:
             time.sleep(random.uniform(0, min(0.02 * 2**attempt, 1)))
-        except DeltaError as error:
-            raise PipelineError(f"the table {table} cannot be changed: {error}") from None
+        except (DeltaError, OSError) as error:
+            words = " ".join(_COLOUR.sub("", str(error)).split())
+            raise PipelineError(f"the table {table} cannot be changed: {words}") from None
     raise PipelineError(f"the table {table} is changed by so many others that {_TRIES} tries were not enough")

@@ -1,7 +1,8 @@
 """How the columns of a file are encoded: what a table of many small files costs is decided here.
 
-Rule 1: text and bytes are compressed by zstd, all else by snappy: a few hundred numbers gain nothing by zstd, and
-each column that it compresses costs about as much as writing the column.
+Rule 1: what is long is compressed by zstd: payloads, records, their texts, ids; all else by snappy. A few hundred
+numbers or texts of a dictionary gain nothing by zstd, and each column that it compresses costs about as much as writing
+the column.
 Rule 2: texts have a dictionary, except those that are hardly ever the same twice; nothing else has one.
 """
 
@@ -12,18 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from signalbook.schemas.json_schema_columns import ADDITIONAL
+
 __all__ = ["parquet_options"]
 
-# The same in all rows of a file, or nearly so: the dictionary is all there is to compress.
-_SAME = frozenset({"specversion", "type", "datacontenttype", "dataschema", "outcome", "definition"})
-_SAME_JUDGED = frozenset({"judged.digest", "judged.definition", "judged.run", "judged.origin"})
+# The columns that are long, and those below which every text is.
+_LONG = frozenset({"id", "payload", "record", "transport.fields"})
+_LONG_BELOW = ("data.", "problems.", "candidates.")
 _NEVER_THE_SAME = frozenset({"id", "sha256", "_additional", "fields", "message"})
 
 
 def parquet_options(schema: pa.Schema) -> dict[str, Any]:
     """What a Parquet writer is told about the columns of a schema."""
     leaves = [leaf for one in schema for leaf in _leaves(one.name, one.type)]
-    zstd = [path for path, kind in leaves if _is_long(kind) and path not in _SAME | _SAME_JUDGED]
+    zstd = [path for path, kind in leaves if _is_text(kind) and _is_long(path)]
     return {
         "compression": {path: "snappy" for path, _ in leaves} | dict.fromkeys(zstd, "zstd"),
         "compression_level": dict.fromkeys(zstd, 1),
@@ -33,8 +36,12 @@ def parquet_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _is_long(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _is_long(path: str) -> bool:
+    return path in _LONG or (path.startswith(_LONG_BELOW) and not path.endswith(ADDITIONAL))
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +100,14 @@ class Folder:
     def is_folder(self) -> bool:
         """Whether there is such a folder."""
         system, root = self._open()
-        return bool(system.get_file_info(root).type == fs.FileType.Directory)
+        with self._reached():
+            return bool(system.get_file_info(root).type == fs.FileType.Directory)
 
     def make(self) -> None:
         """Create the folder, and those above it."""
         system, root = self._open()
-        system.create_dir(root, recursive=True)
+        with self._reached():
+            system.create_dir(root, recursive=True)
 
     def read(self, path: str) -> bytes | None:
         """The content of a file, or None where there is none."""
@@ -171,10 +174,27 @@ class Folder:
     def _open(self) -> tuple[fs.FileSystem, str]:
         if self.is_local:
             return fs.LocalFileSystem(), self.uri
+        scheme, _, rest = self.uri.partition("://")
+        bucket, slash, path = rest.partition("/")
+        with self._reached():
+            system, root = _store(f"{scheme}://{bucket}")
+        return system, root.rstrip("/") + slash + path
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Say in a sentence that an object store, its bucket or who asks for it is not known there."""
         try:
-            return fs.FileSystem.from_uri(self.uri)  # type: ignore[no-any-return]
+            yield
         except (ValueError, OSError) as error:
+            if self.is_local:
+                raise
             raise PipelineError(f"'{self.uri}' cannot be reached: {error}") from None
+
+
+@lru_cache(16)
+def _store(uri: str) -> tuple[fs.FileSystem, str]:
+    """The store that a bucket is in, and the bucket's name there; kept, because each has connections of its own."""
+    return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
 def sync_folder(folder: Path) -> None:
@@ -189,10 +209,15 @@ def sync_folder(folder: Path) -> None:
 def _written_aside(target: Path, content: bytes) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    with aside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        # A full disk should not be filled further by what is of no use.
+        aside.unlink(missing_ok=True)
+        raise
     return aside
 
 

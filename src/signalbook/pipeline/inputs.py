@@ -15,7 +15,7 @@ from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.files import Entry, Folder, real_place
 from signalbook.pipeline.reading import Split, codec_of
 
-__all__ = ["FILES", "SCHEMES", "Listed", "Source", "list_files", "parse_source", "share_out", "stat_of"]
+__all__ = ["FILES", "SCHEMES", "Listed", "Source", "list_files", "look", "parse_source", "share_out", "stat_of"]
 
 SCHEMES: Mapping[str, str] = {
     "events": "CloudEvents in JSON, one a line or in batch files; .gz and .zst too",
@@ -28,7 +28,7 @@ SCHEMES: Mapping[str, str] = {
 FILES = frozenset({"events", "messages", "spool"})
 # The size of a task's part: so small that a few processors have something to do, so large that files are. A task writes
 # a file for each table, and each costs a few milliseconds whatever is in it.
-_SMALLEST_PART, _LARGEST_PART, _PARTS = 16 << 20, 64 << 20, 8
+_SMALLEST_PART, _LARGEST_PART, _PARTS = 16 << 20, 128 << 20, 8
 _WHITE = b" \t\r\n"
 _MARK = b"\xef\xbb\xbf"  # of UTF-8; it says nothing
 
@@ -76,17 +76,20 @@ def parse_source(text: str) -> Source:
 
 def list_files(source: Source) -> list[Listed]:
     """The files of a source now; hidden ones, and those being written, are none."""
+    return look(source)[0]
+
+
+def look(source: Source) -> tuple[list[Listed], int]:
+    """The files of a source now, and how many others are hidden there or being written."""
     folder = Folder(source.place)
     alone = stat_of(source.place)
     if alone is not None:
-        return [Listed(source.place, alone.size, alone.changed)]
+        return [Listed(source.place, alone.size, alone.changed)], 0
     if not folder.is_folder():
         raise PipelineError(f"'{source.place}' is neither a file nor a folder")
-    return [
-        Listed(folder.place(entry.path), entry.size, entry.changed)
-        for entry in folder.files(recursive=True)
-        if _is_input(entry)
-    ]
+    entries = list(folder.files(recursive=True))
+    found = [Listed(folder.place(one.path), one.size, one.changed) for one in entries if _is_input(one)]
+    return found, len(entries) - len(found)
 
 
 def stat_of(place: str) -> Entry | None:
@@ -104,7 +107,7 @@ def share_out(files: Sequence[Listed], part: int | None = None) -> list[list[Spl
     for file in files:
         for split in _cut(file, part):
             size = (split.end if split.end is not None else file.size) - split.start
-            if current and filled + size > part:
+            if current and filled + size > part + part // 8:
                 tasks.append(current)
                 current, filled = [], 0
             current.append(split)

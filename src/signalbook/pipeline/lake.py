@@ -3,6 +3,7 @@
     SCHEMA/TABLE/                       one Delta table a message
     signalbook/dead_letters/            the one of what did not land
     _signalbook/runs/RUN/run.json       what a run was asked to do
+    _signalbook/runs/RUN/failed         why a run ended before it was done
     _signalbook/runs/RUN/BATCH.json     a manifest; with BATCH.done beside it once it is carried out
     _signalbook/catalogs/DIGEST.json.z  the catalogs that messages were judged by
 
@@ -30,13 +31,17 @@ from signalbook.pipeline.files import Folder
 from signalbook.pipeline.lease import Lease, is_leased, take_lease
 from signalbook.pipeline.manifest import Manifest
 
-__all__ = ["Lake", "Run"]
+__all__ = ["STOPPED", "Lake", "Run"]
 
 CONTROL = "_signalbook"
 _DONE = ".done"
 _SETTLED_SECONDS = 600
+# How a run ended that could not say why.
+STOPPED = "it was stopped on the way"
 # How long a run may take to look at the other manifests and to write its own, and how long others wait for it.
 _COMMIT_SECONDS, _WAIT_SECONDS, _PAUSE_SECONDS = 60, 120, 0.02
+# What `deltalake` sets its words off with, in colours.
+_decoration = re.compile(r"\x1b\[[0-9;]*m|↳")
 _data_file = re.compile(
     r"(?P<run>[0-9]{8}T[0-9]{6}-[0-9a-f]{8}|stream-[0-9a-f]{16})-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet"
 )
@@ -78,10 +83,15 @@ class Lake:
         run = Run(name or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", {**about, "started": _text(now)})
         lease = take_lease(self._runs, f"{run.name}/lease")
         if lease is None:
-            raise PipelineError(f"the run {run.name} is going on already, in another process")
+            words = f"the run {run.name} is going on already, in another process"
+            raise PipelineError(words + _unless_killed(self._runs, f"{run.name}/lease"))
         try:
             self._runs.write(f"{run.name}/run.json", orjson.dumps({"run": run.name, **run.about}))
+            self._runs.delete(f"{run.name}/failed")
             yield run
+        except Exception as error:
+            self._give_up(run.name, str(error) or type(error).__name__)
+            raise
         finally:
             lease.release()
         self._runs.write(f"{run.name}/ended", b"")
@@ -95,12 +105,27 @@ class Lake:
                 found.append(orjson.loads(about))
         return sorted(found, key=lambda about: str(about["started"]))
 
+    def failure(self, run: str) -> str | None:
+        """Why a run is over and not done, in words; None where it is done, or alive."""
+        if is_leased(self._runs, f"{run}/lease"):
+            return None
+        words = self._runs.read(f"{run}/failed")
+        if words is not None:
+            return words.decode("utf-8", "replace")
+        return None if self._runs.stat(f"{run}/ended") is not None else STOPPED
+
+    def _give_up(self, run: str, words: str) -> None:
+        """Keep why a run ends; what it wrote and did not commit goes first, for the disk may be full."""
+        with contextlib.suppress(OSError, PipelineError):
+            self._remove_all_but({run: self._committed(run)})
+            self._runs.write(f"{run}/failed", " ".join(_decoration.sub("", words).split()).encode())
+
     @contextlib.contextmanager
     def alone(self, purpose: str, words: str) -> Iterator[None]:
         """Be the only one who does this in the lake; raises `PipelineError` in these words where another does."""
         lease = take_lease(self.control, f"leases/{purpose}")
         if lease is None:
-            raise PipelineError(words)
+            raise PipelineError(words + _unless_killed(self.control, f"leases/{purpose}"))
         try:
             yield
         finally:
@@ -179,26 +204,34 @@ class Lake:
 
     def sweep(self) -> int:
         """Remove the data files of ended runs that nobody committed; how many there were."""
-        known: dict[str, set[str] | None] = {}
+        known = {
+            name: self._committed(name)
+            for name in self._runs.folders()
+            if self._runs.stat(f"{name}/swept") is None and not is_leased(self._runs, f"{name}/lease")
+        }
+        swept = self._remove_all_but(known) if known else 0
+        for name in known:
+            self._settle(name)
+        return swept
+
+    def _committed(self, run: str) -> set[str]:
+        """The data files in the manifests of a run, by their paths in the lake."""
+        return {
+            f"{table}/{file['path']}"
+            for manifest in self.manifests(run)
+            for table, files in manifest.files.items()
+            for file in files
+        }
+
+    def _remove_all_but(self, committed_by: Mapping[str, set[str]]) -> int:
+        """Remove the data files of these runs but for those that they committed; how many there were."""
         swept = 0
-        for name in self._runs.folders():
-            if self._runs.stat(f"{name}/swept") is None and not is_leased(self._runs, f"{name}/lease"):
-                known[name] = {
-                    f"{table}/{file['path']}"
-                    for manifest in self.manifests(name)
-                    for table, files in manifest.files.items()
-                    for file in files
-                }
-        if not known:
-            return 0
         for entry in self.folder.files(recursive=True):
             found = _data_file.fullmatch(entry.path.rpartition("/")[2])
-            committed = known.get(found["run"]) if found else None
+            committed = committed_by.get(found["run"]) if found else None
             if committed is not None and entry.path not in committed:
                 self.folder.delete(entry.path)
                 swept += 1
-        for name in known:
-            self._settle(name)
         return swept
 
     def _settle(self, name: str) -> None:
@@ -208,6 +241,11 @@ class Lake:
         old = about is not None and time.time() - about.changed / 1e9 > _SETTLED_SECONDS
         if not name.startswith("stream-") and (ended or old):
             self._runs.write(f"{name}/swept", b"")
+
+
+def _unless_killed(folder: Folder, lease: str) -> str:
+    """What to do where a lease outlives its holder, which no lock on a file system does."""
+    return "" if folder.is_local else f"; if it was killed, remove {folder.place(lease)}"
 
 
 def _text(moment: datetime) -> str:

@@ -177,7 +177,9 @@ def collected(frame: DataFrame) -> list[bytes]:
 
 def _cause(error: Exception) -> str:
     """The line of a long message that says what happened: a Python worker's last, else the first."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Over Spark Connect, Java's stack stands below the words.
+    words = str(error).partition("\n\nJVM stacktrace:")[0]
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
     ends = [line for line in lines if re.match(r"(?:[a-zA-Z_]+\.)*[A-Z][A-Za-z]*(?:Error|Exception|Interrupt)\b", line)]
     return (ends or lines or [type(error).__name__])[-1 if ends else 0][:500]
 

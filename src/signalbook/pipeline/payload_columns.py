@@ -1,9 +1,12 @@
-"""`PayloadColumns`: many payloads as the struct of their schema, most of them without a step of Python each.
+"""`PayloadColumns`: many payloads, judged by their schema and made its struct with as few steps of Python as can be.
 
-Rule 1: the struct is the one that `convert` gives value by value; what is certain to be the same is taken at once.
-Rule 2: a column is taken at once where `convert` leaves values as they are, which is asked of it once, and where no
-member of a payload is left out: the members of all payloads are as many as the values that the columns hold.
-Rule 3: everything else is converted value by value, and what that raises is raised.
+Rule 1: a payload holds where the engine says so of its value, and the struct is the one that `convert` gives value by
+value; what is certain to be the same is found in other ways.
+Rule 2: where the schema is plain, a typed reader reads, judges and makes columns of all payloads that it takes.
+Rule 3: what it does not take is read and judged one by one. A column is then taken at once where `convert` leaves
+values as they are, which is asked of it once, and where no member of a payload is left out: the members of all payloads
+are as many as the values that the columns hold.
+Rule 4: everything else is converted value by value, and what that raises is raised.
 """
 
 from __future__ import annotations
@@ -14,30 +17,95 @@ from typing import Any
 
 import pyarrow as pa
 
+from signalbook.messages.swift import is_plain
+from signalbook.schemas.json_exact import quick
 from signalbook.schemas.json_schema_columns import ADDITIONAL
+from signalbook.schemas.json_schema_typed import TypedReader
 
-__all__ = ["PayloadColumns"]
+__all__ = ["PayloadColumns", "judged", "reader"]
 
 # A value of each type that `convert` gives back as it is, where the column holds values and not their JSON text.
 _SAMPLES: dict[pa.DataType, Any] = {pa.int64(): 1, pa.float64(): 1.5, pa.bool_(): True, pa.string(): "a"}
+# What `convert` raises of a value that is none of its schema's.
+_UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
+def judged(texts: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
+    """The values of the texts that `read` takes, and the places of the others; it says ValueError of those."""
+    values, others = [], []
+    for at, text in enumerate(texts):
+        try:
+            if is_plain(text):
+                values.append(read(text))
+                continue
+        except (ValueError, RecursionError):
+            pass  # it is not JSON, or too much of it, or does not hold
+        others.append(at)
+    return values, others
+
+
+def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:
+    """What reads a payload if it is accepted."""
+
+    def read(text: bytes) -> Any:
+        value = quick(text)
+        if not accepts(value):
+            raise ValueError("the payload does not hold")
+        return value
+
+    return read
+
+
 class PayloadColumns:
-    """How the payloads of one JSON Schema become a column; `convert` makes the row of one value."""
+    """How the payloads of one JSON Schema become a column.
 
-    __slots__ = ("_at_once", "_convert", "_rest", "_type")
+    `accepts` judges a value and `convert` makes the row of one; `typed` reads those that it takes.
+    """
 
-    def __init__(self, type_: pa.StructType, convert: Callable[[Any], Any]) -> None:
+    __slots__ = ("_at_once", "_convert", "_read", "_rest", "_type", "_typed")
+
+    def __init__(
+        self,
+        type_: pa.StructType,
+        convert: Callable[[Any], Any],
+        accepts: Callable[[Any], bool],
+        typed: TypedReader | None = None,
+    ) -> None:
         self._type = type_
         self._convert = convert
-        named = [one for one in type_ if one.name != ADDITIONAL] if type_.get_field_index(ADDITIONAL) >= 0 else []
+        self._read = reader(accepts)
+        self._typed = typed
+        named = [one for one in type_ if one.name != ADDITIONAL] if _is_of_objects(type_, convert) else []
         at_once = [one for one in named if _stays(one.type, _member(convert, one.name))]
         self._at_once = pa.struct(at_once) if at_once else None
         self._rest = [one for one in named if one not in at_once]
 
-    def array(self, values: Sequence[Any]) -> pa.Array:
-        """The column of some payloads that the schema accepts."""
+    def array(self, texts: Sequence[bytes]) -> tuple[pa.Array, list[int]]:
+        """The column of the payloads that hold, and the places of those that do not."""
+        if self._typed is None:
+            values, unfit = judged(texts, self._read)
+            return self._of_values(values), unfit
+        typed, others = judged(texts, self._typed.read)
+        column = self._typed.column(typed)
+        if not others:
+            return column, []
+        if 2 * len(others) > len(texts):
+            self._typed = None  # such payloads are not what it is for
+        values, left = judged([texts[at] for at in others], self._read)
+        unfit = [others[at] for at in left]
+        return self._merged(column, values, others, unfit, len(texts)), unfit
+
+    def _merged(self, column: pa.Array, values: list[Any], others: list[int], unfit: list[int], count: int) -> pa.Array:
+        """The column with those values that only the engine took, each in its place."""
+        if not values:
+            return column
+        aside, gone = set(others), set(unfit)
+        places = [at for at in range(count) if at not in aside] + [at for at in others if at not in gone]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        return pa.concat_arrays([column, self._of_values(values)]).take(pa.array(order, pa.int64()))
+
+    def _of_values(self, values: list[Any]) -> pa.Array:
         if self._at_once is not None:
             try:
                 found = self._quickly(values, self._at_once)
@@ -71,6 +139,16 @@ class PayloadColumns:
         return {one.name: pa.array([row[one.name] for row in rows], one.type) for one in self._rest}
 
 
+def _is_of_objects(type_: pa.StructType, convert: Callable[[Any], Any]) -> bool:
+    """Whether the columns are the members of an object, and not the one of a whole value, whatever that is called."""
+    if type_.get_field_index(ADDITIONAL) < 0:
+        return False
+    try:
+        return all(held is None for held in convert({}).values())
+    except _UNFIT:
+        return False
+
+
 def _member(convert: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     return lambda value: convert({name: value})[name]
 
@@ -89,7 +167,7 @@ def _stays(kind: pa.DataType, convert: Callable[[Any], Any]) -> bool:
     sample = _SAMPLES.get(kind)
     try:
         held = convert(sample)
-    except (ValueError, TypeError, KeyError, IndexError):
+    except _UNFIT:
         return False
     return sample is not None and type(held) is type(sample) and bool(held == sample)
 

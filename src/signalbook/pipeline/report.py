@@ -4,6 +4,7 @@ Rule 1: a report is read from manifests, so it costs nothing of the tables' size
 are the dead letters that are left counted, without their records: no manifest says which of them went.
 Rule 2: a message counts as arrived once, and where it is now: a dead letter that a redrive landed is landed, and its
 former outcome and problems are no longer told.
+Rule 3: a run that failed is told with its reason; one that was only stopped, until a later one of its source is done.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.lake import STOPPED, Lake
 from signalbook.pipeline.manifest import Manifest
 from signalbook.pipeline.report_letters import count_letters
 from signalbook.pipeline.tally import Tally
@@ -88,6 +89,7 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
     arrived = Tally.sum(one.counts for one in manifests if one.kind == "land" or run is not None)
     redriven = Tally.sum(one.counts for one in manifests if one.kind == "redrive" and run is None)
     notes = {note for one in manifests for note in one.notes}
+    notes.update(_failures(lake, about, run))
     messages = arrived.messages + redriven.messages
     outcomes, problems, dead = arrived.outcomes, arrived, arrived.dead - redriven.landed
     if redriven.landed:
@@ -106,6 +108,17 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
         runs=sorted((_run(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
         notes=sorted(notes),
     )
+
+
+def _failures(lake: Lake, about: Mapping[str, Mapping[str, Any]], wanted: str | None) -> Iterator[str]:
+    done: set[str] = set()
+    for name, one in reversed(list(about.items())):
+        source = str(one["source"])
+        words = lake.failure(name)
+        if words is None:
+            done.add(source)
+        elif wanted in (None, name) and (source not in done or words != STOPPED):
+            yield f"the run {name} of {source} did not end well: {words}; the same command goes on where it was"
 
 
 def _by_run(manifests: Sequence[Manifest]) -> Iterator[tuple[str, list[Manifest]]]:

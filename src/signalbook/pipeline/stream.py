@@ -70,6 +70,13 @@ def land_stream(
     say: Watch = lambda text: None,
 ) -> Result:
     """Land a source as it grows; what all batches of this call came to."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        raise PipelineError(
+            "over Spark Connect the batches of a stream run at the server; use foreachBatch with "
+            "signalbook.spark.land(…, run=RUN, batch=n), or a session with --master local[*] or spark://HOST:PORT"
+        )
     options = options or StreamOptions()
     with lake.alone(*source_lease(source)):
         carried_out(lake, say)

@@ -2,65 +2,92 @@
 
 Rule 1: the columns are those that `Layout` makes row by row. What all events of a shape share is written once, what
 differs stands in the groups of the shape's pattern already.
-Rule 2: a row is an event in the parts in which it was taken; nothing is read a second time.
+Rule 2: a row is an event in parts: what the groups of the pattern took, and where in it the data is.
+Rule 3: the data is judged here, that of many events together. Events whose data does not hold are given back.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from signalbook.messages.swift import Shape, Taken
-from signalbook.pipeline.cells import MOMENT, TRANSPORT, gives_back, moment
-from signalbook.pipeline.payload_columns import PayloadColumns
+from signalbook.messages.swift import Shape
+from signalbook.pipeline.cells import MOMENT, gives_back, moment
+from signalbook.pipeline.payload_columns import PayloadColumns, judged, reader
+from signalbook.pipeline.repeated import Repeated
 from signalbook.pipeline.tables import TEXTS, Layout
+from signalbook.schemas.json_schema_typed import reader_of
 
 __all__ = ["SwiftColumns"]
 
-# The spellings of moments that a column gives back: in UTC, with no, three or six digits of which the last are not 000.
-_plain = re.compile(r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.(?:[0-9]{3})?(?!000)[0-9]{3})?Z").fullmatch
+# What the groups of a shape's pattern took, where the data begins, and the event that it ends with.
+Parts = tuple[tuple[str, ...], int, bytes]
+
+# The spellings of moments that a column gives back: not of the year 0, in UTC, with no, three or six digits of which
+# the last three are not 000.
+_NOT_000 = "(?:[1-9][0-9]{2}|[0-9][1-9][0-9]|[0-9]{2}[1-9])"
+_PLAIN = rf"^(?:0{_NOT_000}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}T[0-9:]{{8}}(?:\.(?:[0-9]{{3}})?{_NOT_000})?Z$"
 _WHITE = b" \t\r\n"
+_SPACE = ord(" ")
 
 
 class SwiftColumns:
     """The columns of the events of one shape in their definition's table."""
 
-    __slots__ = ("_layout", "_left", "_names", "_parts", "_payloads", "definition", "schema")
+    __slots__ = ("_constant", "_layout", "_left", "_names", "_parts", "_payloads", "_shape", "definition", "schema")
 
     def __init__(self, layout: Layout, shape: Shape) -> None:
         self.schema = layout.schema
         self.definition: str | None = layout.definition
         self._layout = layout
         self._payloads: PayloadColumns | None = None
+        self._shape = shape
         if shape.has_data and layout.convert is not None:
-            self._payloads = PayloadColumns(layout.schema.field("data").type, layout.convert)
+            kind = layout.schema.field("data").type
+            self._payloads = PayloadColumns(kind, layout.convert, shape.accepts, reader_of(shape.schema, kind))
         self._parts = dict(shape.attributes)
         self._left = [name for name, _ in shape.attributes if name not in layout.known]
         self._names = {layout.names[name]: at for name, at in shape.names}
+        kinds = {one.name: one.type for one in layout.schema}
+        texts = {name: part for name, part in shape.attributes if isinstance(part, str) and name in TEXTS}
+        self._constant = {name: Repeated(texts.get(name), kind) for name, kind in kinds.items()}
 
-    def arrays(self, rows: Sequence[Taken]) -> list[pa.Array]:
-        """The columns of some events, without `judged`; raises where a value does not fit."""
-        _, groups, contents, values = zip(*rows, strict=True)
-        taken = list(zip(*groups, strict=True))
+    def arrays(self, rows: Sequence[Parts]) -> tuple[list[pa.Array], Sequence[int]]:
+        """The columns of the events whose data holds, without `judged`, and the places of the others."""
+        contents: list[bytes | None] = [document[begins:-1] if begins else None for _, begins, document in rows]
+        data, unfit = self._data(contents)
+        if unfit:
+            left = set(unfit)
+            rows = [row for at, row in enumerate(rows) if at not in left]
+            contents = [one for at, one in enumerate(contents) if at not in left]
         count = len(rows)
+        if not count:
+            return [pa.nulls(0, one.type) for one in self.schema][:-1], unfit
+        groups = [row[0] for row in rows]
+        taken = list(zip(*groups, strict=True))
         columns = [self._texts(name, taken, count) for name in TEXTS]
-        times = self._values("time", taken, count)
-        odd = () if times is None or all(map(_plain, times)) else times
-        columns.append(_moments(times, odd, count))
+        moments, odd = self._moments(self._values("time", taken, count), count)
+        columns.append(moments)
         columns += [self._extension(one, taken, count) for one in self._layout.extensions]
         columns.append(self._left_over(odd, taken, count))
         if self._layout.names:
             columns.append(self._context(taken, count))
-        columns.append(pa.nulls(count, TRANSPORT))
-        if self._payloads is not None:
-            columns.append(self._payloads.array(values))
+        columns.append(self._constant["transport"].of(count))
+        if data is not None:
+            columns.append(data)
         elif self._layout.convert is not None:
-            columns.append(pa.nulls(count, self.schema.field("data").type))
-        columns.append(pa.array([None if one is None else one.strip(_WHITE) for one in contents], pa.binary()))
-        return columns
+            columns.append(self._constant["data"].of(count))
+        columns.append(pa.array(_stripped(contents) if self._shape.has_data else contents, pa.binary()))
+        return columns, unfit
+
+    def _data(self, contents: Sequence[Any]) -> tuple[pa.Array | None, Sequence[int]]:
+        """The column of the data, where there is one, and the places of the events whose data does not hold."""
+        if self._payloads is not None:
+            return self._payloads.array(contents)
+        return None, judged(contents, reader(self._shape.accepts))[1] if self._shape.has_data else ()
 
     def _values(self, name: str, taken: list[Any], count: int) -> Sequence[str] | None:
         """The texts of an attribute; None where the shape has none of that name."""
@@ -71,19 +98,28 @@ class SwiftColumns:
 
     def _texts(self, name: str, taken: list[Any], count: int) -> pa.Array:
         part = self._parts.get(name)
-        if isinstance(part, int):
-            return pa.array(taken[part], pa.string())
-        return pa.nulls(count, pa.string()) if part is None else pa.repeat(pa.scalar(part, pa.string()), count)
+        return pa.array(taken[part], pa.string()) if isinstance(part, int) else self._constant[name].of(count)
+
+    def _moments(self, times: Sequence[str] | None, count: int) -> tuple[pa.Array, Sequence[str]]:
+        """The column of the times; and the times, where that does not give all of them back."""
+        if times is None:
+            return self._constant["time"].of(count), ()
+        texts = pa.array(times, pa.string())
+        if pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py():
+            return texts.cast(MOMENT), ()
+        return pa.array(list(map(moment, times)), MOMENT), times
 
     def _extension(self, one: Any, taken: list[Any], count: int) -> pa.Array:
         texts = self._values(one.name, taken, count)
-        return pa.nulls(count, one.type) if texts is None else pa.array(list(map(one.read, texts)), one.type)
+        if texts is None:
+            return self._constant[one.column].of(count)
+        return pa.array(list(map(one.read, texts)), one.type)
 
     def _left_over(self, odd: Sequence[str], taken: list[Any], count: int) -> pa.Array:
         """The attributes without a column; where some moments are not given back by theirs, those too."""
         kind = self.schema.field("extensions").type
         if not self._left and not odd:
-            return pa.nulls(count, kind)
+            return self._constant["extensions"].of(count)
         texts = [self._values(name, taken, count) or () for name in self._left]
         pairs = [list(zip(self._left, row, strict=True)) for row in zip(*texts, strict=True)] or [[] for _ in odd]
         for row, time in zip(pairs, odd, strict=False):
@@ -102,7 +138,8 @@ class SwiftColumns:
         return pa.StructArray.from_arrays(held, fields=list(kind))
 
 
-def _moments(times: Sequence[str] | None, odd: Sequence[str], count: int) -> pa.Array:
-    if times is None:
-        return pa.nulls(count, MOMENT)
-    return pa.array(list(map(moment, odd)), MOMENT) if odd else pa.array(times, pa.string()).cast(MOMENT)
+def _stripped(contents: Sequence[Any]) -> Sequence[bytes]:
+    """The texts without white space around them, which hardly any has."""
+    if all(one[0] > _SPACE and one[-1] > _SPACE for one in contents):
+        return contents
+    return [one.strip(_WHITE) for one in contents]

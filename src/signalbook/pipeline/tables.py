@@ -29,6 +29,7 @@ from signalbook.pipeline.cells import (
     moment,
     transport_cells,
 )
+from signalbook.schemas import Schema, SchemaError
 from signalbook.schemas.column_names import column_names
 from signalbook.template import Template
 
@@ -97,11 +98,11 @@ class Layout:
         cells.append(payload)
         return tuple(cells)
 
-    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
-        """The columns of some rows, without `judged`; raises what Arrow raises where a value does not fit."""
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
+        """The columns of all rows, without `judged`; raises what Arrow raises where a value does not fit."""
         columns = zip(*rows, strict=True)
         types = [one.type for one in self.schema][:-1]
-        return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+        return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
 
     def _left_over(self, attributes: Mapping[str, Any], time: Any, at: Any) -> list[tuple[str, str]] | None:
         left = [(name, attribute_text(attributes[name])) for name in attributes if name not in self.known]
@@ -123,18 +124,27 @@ def layout_of(catalog: Catalog, xid: str) -> Layout:
     document = catalog.definition(xid).document
     extensions = _extensions(document.get("envelopemetadata"))
     names = column_names(sorted(_placeholders(document)))
-    schema = catalog.schema(xid)
-    data = None if schema is None or isinstance(schema, Problem) else schema
+    data = _payload_columns(catalog.schema(xid))
     fields = [(name, pa.string()) for name in TEXTS]
     fields += [("time", MOMENT), *((one.column, one.type) for one in extensions), ("extensions", _EXTENSIONS)]
     if names:
         fields.append(("context", pa.struct([(column, pa.string()) for column in names.values()])))
     fields.append(("transport", TRANSPORT))
     if data is not None:
-        fields.append(("data", data.columns()))
+        fields.append(("data", data[0]))
     fields += [("payload", pa.binary()), ("judged", JUDGED)]
     known = _CORE.union(one.name for one in extensions)
-    return Layout(xid, pa.schema(fields), extensions, names, known, None if data is None else data.convert)
+    return Layout(xid, pa.schema(fields), extensions, names, known, None if data is None else data[1])
+
+
+def _payload_columns(schema: Schema | Problem | None) -> tuple[pa.DataType, Callable[[Any], Any]] | None:
+    """The struct of payloads and what makes it; None where there is no schema, or it says of no payload what it is."""
+    if schema is None or isinstance(schema, Problem):
+        return None
+    try:
+        return schema.columns(), schema.convert
+    except SchemaError:
+        return None
 
 
 def grown(table: pa.Schema, wanted: pa.Schema) -> Iterator[tuple[str, str]]:

@@ -66,7 +66,7 @@ class Tally:
             "records": self.records,
             "landed": self.landed,
             "dead": self.dead,
-            "outcomes": dict(self.outcomes),
+            "outcomes": dict(+self.outcomes),
             "messages": dict(+self.messages),
             "problems": [
                 {

@@ -73,10 +73,14 @@ class Judge:
         if record.reason is not None:
             return _malformed(record.reason), None
         given = record.given
-        if isinstance(given, bytes):
-            swift = self.swift.answer(given)
-            if swift is not None:
-                return swift, Observed(None, swift.cloudevent)
+        swift = self.swift.answer(given) if isinstance(given, bytes) else None
+        return self.patient_answer(record) if swift is None else (swift, Observed(None, swift.cloudevent))
+
+    def patient_answer(self, record: Record) -> tuple[Answer, Observed | None]:
+        """The same about a record that the swift road did not take."""
+        if record.reason is not None:
+            return _malformed(record.reason), None
+        given = record.given
         found = list(observe(given))
         if len(found) != 1:
             return _malformed(f"a batch of {len(found)} events in the place of one"), None
@@ -106,18 +110,21 @@ class Task:
 
     def run(self, records: Iterable[Record]) -> dict[str, Any]:
         """Judge and write all records; what was written and counted, as a JSON value."""
+        swiftly = 0
         with self.writing():
-            for record in expand(self._counted(records)):
-                self.tally.input += 1
-                refusal = self.land(record)
-                if refusal is not None:
-                    self._bury(record, *refusal)
+            for record in records:
+                # What the swift road takes is one event: nothing to be taken apart.
+                if self._lands_swiftly(record):
+                    swiftly += 1
+                    continue
+                self.tally.records += 1
+                for one in expand((record,)):
+                    self.tally.input += 1
+                    if one is record or not self._lands_swiftly(one):
+                        self._land_or_bury(one)
+        self.tally.records += swiftly
+        self.tally.input += swiftly
         return self.report()
-
-    def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
-        for record in records:
-            self.tally.records += 1
-            yield record
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -128,6 +135,10 @@ class Task:
         except BaseException:
             self.writers.abandon()
             raise
+        for shape, queue in self._shapes.items():
+            if queue is not None:
+                self.tally.outcomes[_MATCHED] += queue.seen
+                self.tally.messages[shape.xid] += queue.seen
 
     def report(self) -> dict[str, Any]:
         """What was counted and written, as a JSON value."""
@@ -135,26 +146,24 @@ class Task:
 
     def land(self, record: Record) -> Refusal | None:
         """Take a record to its message's table; the answer and the reasons where it goes to none."""
-        return None if self._lands_swiftly(record) else self._land(record)
+        return self._land(record, *self._judge.answer(record))
 
     def _lands_swiftly(self, record: Record) -> bool:
-        """Whether the record is an event that the swift road takes, and its table too."""
+        """Whether the record is an event that the swift road takes, if its data holds when its columns are made."""
         data = record.data
         if data is None or record.reason is not None or record.message is not None:
             return False
-        taken = self._judge.swift.take(data)
-        if taken is None:
+        parts = self._judge.swift.parts(data)
+        if parts is None:
             return False
-        shape = taken[0]
+        shape, groups, begins = parts
         try:
             queue = self._shapes[shape]
         except KeyError:
             queue = self._shapes[shape] = self._swift_queue(shape)
         if queue is None:
             return False
-        self.tally.outcomes[_MATCHED] += 1
-        self.tally.messages[shape.xid] += 1
-        self.writers.add(queue, (taken, record, None), len(data))
+        self.writers.add(queue, ((groups, begins, data), record, None), len(data))
         return True
 
     def _swift_queue(self, shape: Shape) -> Queue | None:
@@ -163,8 +172,12 @@ class Task:
         layout, queue = self._layout(shape.xid)
         return self.writers.queue(queue.table, SwiftColumns(layout, shape))
 
-    def _land(self, record: Record) -> Refusal | None:
-        answer, observed = self._judge.answer(record)
+    def _land_or_bury(self, record: Record) -> None:
+        refusal = self._land(record, *self._judge.patient_answer(record))
+        if refusal is not None:
+            self._bury(record, *refusal)
+
+    def _land(self, record: Record, answer: Answer, observed: Observed | None) -> Refusal | None:
         self.tally.outcomes[answer.outcome.value] += 1
         xid = answer.definition
         if xid is None or observed is None or not answer.matched:
@@ -215,9 +228,7 @@ class Task:
         if answer is None:
             # The swift road took it: judged patiently it gets its row, or the reason why it has none.
             self.tally.outcomes[_MATCHED] -= 1
-            refusal = self._land(record)
-            if refusal is not None:
-                self._bury(record, *refusal)
+            self._land_or_bury(record)
         else:
             layout, _ = self._layouts[queue.columns.definition or ""]
             problem = Problem(_refused_cell(layout, cells), COLUMN_PROBLEM, f"a column cannot hold a value: {words}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,18 +21,24 @@ import pyarrow.parquet as pq
 from signalbook.pipeline.encoding import parquet_options
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.reading import Record
+from signalbook.pipeline.repeated import Repeated
 from signalbook.pipeline.tables import JUDGED, Stamp
 
 __all__ = ["MOST_OPEN", "Bounds", "Columns", "Queue", "Row", "Writers", "Written"]
 
 MOST_OPEN = 64
+_MOST_REPEATED = 4096
+# About what an array costs beside its values. Small batches of a table become one, so that there are not many arrays.
+_ARRAY_BYTES = 550
+_MOST_BATCHES, _LITTLE = 4, 1 << 20
+_place = attrgetter("origin", "position")
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much waits before it is written: rows that are no columns yet and their bytes, then bytes of columns."""
 
-    rows: int = 16_384
+    rows: int = 32_768
     row_bytes: int = 16 << 20
     column_bytes: int = 96 << 20
     table_bytes: int = 8 << 20
@@ -52,8 +59,8 @@ class Columns(Protocol):
         """The definition that rows are marked with; None where each row has its own."""
         ...
 
-    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
-        """The columns of some rows, without `judged`."""
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
+        """The columns of some rows, without `judged`, and the places of the rows that are not in them."""
         ...
 
 
@@ -62,13 +69,14 @@ class Columns(Protocol):
 Row = tuple[tuple[Any, ...], Record, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Queue:
-    """Rows of a table, made into columns in one way, that wait."""
+    """Rows of a table, made into columns in one way, that wait; and how many have waited."""
 
     table: str
     columns: Columns
     rows: list[Row] = field(default_factory=list)
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +108,26 @@ class _Table:
     """What of one table waits."""
 
     schema: pa.Schema
+    overhead: int
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
     queues: set[Queue] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> _Table:
+        """A table of which nothing waits."""
+        return cls(schema, _ARRAY_BYTES * sum(_arrays(one.type) for one in schema))
+
+    def add(self, batches: list[pa.RecordBatch]) -> int:
+        """Let rows wait; how many bytes more that makes."""
+        before = self.bytes
+        self.batches += batches
+        if len(self.batches) >= _MOST_BATCHES and before < _LITTLE:
+            self.batches = pa.Table.from_batches(self.batches).combine_chunks().to_batches()
+            self.bytes = 0
+            batches = self.batches
+        self.bytes += sum(batch.nbytes + self.overhead for batch in batches)
+        return self.bytes - before
 
     def take(self) -> pa.Table:
         """All rows, which then wait no longer."""
@@ -132,12 +157,13 @@ class Writers:
     _row_bytes: int = 0
     _column_bytes: int = 0
     _files: int = 0
+    _repeated: dict[tuple[str, Any], Repeated] = field(default_factory=dict)
 
     def queue(self, table: str, columns: Columns) -> Queue:
         """Where rows of a table are added that become columns in one way."""
         queue = Queue(table, columns)
         self._queues.append(queue)
-        self._tables.setdefault(table, _Table(columns.schema))
+        self._tables.setdefault(table, _Table.of(columns.schema))
         return queue
 
     def add(self, queue: Queue, row: Row, size: int) -> None:
@@ -179,13 +205,10 @@ class Writers:
         for queue, _ in waiting:
             queue.rows.clear()
         for queue, rows in waiting:
+            queue.seen += len(rows)
             table = self._tables[queue.table]
             table.queues.add(queue)
-            for batch in self._batches(queue, rows):
-                size = batch.nbytes
-                table.batches.append(batch)
-                table.bytes += size
-                self._column_bytes += size
+            self._column_bytes += table.add(self._batches(queue, rows))
             if table.bytes >= self.bounds.table_bytes:
                 self._write(queue.table, table)
         if self._column_bytes >= self.bounds.column_bytes:
@@ -194,30 +217,51 @@ class Writers:
     def _batches(self, queue: Queue, rows: list[Row]) -> list[pa.RecordBatch]:
         """The rows in columns; where Arrow refuses, in halves, down to the row that it refuses."""
         try:
-            return [self._batch(queue.columns, rows)]
+            arrays, unfit = queue.columns.arrays([cells for cells, _, _ in rows])
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if len(rows) == 1:
                 self.refused(queue, rows[0], str(error))
                 return []
             middle = len(rows) // 2
             return [*self._batches(queue, rows[:middle]), *self._batches(queue, rows[middle:])]
+        for at in unfit:
+            self.refused(queue, rows[at], "")
+        if unfit:
+            left = set(unfit)
+            rows = [row for at, row in enumerate(rows) if at not in left]
+        return [self._batch(queue.columns, arrays, [record for _, record, _ in rows])] if rows else []
 
-    def _batch(self, columns: Columns, rows: list[Row]) -> pa.RecordBatch:
-        arrays = columns.arrays([cells for cells, _, _ in rows])
-        count = len(rows)
-        definition = pa.scalar(columns.definition, pa.string())
+    def _batch(self, columns: Columns, arrays: list[pa.Array], records: list[Record]) -> pa.RecordBatch:
+        count = len(records)
+        origins, positions = zip(*map(_place, records), strict=True)
         judged = pa.StructArray.from_arrays(
             [
-                pa.repeat(pa.scalar(self.stamp.digest), count),
-                pa.repeat(definition, count),
-                pa.repeat(pa.scalar(self.stamp.run), count),
-                pa.repeat(pa.scalar(self.stamp.batch, pa.int64()), count),
-                _origins([record.origin for _, record, _ in rows]),
-                pa.array([record.position for _, record, _ in rows], pa.int64()),
+                self._stamped("digest", self.stamp.digest).of(count),
+                self._stamped("definition", columns.definition).of(count),
+                self._stamped("run", self.stamp.run).of(count),
+                self._stamped("batch", self.stamp.batch).of(count),
+                self._origins(origins),
+                pa.array(positions, pa.int64()),
             ],
             fields=list(JUDGED),
         )
         return pa.RecordBatch.from_arrays([*arrays, judged], schema=columns.schema)
+
+    def _stamped(self, name: str, value: Any) -> Repeated:
+        """A value that many rows share, by the member of `judged` that it stands in."""
+        found = self._repeated.get((name, value))
+        if found is None:
+            if len(self._repeated) >= _MOST_REPEATED:
+                self._repeated.clear()
+            found = self._repeated[name, value] = Repeated(value, JUDGED.field(name).type)
+        return found
+
+    def _origins(self, origins: Sequence[str]) -> pa.Array:
+        """Where rows came from, which is mostly one place."""
+        first = origins[0]
+        if origins.count(first) == len(origins):
+            return self._stamped("origin", first).of(len(origins))
+        return pa.array(origins, pa.string())
 
     def _write_largest(self) -> None:
         for name, table in sorted(self._tables.items(), key=lambda item: -item[1].bytes):
@@ -264,7 +308,6 @@ class Writers:
         self.written.append(Written(name, done.path, done.rows, size))
 
 
-def _origins(origins: list[str]) -> pa.Array:
-    """Where rows came from, which is mostly one place."""
-    first = origins[0]
-    return pa.repeat(first, len(origins)) if origins.count(first) == len(origins) else pa.array(origins, pa.string())
+def _arrays(kind: pa.DataType) -> int:
+    """How many arrays a column consists of."""
+    return 1 + sum(_arrays(kind.field(at).type) for at in range(kind.num_fields))

@@ -3,6 +3,8 @@
 Rule 1: the bytes a client sent are kept as they are; `<RESOURCE>` given as JSON is kept as JSON text, given as a string
 it is that string's text.
 Rule 2: where a document lives elsewhere (`<RESOURCE>url`) no bytes are kept, and nobody here fetches it.
+Rule 3: JSON that nests too deep to be read again within its version is shown in base64. That is found out when it is
+written, for reading should cost no walk.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from signalbook.document.json_text import AROUND_VERSION, MAX_DEPTH, is_deeper
 from signalbook.document.model import ResourceType
 from signalbook.document.value_types import check
 from signalbook.errors import RegistryError
@@ -41,7 +44,7 @@ def apply_document(
     plain, url, encoded = document_names(kind)
     if ask.document is not None:
         attrs.pop(url, None)
-        version.content, version.form = ask.document, None
+        version.content, version.form = ask.document, _form_of(ask.document)
         return
     given = [name for name in (plain, url, encoded) if name in body]
     filled = [name for name in given if body[name] is not None]
@@ -74,12 +77,29 @@ def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> 
 
 
 def _bytes_of(value: Any, encoded: str, subject: str) -> tuple[bytes, str | None]:
-    """Return a document's bytes, and whether it came as a string; `encoded` names the attribute that holds base64."""
+    """Return a document's bytes and their form (`Row.form`); `encoded` names the attribute that holds base64."""
     if encoded:
-        return _decode(value, encoded, subject), None
+        content = _decode(value, encoded, subject)
+        return content, _form_of(content)
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass"), "string"
-    return orjson.dumps(value), None
+        content = value.encode("utf-8", "surrogatepass")
+        return content, _form_of(content) or "string"
+    content = orjson.dumps(value)
+    return content, _form_of(content)
+
+
+_DEEP = "deep"
+_DEEPEST = MAX_DEPTH - AROUND_VERSION - 1
+
+
+def _form_of(content: bytes) -> str | None:
+    """Return the form of JSON that must not stand within its version; None of anything else."""
+    if content.count(b"{") + content.count(b"[") <= _DEEPEST:
+        return None
+    try:
+        return _DEEP if is_deeper(orjson.loads(content), _DEEPEST) else None
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _decode(value: object, name: str, subject: str) -> bytes:
@@ -96,16 +116,12 @@ def render_document(
 ) -> str:
     """Return the member, name and value as JSON text, that shows a document within its version: DOC-6.
 
-    `given` is "string" where the document came as a JSON string, and then it goes as one.
+    `given` is the form it was given in: what came as a JSON string goes as one.
     """
     form = "binary" if binary else kind.content_kind(contenttype or "")
-    if form == "json" and content:
-        try:
-            orjson.loads(content)
+    if form == "json":
+        if given != _DEEP and _is_json(content):
             return f'"{kind.singular}":{content.decode()}'
-        except orjson.JSONDecodeError:
-            form = given or "binary"
-    elif form == "json":
         form = given or "binary"
     if form == "string":
         try:
@@ -113,3 +129,11 @@ def render_document(
         except UnicodeDecodeError:
             pass
     return f'"{kind.singular}base64":"{base64.b64encode(content).decode()}"'
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return True

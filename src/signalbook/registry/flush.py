@@ -2,12 +2,14 @@
 
 Rule 1: only what was touched is written; index entries are compared, so that an update costs what it changes.
 Rule 2: one row of `changes` a request, in the same transaction: a change and its effect are seen together or not.
+Rule 3: what an export would nest deeper than a load takes is refused, whatever brought it in.
 """
 
 from __future__ import annotations
 
 import orjson
 
+from signalbook.document.json_text import AROUND_GROUP, AROUND_META, AROUND_VERSION, export_text
 from signalbook.registry import rows, schema_names, shortnames, snapshots
 from signalbook.registry.events import Event, events_of
 from signalbook.registry.index import Entry, enter
@@ -82,7 +84,7 @@ def _flush_group(work: Work, group: GroupState) -> None:
             work.db,
             Row(
                 rows.group_key(group.xid), group.xid, group.type.plural, group.epoch, group.createdat,
-                group.modifiedat, counts=_text(group.counts), doc=_text(group.attrs),
+                group.modifiedat, counts=_text(group.counts), doc=export_text(group.attrs, group.xid, AROUND_GROUP),
             ),
         )  # fmt: skip
 
@@ -125,7 +127,7 @@ def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> No
         size = len(work.complete(state)) if state.xref is None else 0
         row = Row(
             key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
-            size, int(state.sticky), state.nextid, doc=_text(state.attrs),
+            size, int(state.sticky), state.nextid, doc=export_text(state.attrs, f"{state.xid}/meta", AROUND_META),
         )  # fmt: skip
         rows.save(work.db, row)
         work.saved[key] = row
@@ -140,7 +142,9 @@ def _recorded(work: Work, state: ResourceState, key: str) -> list[int]:
     if row is None:
         return []
     if state.passed:
-        line = [*(_text(version.attrs) for version in state.passed), row.doc]
+        xids = f"{state.xid}/versions/"
+        passed = (export_text(one.attrs, xids + one.versionid, AROUND_VERSION) for one in state.passed)
+        line = [*passed, row.doc]
         return snapshots.record_line(work.db, key, work.now, line)
     if state.row is not None and state.row.link == link and _same(state, row):
         return []
@@ -154,10 +158,10 @@ def _same(state: ResourceState, row: Row) -> bool:
 
 def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
     key = rows.version_key(state.xid, version.versionid)
-    typename = state.typename
+    xid, typename = f"{state.xid}/versions/{version.versionid}", state.typename
     row = Row(
-        key, f"{state.xid}/versions/{version.versionid}", typename + "/versions", version.epoch, version.createdat,
-        version.modifiedat, version.ancestor, form=version.form, doc=_text(version.attrs),
+        key, xid, typename + "/versions", version.epoch, version.createdat, version.modifiedat, version.ancestor,
+        form=version.form, doc=export_text(version.attrs, xid, AROUND_VERSION),
     )  # fmt: skip
     if version.content is not KEEP:
         rows.save(work.db, row, version.content)

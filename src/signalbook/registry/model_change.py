@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from signalbook.document.include import resolve
+from signalbook.document.json_text import AROUND_SETTING, export_text
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError
@@ -51,8 +50,8 @@ def write_model(work: Work, source: Any, *, root: bool = True) -> None:
             raise RegistryError("model_error", "/model", error_detail=f'"{plural}" is a path of this server itself')
     _refuse_orphans(work, before, model)
     work.model = model
-    work.new_settings["modelsource"] = orjson.dumps(source).decode()
-    work.new_settings["resolved"] = orjson.dumps(resolved).decode()
+    work.new_settings["modelsource"] = export_text(source, "/modelsource", AROUND_SETTING)
+    work.new_settings["resolved"] = export_text(resolved, "/modelsource", AROUND_SETTING)
     work.registry.changed |= {"model", "modelsource"}
     if root:
         _recheck_root(work, before, model)

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.document.json_text import AROUND_SETTING, export_text
 from signalbook.document.model import Model
 from signalbook.document.model_read import read_model
 from signalbook.document.model_spelling import spell_options
@@ -83,8 +84,8 @@ def create(db: Connection, registryid: str, source: Any, capabilities: Capabilit
 
     The id by which other catalogs know it is made with it, so that every backup has it.
     """
-    text = orjson.dumps(source).decode()
     read_model(source)
+    text = export_text(source, "/modelsource", AROUND_SETTING)
     save_setup(
         db,
         {

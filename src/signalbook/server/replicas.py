@@ -8,7 +8,7 @@
     POST /replicas                               write entries, and how far the replication has come
 
 Rule 1: reading is reading and writing is writing: the tokens are those of the whole server.
-Rule 2: an entry with a text that cannot be kept is refused alone, and the rest of its batch is written.
+Rule 2: an entry that cannot be kept, for a text or its depth, is refused alone, and the rest of its batch is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from signalbook.document.json_text import MAX_DEPTH, check_json, is_deeper, parse_json
+from signalbook.document.json_text import check_json, parse_json
 from signalbook.errors import RegistryError
 from signalbook.registry import replica_links, replicas
 from signalbook.registry.change_feed import latest
@@ -36,6 +36,7 @@ __all__ = ["MOST_ENTRIES", "Replicas"]
 
 MOST_ENTRIES = 500
 _MOST_BYTES = 4 << 20
+_AROUND_ENTRY = 2  # levels of a body around each of its entries
 _Query = Mapping[str, list[str]]
 Json = dict[str, Any]
 
@@ -120,7 +121,7 @@ class Replicas:
 
 
 def _read(request: Request) -> tuple[Any, list[Result]]:
-    """The body of a request without the entries whose texts cannot be kept, and what became of those."""
+    """The body of a request without the entries that cannot be kept, and what became of those."""
     try:
         return parse_json(request.body, request.path), []
     except RegistryError:
@@ -129,12 +130,12 @@ def _read(request: Request) -> tuple[Any, list[Result]]:
         except orjson.JSONDecodeError:
             body = None
         given = body.get("entries") if isinstance(body, dict) else None
-        if not isinstance(given, list) or len(given) > MOST_ENTRIES or is_deeper(body, MAX_DEPTH + 2):
+        if not isinstance(given, list) or len(given) > MOST_ENTRIES:
             raise
         kept, refused = [], []
         for entry in given:
             try:
-                check_json(entry, request.path)
+                check_json(entry, request.path, around=_AROUND_ENTRY)
                 kept.append(entry)
             except RegistryError as error:
                 refused.append(_refused(entry, error))

@@ -114,8 +114,7 @@ class SwiftRoad:
         if begins < 8:
             begins = text.find(_TYPE_SPACED) + 9
         for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
-            found = shape.match(text)
-            if found is not None:
+            if (found := shape.match(text)) is not None:
                 return _parted(shape, document, found)
         return None
 

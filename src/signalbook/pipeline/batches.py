@@ -7,10 +7,10 @@ so it is judged by the same metadata, and can be judged again from a dead letter
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from signalbook.messages.observed import is_batch
 from signalbook.pipeline.elements import Elements

@@ -68,8 +68,9 @@ class DeadLetters:
 
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of all rows, without `judged`."""
+        columns = zip(*(row[0] for row in rows), strict=True)
         types = [one.type for one in SCHEMA][:-1]
-        return [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)], ()
+        return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
 
 
 def _told(record: Record) -> tuple[str | None, ...]:

@@ -19,6 +19,7 @@ __all__ = ["parquet_options"]
 
 # The columns that are long, and those below which every text is.
 _LONG = frozenset({"id", "payload", "record", "transport.fields"})
+_OPAQUE = frozenset({"payload", "record", "transport.fields"})
 _LONG_BELOW = ("data.", "problems.", "candidates.")
 _NEVER_THE_SAME = frozenset({"id", "sha256", "_additional", "fields", "message"})
 
@@ -30,6 +31,8 @@ def parquet_options(schema: pa.Schema) -> dict[str, Any]:
     return {
         "compression": {path: "snappy" for path, _ in leaves} | dict.fromkeys(zstd, "zstd"),
         "compression_level": dict.fromkeys(zstd, 1),
+        # What nobody asks for by its first and last value.
+        "write_statistics": [path for path, _ in leaves if path not in _OPAQUE and not path.endswith(ADDITIONAL)],
         "use_dictionary": [
             path for path, kind in leaves if pa.types.is_string(kind) and path.rpartition(".")[2] not in _NEVER_THE_SAME
         ],

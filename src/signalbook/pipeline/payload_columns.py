@@ -33,16 +33,24 @@ _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 def judged(texts: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
     """The values of the texts that `read` takes, and the places of the others; it says ValueError of those."""
-    values, others = [], []
-    for at, text in enumerate(texts):
+    take = map(read if is_plain(b"\n".join(texts)) else _only_plain(read), texts)
+    values: list[Any] = []
+    others: list[int] = []
+    while True:
         try:
-            if is_plain(text):
-                values.append(read(text))
-                continue
-        except (ValueError, RecursionError):
-            pass  # it is not JSON, or too much of it, or does not hold
-        others.append(at)
-    return values, others
+            values.extend(take)
+            return values, others
+        except (ValueError, RecursionError):  # it is not JSON, or too much of it, or does not hold
+            others.append(len(values) + len(others))
+
+
+def _only_plain(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def careful(text: bytes) -> Any:
+        if not is_plain(text):
+            raise ValueError("a number is too long for a quick reader")
+        return read(text)
+
+    return careful
 
 
 def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:

@@ -40,11 +40,10 @@ class Split:
     end: int | None = None
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct, gc=False):
     """One input: its bytes, or a message that a client gave; or why it cannot be read, with what could be.
 
-    `length` and `sha256` are those of what was too long to keep.
+    `length` and `sha256` are those of what was too long to keep. One is made for each message, hence no dataclass.
     """
 
     data: bytes | None

@@ -23,9 +23,6 @@ from signalbook.schemas.json_schema_typed import reader_of
 
 __all__ = ["SwiftColumns"]
 
-# What the groups of a shape's pattern took, where the data begins, and the event that it ends with.
-Parts = tuple[tuple[str, ...], int, bytes]
-
 # The spellings of moments that a column gives back: not of the year 0, in UTC, with no, three or six digits of which
 # the last three are not 000.
 _NOT_000 = "(?:[1-9][0-9]{2}|[0-9][1-9][0-9]|[0-9]{2}[1-9])"
@@ -55,9 +52,9 @@ class SwiftColumns:
         texts = {name: part for name, part in shape.attributes if isinstance(part, str) and name in TEXTS}
         self._constant = {name: Repeated(texts.get(name), kind) for name, kind in kinds.items()}
 
-    def arrays(self, rows: Sequence[Parts]) -> tuple[list[pa.Array], Sequence[int]]:
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of the events whose data holds, without `judged`, and the places of the others."""
-        contents: list[bytes | None] = [document[begins:-1] if begins else None for _, begins, document in rows]
+        contents = [record.data[begins:-1] if begins else None for (_, _, begins), record, _ in rows]
         data, unfit = self._data(contents)
         if unfit:
             left = set(unfit)
@@ -66,7 +63,7 @@ class SwiftColumns:
         count = len(rows)
         if not count:
             return [pa.nulls(0, one.type) for one in self.schema][:-1], unfit
-        groups = [row[0] for row in rows]
+        groups = [parts[1] for parts, _, _ in rows]
         taken = list(zip(*groups, strict=True))
         columns = [self._texts(name, taken, count) for name in TEXTS]
         moments, odd = self._moments(self._values("time", taken, count), count)

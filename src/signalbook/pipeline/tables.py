@@ -100,7 +100,7 @@ class Layout:
 
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of all rows, without `judged`; raises what Arrow raises where a value does not fit."""
-        columns = zip(*rows, strict=True)
+        columns = zip(*(row[0] for row in rows), strict=True)
         types = [one.type for one in self.schema][:-1]
         return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
 

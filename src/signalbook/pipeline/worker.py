@@ -156,14 +156,14 @@ class Task:
         parts = self._judge.swift.parts(data)
         if parts is None:
             return False
-        shape, groups, begins = parts
+        shape = parts[0]
         try:
             queue = self._shapes[shape]
         except KeyError:
             queue = self._shapes[shape] = self._swift_queue(shape)
         if queue is None:
             return False
-        self.writers.add(queue, ((groups, begins, data), record, None), len(data))
+        self.writers.add(queue, (parts, record, None), len(data))
         return True
 
     def _swift_queue(self, shape: Shape) -> Queue | None:

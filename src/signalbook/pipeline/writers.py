@@ -46,6 +46,11 @@ class Bounds:
     file_bytes: int = 256 << 20
 
 
+# Cells, the record they were made of, and what whoever added the row wants to know where it is handed back. A plain
+# tuple, since one is made for each message.
+Row = tuple[tuple[Any, ...], Record, Any]
+
+
 class Columns(Protocol):
     """The layout of a table, as far as writing needs it."""
 
@@ -59,14 +64,9 @@ class Columns(Protocol):
         """The definition that rows are marked with; None where each row has its own."""
         ...
 
-    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
+    def arrays(self, rows: Sequence[Row]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of some rows, without `judged`, and the places of the rows that are not in them."""
         ...
-
-
-# Cells, the record they were made of, and what whoever added the row wants to know where it is handed back. A plain
-# tuple, since one is made for each message.
-Row = tuple[tuple[Any, ...], Record, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -217,7 +217,7 @@ class Writers:
     def _batches(self, queue: Queue, rows: list[Row]) -> list[pa.RecordBatch]:
         """The rows in columns; where Arrow refuses, in halves, down to the row that it refuses."""
         try:
-            arrays, unfit = queue.columns.arrays([cells for cells, _, _ in rows])
+            arrays, unfit = queue.columns.arrays(rows)
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if len(rows) == 1:
                 self.refused(queue, rows[0], str(error))

@@ -12,16 +12,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from scripts.brokers import Broker, Fleet, Unavailable
+from tests.integration.processes import free_port, serving
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARIES = {"kafka": "confluent_kafka", "mosquitto": "paho", "nats": "nats", "rabbitmq": "proton"}
@@ -96,25 +94,8 @@ def rabbitmq_broker(brokers: Brokers) -> Broker:
 @pytest.fixture(scope="session")
 def http_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of `inbox`, served over HTTP."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("inbox") / "log"
+    port = free_port()
     command = [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("wb") as output:
-        served = [*command, "tests.integration.inbox:app"]
-        process = subprocess.Popen(served, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        until = time.monotonic() + 30
-        while not _answers(port):
-            assert process.poll() is None, log.read_text(errors="replace")
-            assert time.monotonic() < until, log.read_text(errors="replace")
-            time.sleep(0.05)
+    known = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with serving([*command, "tests.integration.inbox:app"], port, tmp_path_factory.mktemp("inbox"), env=known):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(15)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

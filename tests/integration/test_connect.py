@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 
 from signalbook.pipeline.session import find_java
 from tests.conftest import ROOT
+from tests.integration.processes import free_port, serving
 from tests.pipeline.lakes import MOVED, document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
@@ -60,8 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that runs its tasks on two processors."""
     if importlib.util.find_spec("grpc_status") is None:
         pytest.skip("spark connect: grpcio-status is not installed (pip install 'pyspark[connect]')")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
@@ -77,25 +75,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    log = tmp_path_factory.mktemp("connect") / "log"
-    with log.open("wb") as output:
-        known = environment if java is None else {**environment, "JAVA_HOME": java}
-        process = subprocess.Popen(command, env=known, cwd=log.parent, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        until = time.monotonic() + SECONDS
-        while not _answers(port):
-            assert process.poll() is None, log.read_text(errors="replace")[-3000:]
-            assert time.monotonic() < until, log.read_text(errors="replace")[-3000:]
-            time.sleep(0.2)
+    known = environment if java is None else {**environment, "JAVA_HOME": java}
+    with serving(command, port, tmp_path_factory.mktemp("connect"), seconds=SECONDS, env=known):
         yield f"sc://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def printed(folder: Path, *words: str) -> Any:

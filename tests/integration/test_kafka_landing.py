@@ -17,6 +17,7 @@ import pytest
 from scripts.brokers import Broker
 from scripts.spark_jars import Unfetched, kafka_connector
 from tests.integration.conftest import REQUIRED
+from tests.integration.processes import missing
 from tests.pipeline.lakes import document, event, places
 
 pytestmark = [pytest.mark.broker("kafka"), pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -29,12 +30,7 @@ def connector() -> str:
         return kafka_connector()
     except Unfetched as reason:
         line = f"spark-sql-kafka: {' '.join(str(reason).split())}"
-        if REQUIRED:
-            pytest.fail(line)
-        if notes := os.environ.get("SIGNALBOOK_SKIPPED"):
-            with Path(notes).open("a", encoding="utf-8") as file:
-                file.write(f"{line}\n")
-        pytest.skip(line)
+        missing(line, required=REQUIRED)
 
 
 def land(broker: Broker, topic: str, folder: Path, *more: str) -> list[str]:

@@ -7,17 +7,14 @@ skipped by name.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -32,6 +29,7 @@ from signalbook.pipeline.files import Folder
 from signalbook.pipeline.lake import Lake
 from tests.conftest import ROOT
 from tests.integration.conftest import REQUIRED
+from tests.integration.processes import free_port, missing, serving
 from tests.pipeline.lakes import document, event
 
 pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore")]
@@ -80,33 +78,10 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         program = moto_server()
     except Unavailable as reason:
-        skip(f"s3: {reason}")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("moto") / "log"
-    with log.open("wb") as output:
-        command = [*program, "-H", "127.0.0.1", "-p", str(port)]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        until = time.monotonic() + 90
-        while not _answers(port):
-            assert process.poll() is None, log.read_text(errors="replace")
-            assert time.monotonic() < until, log.read_text(errors="replace")
-            time.sleep(0.05)
+        missing(f"s3: {reason}", required=REQUIRED)
+    port = free_port()
+    with serving([*program, "-H", "127.0.0.1", "-p", str(port)], port, tmp_path_factory.mktemp("moto")):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(15)
-
-
-def skip(line: str) -> NoReturn:
-    """End the test, with what is missing for `make integration` to say."""
-    if REQUIRED:
-        pytest.fail(line)
-    if notes := os.environ.get("SIGNALBOOK_SKIPPED"):
-        with Path(notes).open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-    pytest.skip(line)
 
 
 @pytest.fixture
@@ -117,11 +92,6 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"bucket-{uuid.uuid4().hex}"
     assert 200 == httpx.put(f"{endpoint}/{name}").status_code
     return f"s3://{name}"
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def signalbook(*words: str) -> dict[str, Any]:

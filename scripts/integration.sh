@@ -77,12 +77,13 @@ fi
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
 $python -m pytest -q -m slow tests/proofs tests/cloudevents tests/messages
 
+notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")
+
 # Landings that are killed again and again (three times each here, twenty in `make soak`), one on a cluster of two, and
 # one through a Spark Connect server.
-SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py tests/integration/test_connect.py
+SIGNALBOOK_SKIPPED="$notes" SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py tests/integration/test_connect.py
 
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
-notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")
 SIGNALBOOK_SKIPPED="$notes" $python -m pytest -q -m "broker or not slow" --timeout=1800 tests/integration
 while read -r line; do skipped+=("$line"); done <"$notes"
 

@@ -16,7 +16,8 @@ import pytest
 
 from signalbook.pipeline.session import find_java
 from tests.conftest import ROOT
-from tests.integration.processes import free_port, serving
+from tests.integration.conftest import REQUIRED
+from tests.integration.processes import free_port, missing, serving
 from tests.pipeline.lakes import MOVED, document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
@@ -58,7 +59,7 @@ print(json.dumps({
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that runs its tasks on two processors."""
     if importlib.util.find_spec("grpc_status") is None:
-        pytest.skip("spark connect: grpcio-status is not installed (pip install 'pyspark[connect]')")
+        missing("spark connect: grpcio-status is not installed (pip install 'pyspark[connect]')", required=REQUIRED)
     port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",

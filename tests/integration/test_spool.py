@@ -1,4 +1,4 @@
-"""MQTT with QoS 1, JetStream and AMQP to a spool: whatever is killed, what was sent is there."""
+"""MQTT with QoS 1, JetStream and AMQP to a spool: whatever is killed or cut, what was sent is there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 from scripts.brokers import Broker
 
-COUNT, KILLS = 400, 5
+COUNT, KILLS, CUTS = 400, 5, 3
 Send = Callable[[int], None]
 
 
@@ -55,6 +57,54 @@ def _amqp(broker: Broker, address: str) -> Iterator[Send]:
     connection.close()
 
 
+class Wire:
+    """A way to a broker that can be cut: whoever talks over it is hung up on, and nobody gets through meanwhile."""
+
+    def __init__(self, port: int) -> None:
+        self._broker = port
+        self._ends: list[socket.socket] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self.whole = True
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                near, _ = self._server.accept()
+                if not self.whole:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self._broker))
+                self._ends += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _carry(one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while found := one.recv(65536):
+                other.sendall(found)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self, seconds: float) -> None:
+        """Nobody gets through for so long."""
+        self.whole = False
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        time.sleep(seconds)
+        self.whole = True
+
+    def close(self) -> None:
+        self.cut(0)
+        self._server.close()
+        for end in self._ends:
+            end.close()
+
+
 @contextlib.contextmanager
 def spooler(source: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command, as a process."""
@@ -79,14 +129,27 @@ def spooled(folder: Path) -> list[int]:
     return [int(json.loads(line)["payload"]) for line in found]
 
 
-@pytest.mark.parametrize(
+QUEUES = pytest.mark.parametrize(
     ("fixture", "send", "source"),
     [
-        pytest.param("mosquitto_broker", _mqtt, "mqtt:{}/spooled/all", marks=pytest.mark.broker("mosquitto")),
-        pytest.param("nats_broker", _jetstream, "nats:{}/spooled", marks=pytest.mark.broker("nats")),
-        pytest.param("rabbitmq_broker", _amqp, "amqp:{}//queue/spooled", marks=pytest.mark.broker("rabbitmq")),
+        pytest.param("mosquitto_broker", _mqtt, "mqtt:{}/{}/all", marks=pytest.mark.broker("mosquitto")),
+        pytest.param("nats_broker", _jetstream, "nats:{}/{}", marks=pytest.mark.broker("nats")),
+        pytest.param("rabbitmq_broker", _amqp, "amqp:{}//queue/{}", marks=pytest.mark.broker("rabbitmq")),
     ],
 )
+
+
+def until_it_reads(publish: Send, folder: Path) -> None:
+    """The first one makes the subscription or the queue, from when on nothing may be lost."""
+    deadline = time.monotonic() + 60
+    publish(0)
+    while 0 not in spooled(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        publish(0)
+
+
+@QUEUES
 def test_nothing_is_lost(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -96,19 +159,11 @@ def test_nothing_is_lost(
 ) -> None:
     """While messages are sent, the spooler is killed again and again; each message is in the spool in the end."""
     broker: Broker = request.getfixturevalue(fixture)
-    place = source.format(broker.address)
-    name = source.partition("/")[2]
-    # The first one makes the subscription or the queue, from when on nothing may be lost.
-    sender = send(broker, name)
+    place = source.format(broker.address, "killed")
+    sender = send(broker, place.partition("/")[2])
     publish = next(sender)
     with spooler(place, tmp_path):
-        publish(0)
-        deadline = time.monotonic() + 60
-        while 0 not in spooled(tmp_path):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-            if name.startswith("spooled/"):
-                publish(0)
+        until_it_reads(publish, tmp_path)
     numbers = iter(range(1, COUNT))
     for _ in range(KILLS):
         with spooler(place, tmp_path):
@@ -124,3 +179,35 @@ def test_nothing_is_lost(
             time.sleep(0.2)
     next(sender, None)
     assert set() == set(range(COUNT)) - set(spooled(tmp_path))
+
+
+@QUEUES
+def test_a_connection_that_breaks(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    fixture: str,
+    send: Callable[[Broker, str], Iterator[Send]],
+    source: str,
+) -> None:
+    """While messages are sent, the way to the broker is cut again and again; the one spooler goes on to the last."""
+    broker: Broker = request.getfixturevalue(fixture)
+    with contextlib.closing(Wire(broker.port)) as wire:
+        place = source.format(f"127.0.0.1:{wire.port}", "cut")
+        sender = send(broker, place.partition("/")[2])
+        publish = next(sender)
+        with spooler(place, tmp_path) as process:
+            until_it_reads(publish, tmp_path)
+            for number in range(1, COUNT):
+                publish(number)
+                if number % (COUNT // CUTS) == 0:
+                    wire.cut(1)
+                time.sleep(0.005)
+            deadline = time.monotonic() + 60
+            while set(range(COUNT)) - set(spooled(tmp_path)) and time.monotonic() < deadline:
+                assert process.poll() is None
+                time.sleep(0.2)
+            process.terminate()
+            assert 0 == process.wait(30)
+    next(sender, None)
+    assert set() == set(range(COUNT)) - set(spooled(tmp_path))
+    assert [] == list(tmp_path.glob(".*.open"))

@@ -2,11 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from signalbook.errors import UsageError
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.inputs import list_files, parse_source
 from signalbook.pipeline.spool import Spool
-from signalbook.pipeline.spoolers import parse_queue
 from signalbook.wire import Message
 
 MESSAGES = [Message("NATS", {"subject": f"s{number}"}, b"%d" % number) for number in range(3)]
@@ -46,10 +44,3 @@ def test_what_a_killed_spooler_left(tmp_path: Path) -> None:
     (tmp_path / ".20260101T000001-0000.jsonl.open").write_bytes(whole[:9])
     with Spool(str(tmp_path)):
         assert [whole] == lines(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["mqtt:host/topic", "kafka:h:1/t", "nats:h:4222", "amqp:h:x/q"])
-def test_what_names_no_queue(text: str) -> None:
-    """A queue has a broker that we know, host, port and name."""
-    with pytest.raises(UsageError, match="names no queue"):
-        parse_queue(text)

@@ -1,60 +1,114 @@
-import socket
-import threading
-import time
-from collections.abc import Iterator
+"""A queue that breaks: nothing that was taken is lost, and the connection is made again."""
+
 from pathlib import Path
 
 import pytest
 
+from signalbook.pipeline import queues, spoolers
 from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.inputs import list_files, parse_source
+from signalbook.pipeline.queues import Lost, Queue
 from signalbook.pipeline.spool import Spool
-from signalbook.pipeline.spoolers import parse_queue, spool
+from signalbook.wire import Message
 
-pytest.importorskip("nats", reason="the package nats-py is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore:.*iscoroutinefunction.*:DeprecationWarning")
-
-INFO = b'INFO {"server_id": "x", "version": "2.10.0", "max_payload": 1024, "auth_required": true}\r\n'
-VIOLATION = b"-ERR 'Authorization Violation'\r\n"
+SOURCE = Queue("fake", "host", 1, "name")
 
 
-def seconds_to_refusal(port: int, folder: Path) -> tuple[float, str]:
-    """How long it takes to be told that a broker does not take us, and the words."""
-    begun = time.monotonic()
-    with Spool(str(folder)) as files, pytest.raises(PipelineError) as told:
-        spool(parse_queue(f"nats:127.0.0.1:{port}/fleet"), files, idle=1)
-    return time.monotonic() - begun, str(told.value)
+class Broker:
+    """Numbers from 0 on; what was not acknowledged is given again to whoever connects next."""
+
+    def __init__(self, *failures: str) -> None:
+        self.failures = list(failures)
+        self.waiting = list(range(6))
+        self.connections = 0
+
+    def __call__(self, source: Queue) -> "Broker":
+        self.connections += 1
+        if self._fails("connect"):
+            raise PipelineError("host:1 cannot be reached: nobody is there")
+        return self
+
+    def _fails(self, where: str) -> bool:
+        found = self.failures[:1] == [where]
+        if found:
+            self.failures.pop(0)
+        return found
+
+    def take(self) -> list[Message]:
+        if self._fails("take"):
+            raise Lost("taken away")
+        return [Message("NATS", {"subject": "s"}, b"%d" % number) for number in self.waiting[:2]]
+
+    def acknowledge(self) -> None:
+        if self._fails("acknowledge"):
+            raise Lost("not told")
+        del self.waiting[:2]
+
+    def close(self) -> None:
+        pass
 
 
-def test_nobody_is_there(free_port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A NATS that is not there is told at once, in one line that says why."""
-    seconds, words = seconds_to_refusal(free_port, tmp_path)
-    assert (True, True, []) == (seconds < 10, words.startswith(f"127.0.0.1:{free_port} cannot be"), caplog.records)
-    assert "refused" in words.lower() or "connect call failed" in words.lower()
-    assert 1 == len(words.splitlines())
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spoolers, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(spoolers, "_STEP_SECONDS", 0.01)
 
 
-@pytest.fixture
-def refusing() -> Iterator[int]:
-    """The port of a NATS that takes no user."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_refuse, args=(server,), daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
+def spooled(folder: Path) -> list[int]:
+    """The numbers in the spool, in the order of their coming."""
+    files = list_files(parse_source(f"spool:{folder}"))
+    return [
+        int(Message.from_json(line).payload or b"")
+        for file in files
+        for line in Path(file.path).read_bytes().splitlines()
+    ]
 
 
-def _refuse(server: socket.socket) -> None:
-    try:
-        while True:
-            client, _ = server.accept()
-            with client:
-                client.sendall(INFO)
-                client.recv(4096)
-                client.sendall(VIOLATION)
-    except OSError:
-        return
+@pytest.mark.parametrize(
+    ("failures", "numbers", "connections", "said"),
+    [
+        ([], [0, 1, 2, 3, 4, 5], 1, []),
+        (["take"], [0, 1, 2, 3, 4, 5], 2, ["host:1 is lost: taken away", "host:1 is there again"]),
+        (["acknowledge"], [0, 1, 0, 1, 2, 3], 2, ["host:1 is lost: not told", "host:1 is there again"]),
+        (
+            ["take", "connect", "connect"],
+            [0, 1, 2, 3, 4, 5],
+            4,
+            [
+                "host:1 is lost: taken away",
+                "host:1 cannot be reached: nobody is there; next try in 0.02 s",
+                "host:1 cannot be reached: nobody is there; next try in 0.04 s",
+                "host:1 is there again",
+            ],
+        ),
+    ],
+)
+def test_a_broker_that_is_lost(
+    failures: list[str],
+    numbers: list[int],
+    connections: int,
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is tried again until it is there; what it was not told of comes twice, and nothing is left out."""
+    broker = Broker(*failures)
+    monkeypatch.setattr(queues, "CONNECTIONS", {"fake": broker})
+    told: list[str] = []
+    with Spool(str(tmp_path)) as target:
+        assert 6 == spoolers.spool(SOURCE, target, count=6, notice=told.append)
+    assert (numbers, connections, said) == (spooled(tmp_path), broker.connections, told)
 
 
-def test_nobody_is_let_in(refusing: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A NATS that refuses the user is not asked for minutes, and its reason is told."""
-    seconds, words = seconds_to_refusal(refusing, tmp_path)
-    assert (True, True, []) == (seconds < 10, "authorization" in words.lower(), caplog.records)
+def test_the_first_connection_must_come_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is wrong is told at once, not tried for ever."""
+    monkeypatch.setattr(queues, "CONNECTIONS", {"fake": Broker("connect")})
+    with Spool(str(tmp_path)) as target, pytest.raises(PipelineError, match="nobody is there"):
+        spoolers.spool(SOURCE, target)
+
+
+def test_idle_ends_while_a_broker_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits only so long waits so long for the broker too."""
+    monkeypatch.setattr(queues, "CONNECTIONS", {"fake": Broker("take", *["connect"] * 1000)})
+    with Spool(str(tmp_path)) as target:
+        assert 0 == spoolers.spool(SOURCE, target, idle=0.2)

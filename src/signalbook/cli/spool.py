@@ -5,6 +5,11 @@ Rule: a message is acknowledged once it is on disk, not before.
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
 import click
 
 from signalbook.cli.output import say
@@ -48,17 +53,31 @@ def spool(
 
     Nothing that was acknowledged is lost, whenever the command is killed; what it had written and not yet acknowledged
     comes again. MQTT with QoS 0 and NATS without JetStream know no acknowledgement: what comes while the command is not
-    there does not arrive.
+    there does not arrive. A broker that is lost is tried again until it is there; Ctrl+C and SIGTERM end the command.
     """
+    from signalbook.pipeline.queues import parse_queue
     from signalbook.pipeline.spool import Spool
-    from signalbook.pipeline.spoolers import parse_queue
     from signalbook.pipeline.spoolers import spool as take
 
     queue = parse_queue(source, user, password)
     with Spool(target, roll_seconds=roll_seconds) as files:
         try:
-            taken = take(queue, files, idle=idle, count=count)
+            with _ended_by_sigterm():
+                taken = take(queue, files, idle=idle, count=count, notice=say)
         except KeyboardInterrupt:
             say("stopped")
             return
     say(f"{taken:,} message(s) spooled")
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let the signal by which supervisors end a process do what Ctrl+C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -21,11 +21,13 @@ class Broker:
         self.failures = list(failures)
         self.waiting = list(range(6))
         self.connections = 0
+        self.open = False
 
     def __call__(self, source: Queue) -> "Broker":
         self.connections += 1
         if self._fails("connect"):
             raise PipelineError("host:1 cannot be reached: nobody is there")
+        self.open = True
         return self
 
     def _fails(self, where: str) -> bool:
@@ -45,7 +47,8 @@ class Broker:
         del self.waiting[:2]
 
     def close(self) -> None:
-        pass
+        assert self.open
+        self.open = False
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +115,15 @@ def test_idle_ends_while_a_broker_is_away(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(queues, "CONNECTIONS", {"fake": Broker("take", *["connect"] * 1000)})
     with Spool(str(tmp_path)) as target:
         assert 0 == spoolers.spool(SOURCE, target, idle=0.2)
+
+
+def test_stopped_while_a_broker_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is lost was closed, and is not closed again."""
+
+    def stop(words: str) -> None:
+        if "next try" in words:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(queues, "CONNECTIONS", {"fake": Broker("take", "connect")})
+    with Spool(str(tmp_path)) as target, pytest.raises(KeyboardInterrupt):
+        spoolers.spool(SOURCE, target, notice=stop)

@@ -50,7 +50,8 @@ def spool(
                 else:
                     target.roll_if_due()
             except Lost as lost:
-                connection.close()
+                broken, connection = connection, None  # closed once, whoever stops us while we wait
+                broken.close()
                 notice(f"{source.address} is lost: {lost}")
                 connection = _again(source, target, enough, notice)
     finally:

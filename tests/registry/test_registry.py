@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from decimal import Decimal
@@ -84,3 +85,30 @@ def test_a_write_as_text(registry: Registry) -> None:
     """The answer to a write is to be had as the text that HTTP sends; a deletion has none."""
     assert '"name":"A"' in registry.write_text("PUT", "/messagegroups/g", {"name": "A"})
     assert "" == registry.write_text("DELETE", "/messagegroups/g", None)
+
+
+def test_a_model_that_another_changed(shared_store_url: str) -> None:
+    """Who has a model at hand writes by the one in force, whatever became of the types it knew."""
+    files = {"files": {"singular": "file", "hasdocument": False}}
+    model = {"groups": {"dirs": {"singular": "dir", "resources": files}}}
+    with (
+        Registry.open(shared_store_url, model=model) as one,
+        Registry.open(shared_store_url) as other,
+    ):
+        one.put("/dirs/d/files/f", {})
+        one.delete("/dirs/d")
+        other.put("/modelsource", {"groups": {"boxes": {"singular": "box", "resources": files}}})
+        with pytest.raises(RegistryError, match="not_found"):
+            one.put("/dirs/d/files/f", {})
+        assert "/boxes/b/files/f" == one.put("/boxes/b/files/f", {})["xid"]
+
+
+def test_what_others_show_has_to_suit_them() -> None:
+    """A target is held to the groups that show it when it comes, and when it changes."""
+    with Registry.open() as registry:
+        registry.put("/messagegroups/strict", {"envelope": "CloudEvents/1.0"})
+        registry.put("/messagegroups/strict/messages/shows/meta", {"xref": "/messagegroups/free/messages/shown"})
+        for envelope in ("Other/1.0", "CloudEvents/1.0", "Other/1.0"):
+            suits = envelope == "CloudEvents/1.0"
+            with contextlib.nullcontext() if suits else pytest.raises(RegistryError, match="same as that of its group"):
+                registry.put("/messagegroups/free/messages/shown", {"envelope": envelope})

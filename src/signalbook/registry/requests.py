@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,7 @@ from signalbook.registry.operations import Outcome, perform
 from signalbook.registry.reads import Limits, Page, make_view, read_target
 from signalbook.registry.resources import Ask
 from signalbook.registry.rewriting import rewritten
+from signalbook.registry.rows import Ahead
 from signalbook.registry.setup import Setup
 from signalbook.registry.show import show
 from signalbook.registry.state import Work
@@ -166,15 +168,14 @@ class Requests:
         check: Callable[[Work, Target], None] | None = None,
     ) -> Answer:  # fmt: skip
         """Do one write within a transaction that is open already."""
-        setup = self.setup(db)
-        target = find_target(setup.model, path)
+        setup, target, ahead = self._begin(db, path)
         flags = flags_of(setup)
         spec = self.version(flags, setup, target.path)
         filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
         body, ask = body_of(setup, target, flags)
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,
-            load_include=self._load_include, reserved=self._reserved, recorded=self._recorded,
+            load_include=self._load_include, reserved=self._reserved, recorded=self._recorded, ahead=ahead,
         )  # fmt: skip
         if check is not None:
             check(work, target)
@@ -189,6 +190,22 @@ class Requests:
         if page is None:
             page = show(self, db, setup, target, flags, spec, base, outcome)
         return Answer(target, spec, page, outcome, correlation=correlation)
+
+    def _begin(self, db: Connection, path: str) -> tuple[Setup, Target, Ahead | None]:
+        """Return the setup in force, what a path addresses, and what is stored there where that is one resource.
+
+        The last setup seen is taken for the one in force until what is read with its help says otherwise, so that one
+        statement does for all.
+        """
+        known = self._setup
+        with suppress(RegistryError):  # by the setup in force it may be another, or none
+            target = find_target(known.model, path) if known is not None else None
+            if known is not None and target is not None and target.rid:
+                ahead = rows.load_ahead(db, target.group_xid, target.resource_xid)
+                if ahead is not None and ahead.generation == known.generation:
+                    return known, target, ahead
+        setup = self.setup(db)
+        return setup, find_target(setup.model, path), None
 
     def _written(
         self, work: Work, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from signalbook.registry.store import Connection
 
 __all__ = [
-    "COLUMNS", "GROUP", "REGISTRY_KEY", "RESOURCE", "VERSION", "Row", "child_range", "group_key",
-    "load", "load_content", "load_members", "load_resource", "range_of", "resource_key", "save", "version_key",
+    "COLUMNS", "GROUP", "REGISTRY_KEY", "RESOURCE", "VERSION", "Ahead", "Row", "child_range", "group_key", "load",
+    "load_ahead", "load_content", "load_members", "load_resource", "range_of", "resource_key", "save", "version_key",
 ]  # fmt: skip
 
 GROUP, RESOURCE, VERSION = "b", "c", "d"
@@ -46,6 +46,7 @@ COLUMNS = Row._fields
 _LIST = ", ".join(COLUMNS)
 _R_LIST = ", ".join(f"r.{name}" for name in COLUMNS)
 _V_LIST = ", ".join(f"v.{name}" for name in COLUMNS)
+_G_LIST = ", ".join(f"g.{name}" for name in COLUMNS)
 _MARKS = ", ".join("?" for _ in COLUMNS)
 _SETS = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "key")
 WIDTH = len(COLUMNS)
@@ -61,6 +62,11 @@ SELECT_RESOURCES = (
 SELECT_RESOURCES_IN = (
     f"SELECT {_R_LIST}, {_V_LIST} FROM entities r LEFT JOIN entities v ON v.key = r.link"
     " WHERE r.key IN ({}) ORDER BY r.key"
+)
+SELECT_AHEAD = (
+    f"SELECT s.value, EXISTS (SELECT 1 FROM entities x WHERE x.xref = r.xid), {_G_LIST}, {_R_LIST}, {_V_LIST}"
+    " FROM settings s LEFT JOIN entities g ON g.key = ? LEFT JOIN entities r ON r.key = ?"
+    " LEFT JOIN entities v ON v.key = r.link WHERE s.name = 'generation'"
 )
 SELECT_CONTENT = "SELECT content FROM entities WHERE key = ?"
 UPSERT = f"INSERT INTO entities ({_LIST}) VALUES ({_MARKS}) ON CONFLICT (key) DO UPDATE SET {_SETS}"
@@ -113,6 +119,30 @@ def load_resource(db: Connection, key: str) -> tuple[Row, Row | None] | None:
     if not found:
         return None
     return Row(*found[:WIDTH]), (Row(*found[WIDTH:]) if found[WIDTH] is not None else None)
+
+
+class Ahead(NamedTuple):
+    """What a write of one resource begins with, read by one statement."""
+
+    generation: str
+    shown: bool  # other resources show this one
+    group_key: str
+    group: Row | None
+    resource_key: str
+    resource: Row | None
+    default: Row | None
+
+
+def load_ahead(db: Connection, group_xid: str, resource_xid: str) -> Ahead | None:
+    """Return what is stored of a group and a resource, beside the registry's generation; None where it has none."""
+    group, resource = group_key(group_xid), resource_key(resource_xid)
+    found = db.one(SELECT_AHEAD, (group, resource))
+    if found is None:
+        return None
+    generation, shown, *cells = found
+    parts = (cells[:WIDTH], cells[WIDTH : 2 * WIDTH], cells[2 * WIDTH :])
+    g, r, v = (Row(*part) if part[0] is not None else None for part in parts)
+    return Ahead(generation, bool(shown), group, g, resource, r, v)
 
 
 def load_content(db: Connection, key: str) -> bytes | None:

@@ -27,10 +27,9 @@ __all__ = [
 CREATED, DELETED = "snapshot.created", "snapshot.deleted"
 """The types of what is recorded of snapshots. xRegistry has no such events: whoever shows them has words for them."""
 
-_APPEND = (
-    "INSERT INTO snapshots (key, number, at, doc)"
-    " SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ? FROM snapshots WHERE key = ? RETURNING number"
-)
+# A query as the source of an INSERT into its own table would be put by first; the same as a value is not.
+_NUMBER = "(SELECT COALESCE(MAX(number), 0) + 1 FROM snapshots WHERE key = ?)"
+_APPEND = f"INSERT INTO snapshots (key, number, at, doc) VALUES (?, {_NUMBER}, ?, ?) RETURNING number"
 _COLUMNS = "SELECT number, at, doc FROM snapshots"
 _DOCS = "SELECT doc FROM snapshots WHERE key = ? AND doc <> '' ORDER BY number"
 
@@ -46,7 +45,7 @@ class Snapshot:
 
 def record(db: Connection, key: str, at: str, doc: str) -> int:
     """Append a snapshot of the resource with this key, and return its number."""
-    found = db.one(_APPEND, (key, at, doc, key))
+    found = db.one(_APPEND, (key, key, at, doc))
     assert found is not None
     return int(found[0])
 

@@ -17,7 +17,7 @@ from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
 from signalbook.registry.index import Entry
-from signalbook.registry.rows import Row
+from signalbook.registry.rows import Ahead, Row
 from signalbook.registry.store import Connection
 from signalbook.schemas.budget import Budget
 
@@ -197,6 +197,7 @@ class Work:
     entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
+    ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
     budget: Budget | None = None  # what comparisons of schemas may still take
     declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)
@@ -225,7 +226,8 @@ class Work:
         """Return a group, or None where there is none of this id in any case."""
         key = rows.group_key(f"/{kind.plural}/{id_}")
         if key not in self.groups:
-            row = rows.load(self.db, key)
+            ahead = self.ahead
+            row = ahead.group if ahead is not None and ahead.group_key == key else rows.load(self.db, key)
             self.groups[key] = row and self._group(kind, row)
         found = self.groups[key]
         return None if found is None or found.deleted else found
@@ -250,10 +252,16 @@ class Work:
         """Return a resource with its default version, or None where there is none of this id in any case."""
         key = rows.resource_key(f"{group.xid}/{kind.plural}/{id_}")
         if key not in self.resources:
-            found = rows.load_resource(self.db, key) if group.row is not None else None
+            found = self._stored(key) if group.row is not None else None
             self.resources[key] = self._resource(group, kind, *found) if found else None
         state = self.resources[key]
         return None if state is None or state.deleted else state
+
+    def _stored(self, key: str) -> tuple[Row, Row | None] | None:
+        ahead = self.ahead
+        if ahead is None or ahead.resource_key != key:
+            return rows.load_resource(self.db, key)
+        return None if ahead.resource is None else (ahead.resource, ahead.default)
 
     def _resource(self, group: GroupState, kind: ResourceType, row: Row, default: Row | None) -> ResourceState:
         state = ResourceState(
@@ -330,6 +338,9 @@ class Work:
 
     def sources_of(self, state: ResourceState) -> Iterator[ResourceState]:
         """Return the resources that show this one."""
+        ahead = self.ahead
+        if ahead is not None and state.row is not None and state.row is ahead.resource and not ahead.shown:
+            return
         for (xid,) in self.db.execute("SELECT xid FROM entities WHERE xref = ?", (state.xid,)):
             source = self.by_xid(xid)
             if source is not None and source.xref == state.xid:

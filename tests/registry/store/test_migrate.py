@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from signalbook.registry.store.migrate import LATEST, WORDS, scripts
 
 def test_migrations_are_numbered_without_gaps() -> None:
     """Migrations are 1, 2, 3, and so on, and the last is the version of a new store."""
-    assert [number for number, _ in scripts()] == list(range(1, LATEST + 1))
+    assert [number for number, *_ in scripts()] == list(range(1, LATEST + 1))
 
 
 def test_both_databases_have_every_word() -> None:
@@ -35,7 +36,7 @@ def test_a_new_store_is_at_the_latest_version(url: str) -> None:
 def test_a_newer_migration_runs_once(shared_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of an older version gets what it lacks, and keeps what it has."""
     open_store(shared_url).close()
-    more = (*scripts(), (LATEST + 1, "-- one more; a comment\nCREATE TABLE more (name {text_key});\n"))
+    more = (*scripts(), (LATEST + 1, "", "-- one more; a comment\nCREATE TABLE more (name {text_key});\n"))
     monkeypatch.setattr(module, "scripts", lambda: more)
     monkeypatch.setattr(module, "LATEST", LATEST + 1)
     for _ in range(2):
@@ -50,7 +51,7 @@ def test_a_newer_migration_runs_once(shared_url: str, monkeypatch: pytest.Monkey
 def test_a_migration_that_fails_leaves_the_store_as_it_was(shared_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A migration runs whole or not at all."""
     open_store(shared_url).close()
-    broken = (*scripts(), (LATEST + 1, "CREATE TABLE more (name TEXT);\nCREATE NONSENSE;\n"))
+    broken = (*scripts(), (LATEST + 1, "", "CREATE TABLE more (name TEXT);\nCREATE NONSENSE;\n"))
     monkeypatch.setattr(module, "scripts", lambda: broken)
     monkeypatch.setattr(module, "LATEST", LATEST + 1)
     with pytest.raises(StoreError):
@@ -74,3 +75,24 @@ def test_many_may_open_a_new_store_at_once(shared_url: str) -> None:
             assert store.sequence() == 0
             store.close()
     assert [process.communicate(timeout=60)[0] for process in processes] == ["0\n"] * 4
+
+
+@pytest.mark.parametrize(("undone", "following"), [(False, 3), (True, 8)])
+def test_numbers_of_changes_go_on(
+    undone: bool, following: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store of the time when SQLite kept the last number apart goes on with the next, after a restore too."""
+    url = str(tmp_path / "old.db")
+    monkeypatch.setattr(module, "scripts", lambda: scripts()[:8])
+    monkeypatch.setattr(module, "LATEST", 8)
+    with open_store(url) as old:
+        add = "INSERT INTO changes (at, correlation, events) VALUES ('2026', ?, '[]')"
+        for name in ("a", "b"):
+            old.write(lambda db, name=name: db.execute(add, (name,)))
+        if undone:  # as a restore left it
+            old.write(lambda db: db.execute("UPDATE sqlite_sequence SET seq = 7 WHERE name = 'changes'"))
+    monkeypatch.undo()
+    with open_store(url) as store:
+        store.write(lambda db: db.execute(add, ("c",)))
+        named = "SELECT seq, correlation FROM changes WHERE length(correlation) = 1 ORDER BY seq"
+        assert [(1, "a"), (2, "b"), (following, "c")] == store.reader().execute(named)

@@ -6,9 +6,11 @@ Rule: a copy appears under its name only when it is complete and has passed SQLi
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from signalbook.errors import StoreError
@@ -88,15 +90,17 @@ def _check_backup(source: sqlite3.Connection, path: str) -> None:
 
 def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
     """One transaction on the existing store, so that processes that have it open see the old state or the new."""
-    newest = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'changes'"
+    newest = "SELECT COALESCE(MAX(seq), 0) FROM changes"
     try:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as target:
             (before,) = target.execute(newest).fetchone()
             source.backup(target)
-            # Numbers of changes that the restore undid are not given out again: a client may have seen them.
+            # Numbers of changes that the restore undid are not given out again: a client may have seen them. It is
+            # itself a change, one without events.
             (after,) = target.execute(newest).fetchone()
-            target.execute("DELETE FROM sqlite_sequence WHERE name = 'changes'")
-            target.execute("INSERT INTO sqlite_sequence VALUES ('changes', ?)", (max(before, after),))
+            if before > after:
+                row = (before + 1, datetime.now(UTC).isoformat()[:-6] + "Z", secrets.token_hex(8), "[]")
+                target.execute("INSERT INTO changes (seq, at, correlation, events) VALUES (?, ?, ?, ?)", row)
             _check(target, str(path))
     except sqlite3.Error as error:
         remedy = "remove it, with its -wal and -shm files, and restore again"

@@ -1,7 +1,8 @@
 """Numbered migrations: the schema of a store, brought up to date when it is opened.
 
-Rule: a migration is a file `migrations/NNNN_name.sql` that never changes once released; all that a store lacks run in
-one transaction under the store's write lock, so that two processes may open a new store at the same moment.
+Rule: a migration is a file `migrations/NNNN_name.sql`, or `NNNN_name.DIALECT.sql` for one database alone, that never
+changes once released; all that a store lacks run in one transaction under the store's write lock, so that two processes
+may open a new store at the same moment.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_FILE = re.compile(r"(\d{4})_\w+\.sql")
+_FILE = re.compile(r"(\d{4})_\w+(?:\.(sqlite|postgresql))?\.sql")
 _COMMENT = re.compile(r"--.*")
 
 
 @cache
-def scripts() -> tuple[tuple[int, str], ...]:
-    """Number and text of every migration, in order."""
+def scripts() -> tuple[tuple[int, str, str], ...]:
+    """Number, dialect ("" for all) and text of every migration, in order."""
     folder = files(__package__).joinpath("migrations")
     found = ((_FILE.fullmatch(file.name), file) for file in folder.iterdir())
-    return tuple(sorted((int(match[1]), file.read_text("utf-8")) for match, file in found if match))
+    return tuple(sorted((int(match[1]), match[2] or "", file.read_text("utf-8")) for match, file in found if match))
 
 
-LATEST = max(number for number, _ in scripts())
+LATEST = max(number for number, *_ in scripts())
 
 
 def migrate(session: Session, dialect: str, place: str) -> None:
@@ -66,8 +67,8 @@ def migrate(session: Session, dialect: str, place: str) -> None:
         if version == 0:
             session.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
             session.execute("INSERT INTO schema_version VALUES (0)")
-        for number, text in scripts():
-            if number > version:
+        for number, only, text in scripts():
+            if number > version and only in ("", dialect):
                 for statement in _statements(text, words):
                     session.execute(statement)
         session.execute("UPDATE schema_version SET version = ?", (LATEST,))

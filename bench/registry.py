@@ -1,8 +1,11 @@
 """Measure the registry against anchors in the same run: `make bench`, or `make bench ARGS=--quick`.
 
 Every line is a ratio with its limit, or a figure without one. nginx and wrk are taken from the system (Debian:
-nginx-light, wrk); what needs them is named as skipped where they are missing. `--quick` uses fewer messages and shorter
-runs.
+nginx-light, wrk, strace); what needs them is named as skipped where they are missing. `--quick` uses fewer messages and
+shorter runs.
+
+What a write costs beside its sync, and what grouping saves, depend on how long the disk takes to sync. Machines whose
+disks only promise do it in 0.1 ms; so `disk` takes the figures of the writes again with 3 ms more for every sync.
 """
 
 from __future__ import annotations
@@ -142,7 +145,26 @@ ROUNDS = 5  # the rows of a comparison take turns, and the best round of each co
 
 
 def writes(folder: Path, times: int) -> list[Figure]:
-    """Durable writes one by one against a bare transaction, and with 32 writers."""
+    """Durable writes one by one against a bare transaction, and with 32 writers, through `Registry` and over HTTP."""
+    return [*own_writes(folder, times), *http_writes(folder, times)]
+
+
+def disk(folder: Path) -> list[Figure]:
+    """The writes through `Registry` again, as on a disk that takes its time to sync."""
+    if shutil.which("strace") is None:
+        print("  SKIPPED writes on a slow disk: strace not installed")
+        return []
+    slower = ["strace", "-f", "--seccomp-bpf", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_exit=3000"]
+    again = [sys.executable, __file__, "--quick", "--only", "own-writes"]
+    print("  every sync takes 3 ms more:", flush=True)
+    found = subprocess.run([*slower, "-o", "/dev/null", *again], cwd=folder, stdout=subprocess.PIPE, text=True)
+    for line in found.stdout.splitlines()[1:]:
+        print(f"  {line}" if line else "")
+    return []
+
+
+def own_writes(folder: Path, times: int) -> list[Figure]:
+    """Durable writes through `Registry`."""
     bare_times, row_times, own_times, alone, together = [], [], [], [], []
     bare = _bare_transaction(folder / "bare.db", times)
     row = _bare_transaction(folder / "row.db", times, rows=1)
@@ -175,6 +197,26 @@ def writes(folder: Path, times: int) -> list[Figure]:
             note=f"{max(together):,.0f} against {max(alone):,.0f} writes/s",
         ),
     ]  # fmt: skip
+    syncs = _sync_seconds(folder)
+    return [*figures, Figure("µs for a sync of the log", syncs * 1e6, None, "4 KiB over what is there, fdatasync")]
+
+
+def _sync_seconds(folder: Path) -> float:
+    """How long the disk takes for what SQLite asks of it at a commit."""
+    page = os.urandom(4096)
+    with (folder / "sync").open("wb", buffering=0) as file:
+        file.write(page * 256)
+        os.fsync(file.fileno())
+
+        def write(turn: int) -> None:
+            os.pwrite(file.fileno(), page, turn % 256 * 4096)
+            os.fdatasync(file.fileno())
+
+        return median_seconds(write, 200)
+
+
+def http_writes(folder: Path, times: int) -> list[Figure]:
+    """Durable writes over HTTP."""
     alone, together = [], []
     with serving(str(folder / "http.db")) as (address, _, _):
         httpx.put(f"{address}{GROUP}", json={"envelope": "CloudEvents/1.0"}).raise_for_status()
@@ -189,9 +231,7 @@ def writes(folder: Path, times: int) -> list[Figure]:
             alone.append(_rate(send, 1, times))
             together.append(_rate(send, 32, 4 * times))
     note = f"{max(together):,.0f} against {max(alone):,.0f} writes/s"
-    ratio = max(together) / max(alone)
-    figures.append(Figure("32 writers over HTTP", ratio, 1.5, "one writer", at_least=True, note=note))
-    return figures
+    return [Figure("32 writers over HTTP", max(together) / max(alone), 1.5, "one writer", at_least=True, note=note)]
 
 
 BODY = orjson.dumps(message(1))
@@ -343,11 +383,15 @@ def main() -> int:
     """Run everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer messages, shorter runs")
-    parser.add_argument("--only", choices=["reads", "writes", "size", "load"], help="one part alone")
+    parser.add_argument(
+        "--only", choices=["reads", "writes", "own-writes", "disk", "size", "load"], help="one part alone"
+    )
     options = parser.parse_args()
     parts = {
         "reads": lambda folder: reads(folder, 3 if options.quick else 8),
         "writes": lambda folder: writes(folder, 300 if options.quick else 1000),
+        "own-writes": lambda folder: own_writes(folder, 100 if options.quick else 1000),
+        "disk": disk,
         "size": lambda folder: size(
             folder, 20_000 if options.quick else 1_000_000, 20_000 if options.quick else 100_000
         ),
@@ -356,7 +400,7 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="signalbook-bench-", dir=Path.cwd()) as name:
         for part, run in parts.items():
-            if options.only in (None, part):
+            if options.only == part or (options.only is None and part != "own-writes"):
                 print(f"{part} …")
                 found = run(Path(name))
                 show(found)

@@ -64,7 +64,7 @@ SELECT_RESOURCES_IN = (
     " WHERE r.key IN ({}) ORDER BY r.key"
 )
 SELECT_AHEAD = (
-    f"SELECT s.value, EXISTS (SELECT 1 FROM entities x WHERE x.xref = r.xid), {_G_LIST}, {_R_LIST}, {_V_LIST}"
+    f"SELECT s.value, EXISTS (SELECT 1 FROM entities x WHERE x.xref = ?), {_G_LIST}, {_R_LIST}, {_V_LIST}"
     " FROM settings s LEFT JOIN entities g ON g.key = ? LEFT JOIN entities r ON r.key = ?"
     " LEFT JOIN entities v ON v.key = r.link WHERE s.name = 'generation'"
 )
@@ -125,7 +125,8 @@ class Ahead(NamedTuple):
     """What a write of one resource begins with, read by one statement."""
 
     generation: str
-    shown: bool  # other resources show this one
+    xid: str
+    shown: bool  # other resources show this one, be it there or not
     group_key: str
     group: Row | None
     resource_key: str
@@ -136,13 +137,13 @@ class Ahead(NamedTuple):
 def load_ahead(db: Connection, group_xid: str, resource_xid: str) -> Ahead | None:
     """Return what is stored of a group and a resource, beside the registry's generation; None where it has none."""
     group, resource = group_key(group_xid), resource_key(resource_xid)
-    found = db.one(SELECT_AHEAD, (group, resource))
+    found = db.one(SELECT_AHEAD, (resource_xid, group, resource))
     if found is None:
         return None
     generation, shown, *cells = found
     parts = (cells[:WIDTH], cells[WIDTH : 2 * WIDTH], cells[2 * WIDTH :])
     g, r, v = (Row(*part) if part[0] is not None else None for part in parts)
-    return Ahead(generation, bool(shown), group, g, resource, r, v)
+    return Ahead(generation, resource_xid, bool(shown), group, g, resource, r, v)
 
 
 def load_content(db: Connection, key: str) -> bytes | None:

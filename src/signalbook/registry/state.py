@@ -339,7 +339,7 @@ class Work:
     def sources_of(self, state: ResourceState) -> Iterator[ResourceState]:
         """Return the resources that show this one."""
         ahead = self.ahead
-        if ahead is not None and state.row is not None and state.row is ahead.resource and not ahead.shown:
+        if ahead is not None and ahead.xid == state.xid and not ahead.shown:
             return
         for (xid,) in self.db.execute("SELECT xid FROM entities WHERE xref = ?", (state.xid,)):
             source = self.by_xid(xid)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from signalbook.document.attribute import Attribute, Attributes
+from signalbook.document.spec_attributes import folded
 from signalbook.document.value_types import VALUE_TYPES, text_of
 from signalbook.errors import RegistryError
 
@@ -142,9 +143,14 @@ def constraint_violations(
     for constraint in effective_constraints(group_type, group_attrs, resources):
         value = _get(version_attrs, constraint.path)
         wanted = _get(group_attrs, constraint.equals) if constraint.equals else None
-        if wanted is not None and value != wanted:
+        same = folded(constraint.path, value)
+        if wanted is not None and same != folded(constraint.path, wanted):
             yield constraint.path_text, "equals"
-        if constraint.enum and value is not None and value not in constraint.enum:
+        if (
+            constraint.enum
+            and value is not None
+            and same not in [folded(constraint.path, one) for one in constraint.enum]
+        ):
             yield constraint.path_text, "enum"
 
 

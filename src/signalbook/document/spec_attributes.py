@@ -8,7 +8,7 @@ The names a client controls are in `CLIENT`; every other row is the server's to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "RESERVED_FOR_RESOURCES",
     "SPECVERSION",
     "Definitions",
+    "folded",
     "group_attributes",
     "meta_attributes",
     "opaque",
@@ -44,14 +45,20 @@ CLIENT = frozenset(
 # ATTR-5, ATTR-7, and `format` and `compatibility` as an xRegistry server answers.
 NONEMPTY = frozenset({"name", "documentation", "icon", "format", "compatibility"})
 
-# CASE-2: specification-defined attributes whose values are the same in any case.
-FOLDED = frozenset({"compatibility"})
+# CASE-2: specification-defined attributes whose values are the same in any case. Of these `compatibility` alone has an
+# enum; a format is whatever its maker calls it.
+FOLDED = frozenset({"compatibility", "format"})
 
 # TYPE-14: what a Version cannot have as an extension, since its Resource has it.
 RESERVED_FOR_RESOURCES = frozenset({"meta", "metaurl", "versions", "versionsurl", "versionscount"})
 
 _FIXED = {"readonly": True, "immutable": True, "required": True}
 _OPEN = {"*": {"name": "*", "type": "any"}}
+
+
+def folded(path: Sequence[str], value: Any) -> Any:
+    """The value at a path in the form in which it is compared with others."""
+    return value.lower() if len(path) == 1 and path[0] in FOLDED and isinstance(value, str) else value
 
 
 def _row(name: str, type_: str, **aspects: Any) -> tuple[str, dict[str, Any]]:

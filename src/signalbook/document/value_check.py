@@ -106,8 +106,8 @@ def _array(item: Check) -> Check:
 
 def _scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
     read = _reader(attribute, types)
-    allowed = frozenset(attribute.allowed)
     folded = spec and attribute.name in FOLDED
+    allowed = frozenset(one.lower() if folded else one for one in attribute.allowed)
     nonempty = spec and attribute.name in NONEMPTY
 
     def check(value: Any, at: str, name: str, report: Report) -> Any:

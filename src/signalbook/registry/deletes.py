@@ -14,10 +14,13 @@ import orjson
 from signalbook.document.model import GroupType, ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage, rows
-from signalbook.registry.settling import Ask, check_writable, drop_version, settle
+from signalbook.registry.settling import Ask, check_writable, drop_version, refuse_xref, settle
 from signalbook.registry.state import GroupState, ResourceState, Work
 
-__all__ = ["delete_group", "delete_groups", "delete_resource", "delete_resources", "delete_version", "delete_versions"]
+__all__ = [
+    "delete_group", "delete_groups", "delete_resource", "delete_resources", "delete_version", "delete_versions",
+    "epoch_asked",
+]  # fmt: skip
 
 Asked = Mapping[str, Any] | None  # id -> what the request says of it; None: everything
 
@@ -27,7 +30,25 @@ def _mismatch(subject: str, given: int | None, current: int) -> None:
         raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
 
 
-def _epoch(work: Work, entry: Mapping[str, Any], subject: str, detail: str = "must be a uinteger") -> int | None:
+def epoch_asked(work: Work, entry: Mapping[str, Any], singular: str, subject: str, *, resource: bool) -> int | None:
+    """Return the epoch that a request to delete the entity `subject` asks for; that of a resource is in its meta."""
+    id_ = subject.rpartition("/")[2]
+    incoming.check_id_matches(entry, singular, id_, subject)
+    if not resource:
+        return _epoch(work, entry, subject, "value must be a uinteger" if singular == "version" else _NUMBER)
+    meta = entry.get("meta")
+    if meta is not None and not isinstance(meta, dict):
+        raise RegistryError("invalid_attribute", subject, name="meta", error_detail='"meta" must be an object')
+    incoming.check_id_matches(meta or {}, singular, id_, subject)
+    if entry.get("epoch") is not None and "epoch" not in (meta or {}) and "epoch" not in work.ignore:
+        raise RegistryError("misplaced_epoch", subject)
+    return _epoch(work, meta or {}, subject + "/meta", _NUMBER)
+
+
+_NUMBER = "must be a uinteger"
+
+
+def _epoch(work: Work, entry: Mapping[str, Any], subject: str, detail: str) -> int | None:
     return None if "epoch" in work.ignore else incoming.epoch_of(entry, subject, detail)
 
 
@@ -35,9 +56,7 @@ def _entry(asked: Mapping[str, Any], id_: str, singular: str, subject: str) -> d
     entry = asked[id_]
     if entry is not None and not isinstance(entry, dict):
         raise RegistryError("bad_request", subject, error_detail=f'Value of "{id_}" must be a "{singular}"')
-    entry = entry or {}
-    incoming.check_id_matches(entry, singular, id_, subject)
-    return entry
+    return entry or {}
 
 
 def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
@@ -53,7 +72,7 @@ def delete_groups(work: Work, kind: GroupType, asked: Asked) -> None:
         if group is None or group.id != id_ or ("readonly" in work.ignore and _locked(work, group) is not None):
             continue
         entry = _entry(asked, id_, kind.singular, subject)
-        delete_group(work, group, _epoch(work, entry, subject))
+        delete_group(work, group, epoch_asked(work, entry, kind.singular, subject, resource=False))
 
 
 def delete_group(work: Work, group: GroupState, epoch: int | None) -> None:
@@ -91,13 +110,7 @@ def delete_resources(work: Work, group: GroupState, kind: ResourceType, asked: A
         if state is None or state.id != id_ or _is_passed_over(work, state):
             continue
         entry = _entry(asked, id_, kind.singular, subject)
-        meta = entry.get("meta")
-        if meta is not None and not isinstance(meta, dict):
-            raise RegistryError("invalid_attribute", subject, name="meta", error_detail='"meta" must be an object')
-        incoming.check_id_matches(meta or {}, kind.singular, id_, subject)
-        if entry.get("epoch") is not None and "epoch" not in (meta or {}) and "epoch" not in work.ignore:
-            raise RegistryError("misplaced_epoch", subject)
-        delete_resource(work, state, _epoch(work, meta or {}, subject + "/meta"))
+        delete_resource(work, state, epoch_asked(work, entry, kind.singular, subject, resource=True))
 
 
 def _is_passed_over(work: Work, state: ResourceState) -> bool:
@@ -106,9 +119,10 @@ def _is_passed_over(work: Work, state: ResourceState) -> bool:
 
 
 def delete_resource(work: Work, state: ResourceState, epoch: int | None) -> None:
-    """Delete a resource with all its versions."""
+    """Delete a resource with all its versions; the epoch of a cross reference is the one it shows: XREF-4."""
     if state.row is not None:
-        _mismatch(state.xid + "/meta", epoch, state.row.epoch)
+        shown = work.target_epoch(state.xref) if state.xref is not None else 0
+        _mismatch(state.xid + "/meta", epoch, shown or state.row.epoch)
     check_writable(work, state)
     state.deleted = True
     work.resize_group(state.group, state.type.plural, -1)
@@ -116,6 +130,7 @@ def delete_resource(work: Work, state: ResourceState, epoch: int | None) -> None
 
 def delete_versions(work: Work, state: ResourceState, asked: Asked, ask: Ask) -> None:
     """Delete the named versions of a resource, or all, which is the resource: VER-8."""
+    refuse_xref(state)
     versions = work.complete(state)
     if asked is None:
         delete_resource(work, state, None)
@@ -126,8 +141,7 @@ def delete_versions(work: Work, state: ResourceState, asked: Asked, ask: Ask) ->
             continue
         subject = f"{state.xid}/versions/{id_}"
         entry = _entry(asked, id_, "version", subject)
-        version = versions[id_]
-        _mismatch(subject, _epoch(work, entry, subject, "value must be a uinteger"), version.epoch)
+        _mismatch(subject, epoch_asked(work, entry, "version", subject, resource=False), versions[id_].epoch)
         doomed.append(id_)
     _remove_versions(work, state, doomed, ask)
 

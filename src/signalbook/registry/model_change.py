@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from signalbook.document.include import resolve
 from signalbook.document.json_text import AROUND_SETTING, export_text
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError
 from signalbook.registry import capabilities, rows
+from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.formats import VALIDATED
 from signalbook.registry.incoming import document_names
 from signalbook.registry.settling import Ask, check_sticky, settle
@@ -22,8 +25,14 @@ from signalbook.registry.state import GroupState, ResourceState, VersionState, W
 __all__ = ["write_capabilities", "write_model"]
 
 
-def write_capabilities(work: Work, body: Any, *, replace: bool) -> None:
-    """Change the capabilities; null resets them to what the server starts with."""
+_JUDGED = frozenset({"formats", "compatibilities"})
+
+
+def write_capabilities(work: Work, body: Any, *, replace: bool, nested: bool = False) -> None:
+    """Change the capabilities; null resets them to what the server starts with.
+
+    `nested` is where they are part of the registry: who may not change them at their own path may not do so there.
+    """
     before = work.capabilities
     if body is None:
         after = work.offer.initial()
@@ -33,15 +42,41 @@ def write_capabilities(work: Work, body: Any, *, replace: bool) -> None:
         after = capabilities.update(before, body, replace=replace, offer=work.offer)
     old, new = before.to_dict(), after.to_dict()
     work.changed_capabilities = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    if work.changed_capabilities and nested:
+        _refuse_locked(before, "capabilities")
     work.capabilities = after
+    if not _JUDGED.isdisjoint(work.changed_capabilities):
+        _rejudge(work)
     work.new_settings["capabilities"] = after.to_json()
     work.registry.changed.add("capabilities")
 
 
-def write_model(work: Work, source: Any, *, root: bool = True) -> None:
-    """Replace the model; without `root`, what the registry itself holds is checked when it is written after this."""
+def _refuse_locked(known: Capabilities, name: str) -> None:
+    if not known.is_mutable(name):
+        raise RegistryError("action_not_supported", f"/{name}", action="change", detail=f'"{name}" is not mutable.')
+
+
+def _rejudge(work: Work) -> None:
+    """Have every document judged again by what is now known of formats: what is stored obeys it, or refuses it."""
+    for kind in work.model.groups.values():
+        judged = [one for one in kind.resources.values() if one.validateformat]
+        for group in list(work.groups_of(kind)) if judged else []:
+            for state in (one for resource in judged for one in work.resources_of(group, resource)):
+                state.recheck = state.rejudge = state.xref is None
+
+
+def write_model(work: Work, source: Any, *, nested: Capabilities | None = None) -> None:
+    """Replace the model.
+
+    `nested` is where it is part of the registry: the capabilities before this request, which say whether it may. What
+    the registry itself holds is then checked when it is written after this.
+    """
     if not isinstance(source, dict):
         raise RegistryError("model_error", "/model", error_detail="the model must be an object")
+    if nested is not None:
+        stored = work.db.one("SELECT value FROM settings WHERE name = 'modelsource'")
+        if stored is None or orjson.loads(stored[0]) != source:
+            _refuse_locked(nested, "modelsource")
     resolved = resolve(source, work.load_include)
     model = read_model(resolved)
     before = work.model
@@ -53,7 +88,7 @@ def write_model(work: Work, source: Any, *, root: bool = True) -> None:
     work.new_settings["modelsource"] = export_text(source, "/modelsource", AROUND_SETTING)
     work.new_settings["resolved"] = export_text(resolved, "/modelsource", AROUND_SETTING)
     work.registry.changed |= {"model", "modelsource"}
-    if root:
+    if nested is None:
         _recheck_root(work, before, model)
     _recheck(work, before, model)
 

@@ -14,6 +14,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import deletes, model_change, resources, writes
 from signalbook.registry.flags import Flags, epoch_value
 from signalbook.registry.resources import Ask
+from signalbook.registry.settling import refuse_xref
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 from signalbook.registry.targets import Kind, Target
 
@@ -64,10 +65,23 @@ class _Call:
             raise RegistryError("not_found", missing)
         return state
 
-    def epoch(self) -> int | None:
-        """Return the epoch that the flag of a DELETE asks for."""
+    def epoch(self, singular: str, subject: str) -> int | None:
+        """Return the epoch that the DELETE of one entity asks for, by its flag or as a DELETE of several would say it.
+
+        A body that says anything else was meant for another path, and what is deleted does not come back.
+        """
+        body, ids = self.body or {}, {f"{singular}id", *(("versionid",) if self.target.vid else ())}
+        for name in sorted(body.keys() - {"epoch", "meta"} - ids):
+            words = f'a DELETE of one entity takes its "epoch" and no "{name}"; several are deleted at their collection'
+            raise RegistryError("bad_request", self.target.path, error_detail=words)
+        given = deletes.epoch_asked(self.work, body, singular, subject, resource=self.target.kind == "resource")
         text = self.flags.epoch
-        return None if text is None or "epoch" in self.work.ignore else epoch_value(text, self.target.xid)
+        return given if text is None or "epoch" in self.work.ignore else epoch_value(text, self.target.xid)
+
+    def refuse_epoch(self) -> None:
+        """Refuse the flag where several entities are deleted: each may have an epoch of its own (FLAGS-5)."""
+        if self.flags.epoch is not None and "epoch" not in self.work.ignore:
+            raise RegistryError("bad_flag", self.target.path, flag="epoch")
 
 
 def perform(work: Work, method: str, target: Target, body: Any, flags: Flags, ask: Ask) -> Outcome:
@@ -91,10 +105,11 @@ _ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
 
 def _write_registry(call: _Call) -> Outcome:
     work, body = call.work, call.body
+    known = work.capabilities
     if "capabilities" in body and "capabilities" not in work.ignore:
-        model_change.write_capabilities(work, body["capabilities"], replace=not call.ask.patch)
+        model_change.write_capabilities(work, body["capabilities"], replace=not call.ask.patch, nested=True)
     if "modelsource" in body and "modelsource" not in work.ignore:
-        model_change.write_model(work, body["modelsource"] or {}, root=False)
+        model_change.write_model(work, body["modelsource"] or {}, nested=known)
     writes.write_registry(work, body, patch=call.ask.patch)
     return Outcome(shown="registry")
 
@@ -129,6 +144,7 @@ def _write_groups(call: _Call) -> Outcome:
 
 
 def _delete_groups(call: _Call) -> Outcome:
+    call.refuse_epoch()
     deletes.delete_groups(call.work, call.target.group_type, call.body)
     return Outcome()
 
@@ -157,9 +173,9 @@ def _post_group(call: _Call) -> Outcome:
 
 def _delete_group(call: _Call) -> Outcome:
     group = call.work.group(call.target.group_type, call.target.gid)
-    epoch = call.epoch()
     if group is None or group.id != call.target.gid:
         raise RegistryError("not_found", call.target.xid)
+    epoch = call.epoch(group.type.singular, group.xid)
     deletes.delete_group(call.work, group, epoch)
     return Outcome()
 
@@ -176,6 +192,7 @@ def _write_resources(call: _Call) -> Outcome:
 
 
 def _delete_resources(call: _Call) -> Outcome:
+    call.refuse_epoch()
     deletes.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
     return Outcome()
 
@@ -198,8 +215,8 @@ def _post_resource(call: _Call) -> Outcome:
 
 
 def _delete_resource(call: _Call) -> Outcome:
-    epoch = call.epoch()
-    deletes.delete_resource(call.work, call.existing_resource(call.target.xid), epoch)
+    state = call.existing_resource(call.target.xid)
+    deletes.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
     return Outcome()
 
 
@@ -226,6 +243,7 @@ def _write_versions(call: _Call) -> Outcome:
 
 
 def _delete_versions(call: _Call) -> Outcome:
+    call.refuse_epoch()
     deletes.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
     return Outcome()
 
@@ -251,11 +269,11 @@ def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
 
 def _delete_version(call: _Call) -> Outcome:
     target = call.target
-    epoch = call.epoch()
     state = call.existing_resource(target.xid)
+    refuse_xref(state)
     if target.vid not in call.work.complete(state):
         raise RegistryError("not_found", target.xid)
-    deletes.delete_version(call.work, state, target.vid, epoch, call.ask)
+    deletes.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
     return Outcome()
 
 

@@ -67,7 +67,7 @@ class Requests:
     ) -> None:  # fmt: skip
         self.store = store
         self.spec = spec
-        self.offer = offer
+        self.offer = replace(offer, current=spec.name)  # the version that answers without a flag are in
         self.limits = limits or Limits()
         self._clock = clock
         self._load_include = load_include

@@ -17,7 +17,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import incoming
 from signalbook.registry.documents import apply_document
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.settling import Ask, check_writable, settle
+from signalbook.registry.settling import Ask, check_writable, refuse_xref, settle
 from signalbook.registry.spellings import canonical
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
@@ -36,7 +36,7 @@ def write_resource(
     if body.get("meta") is not None:
         meta = canonical(kind, incoming.object_of(body["meta"], "meta", state.xid), state.xid)
     if _becomes_xref(state, meta, ask):
-        _write_xref(work, state, body, meta)
+        _write_xref(work, state, body, meta, ask)
         return state
     was_xref = _leave_xref(work, state)
     nested = incoming.entries(body.get("versions"), "versions", "version", state.xid)
@@ -58,7 +58,7 @@ def write_meta(
     state = _open(work, group, kind, id_)
     body = canonical(kind, body, state.xid)
     if _becomes_xref(state, body, ask):
-        _write_xref(work, state, {}, body)
+        _write_xref(work, state, {}, body, ask)
         return state
     if _leave_xref(work, state) or state.row is None:
         _apply_version(work, state, None, {}, Ask())
@@ -71,7 +71,7 @@ def write_versions(
 ) -> ResourceState:
     """Create or update several versions."""
     state = _open(work, group, kind, id_)
-    _refuse_xref(state)
+    refuse_xref(state)
     for versionid, body in bodies.items():
         _apply_version(work, state, versionid, body, ask)
     settle(work, state, ask, meta=None, processed=list(bodies))
@@ -84,7 +84,7 @@ def write_version(
 ) -> tuple[ResourceState, VersionState]:  # fmt: skip
     """Create or update one version; without an id in the path the body or the server names it."""
     state = _open(work, group, kind, id_)
-    _refuse_xref(state)
+    refuse_xref(state)
     if versionid is None:  # WRITE-4: what a GET of the resource gave may be posted as it is
         body = {name: value for name, value in body.items() if name not in _RESOURCE_LEVEL}
     version = _apply_version(work, state, versionid, body, ask)
@@ -122,8 +122,12 @@ def _becomes_xref(state: ResourceState, meta: Mapping[str, Any] | None, ask: Ask
     return state.xref is not None and (meta is None or ask.patch)
 
 
-def _write_xref(work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None) -> None:
+def _write_xref(
+    work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None, ask: Ask
+) -> None:
     """Make the resource show another one: XREF-2, XREF-3."""
+    if ask.setdefault is not None:  # its default version is its target's to choose
+        raise RegistryError("bad_flag", state.xid, flag="setdefaultversionid")
     kind = state.type
     meta = meta or {}
     ids = {kind.singular + "id", "self", "shortself", "xid", "$schema"}
@@ -164,11 +168,6 @@ def _leave_xref(work: Work, state: ResourceState) -> bool:
     state.xref = None
     work.touch_meta(state)
     return True
-
-
-def _refuse_xref(state: ResourceState) -> None:
-    if state.xref is not None:
-        raise RegistryError("extra_xref_attribute", state.xid, name="versions", singular=state.type.singular)
 
 
 # ---- versions

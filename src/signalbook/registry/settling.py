@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from signalbook.document.spec_attributes import folded
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
 from signalbook.registry.finish import finish_resource
 from signalbook.registry.state import ResourceState, VersionState, Work
 
-__all__ = ["Ask", "check_sticky", "check_writable", "drop_version", "settle"]
+__all__ = ["Ask", "check_sticky", "check_writable", "drop_version", "refuse_xref", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ def check_writable(work: Work, state: ResourceState) -> None:
         if "readonly" in work.ignore:
             raise RegistryError("bad_flag", state.xid, flag="ignore")
         raise RegistryError("readonly", state.xid)
+
+
+def refuse_xref(state: ResourceState) -> None:
+    """Refuse to write versions to a cross reference, whose versions are its target's: XREF-5."""
+    if state.xref is not None:
+        raise RegistryError("extra_xref_attribute", state.xid, name="versions", singular=state.type.singular)
 
 
 def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any] | None, processed: list[str]) -> None:
@@ -212,7 +219,7 @@ def _check_matchversions(work: Work, state: ResourceState) -> None:
         return
     versions = list(work.complete(state).values())
     for path in names:
-        values = [_value_at(version.attrs, path) for version in versions]
+        values = [folded(path, _value_at(version.attrs, path)) for version in versions]
         if any(value != values[0] for value in values):
             raise RegistryError("mismatched_version_attribute", state.xid, name=".".join(path))
 

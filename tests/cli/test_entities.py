@@ -1,4 +1,6 @@
+import base64
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from signalbook.cli.target import details
 from tests.cli.conftest import Run
 
 MOVED = "/messagegroups/fleet/messages/moved"
+SCHEMA = "/schemagroups/fleet/schemas/position"
 Target = tuple[str, str]
 
 
@@ -84,6 +87,76 @@ def test_a_document_is_printed_as_it_is(run: Run, target: Target, catalog: Path)
     assert {"type": "object"} == run("get", place, "--document", *target).json
 
 
+DOCUMENTS: list[tuple[str, bytes, tuple[str, ...], str | None]] = [
+    ("position.json", b'{ "type":"object" }\n', (), "application/json"),
+    ("position.avsc", b'{ "type":"record" }', (), None),
+    ("position.avsc", b'{ "type":"record" }', ("--content-type", "application/json"), "application/json"),
+    ("position.bin", b"\x00\xff", ("--content-type", "application/x-fdset"), "application/x-fdset"),
+    ("nothing", b"", (), None),
+]
+
+
+def test_a_document_is_written_as_it_is(run: Run, target: Target, tmp_path: Path) -> None:
+    """`put --document` makes a file's bytes the document of a resource or version; its other attributes stay."""
+    assert 0 == run("put", SCHEMA, "--data", '{"name": "Position", "contenttype": "text/x"}', *target).code
+    for place in (SCHEMA, f"{SCHEMA}$details", f"{SCHEMA}/versions/1"):
+        for file, content, options, contenttype in DOCUMENTS:
+            (tmp_path / file).write_bytes(content)
+            written = run("put", place, file, "--document", *options, *target)
+            assert (0, "") == (written.code, written.err)
+            assert ("Position", contenttype) == (written.json["name"], written.json.get("contenttype"))
+            shown = run("get", SCHEMA, "--inline", "schema", "--binary", *target).json
+            assert content == base64.b64decode(shown.get("schemabase64", ""))
+    stale = run("put", SCHEMA, "nothing", "--document", "--epoch", "1", *target)
+    assert (1, True) == (stale.code, "[mismatched_epoch]" in stale.err)
+    second = run("put", f"{SCHEMA}/versions/v2", "-", "--document", *target, stdin="text")
+    assert (0, "v2") == (second.code, second.json["versionid"])
+    assert "text" == run("get", f"{SCHEMA}/versions/v2", "--document", *target).out
+
+
+def test_a_document_needs_a_place(run: Run, target: Target) -> None:
+    """What has no document is not written as metadata instead."""
+    for path in (MOVED, "/schemagroups/fleet", "/schemagroups", f"{SCHEMA}/versions", "/none/x/none/y"):
+        refused = run("put", path, "-", "--document", *target, stdin="{}")
+        assert (2, "", True) == (refused.code, refused.out, "has no document" in refused.err)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "hinted"),
+    [
+        (SCHEMA, {"type": "object"}, True),
+        (SCHEMA, {"$schema": "http://json-schema.org/draft-07/schema#"}, True),
+        (SCHEMA, {"description": "A place.", "properties": {}}, True),
+        (f"{SCHEMA}/versions/1", {"type": "object"}, True),
+        (SCHEMA, {"type": "object", "name": "Position"}, False),
+        (SCHEMA, {"type": "object", "schema": {"type": "object"}}, False),
+        (SCHEMA, {"description": "A place."}, False),
+        (MOVED, {"type": "object"}, False),
+        ("/schemagroups/fleet", {"type": "object"}, False),
+    ],
+)
+def test_a_schema_in_place_of_metadata_is_told(run: Run, path: str, body: dict[str, Any], hinted: bool) -> None:
+    """A JSON Schema that is put as metadata is written, as it was said, and a line says what was likely meant."""
+    result = run("put", path, "--data", json.dumps(body), "--store", "x.db")
+    assert (0, hinted) == (result.code, "looks like a JSON Schema" in result.err)
+    assert int(hinted) == len(result.err.splitlines())
+
+
+def test_a_collection_is_printed_whole(run: Run, target: Target) -> None:
+    """More entries than a page holds are all printed; where a limit cuts them, standard error says so."""
+    messages = "/messagegroups/big/messages"
+    body = {f"m{number}": {"name": str(number % 2)} for number in range(10_005)}
+    assert 0 == run("put", messages, "--post", *target, stdin=json.dumps(body)).code
+    whole = run("get", messages, "--json", *target)
+    assert (sorted(body), "") == (sorted(whole.json), whole.err)
+    cut = run("get", messages, "--limit", "2", "--filter", "name=1", *target)
+    assert (0, ["m1", "m10001"]) == (cut.code, list(cut.json))
+    assert "there is more (5,002 entries in all); leave the limit out, or go on with '/messagegroups/" in cut.err
+    (following,) = shlex.split(cut.err.rpartition(" go on with ")[2])
+    assert ["m10003", "m1001"] == list(run("get", following, *target).json)
+    assert "" == run("get", messages, "--limit", "2", "--filter", "name=2", *target).err
+
+
 def test_export_is_what_load_takes(run: Run, target: Target, catalog: Path, tmp_path: Path) -> None:
     """An export loaded into a new store gives the same catalog."""
     assert 0 == run("load", str(catalog), *target).code
@@ -115,6 +188,17 @@ def _lasting(value: Any) -> Any:
         (("get", "/", "--nope"), "--nope"),
         (("nope",), "nope"),
         (("get", "/", "--server", "http://127.0.0.1:1", "--token-file", "empty"), "is empty"),
+        (("get", "/", "--server", "nonsense"), "'nonsense' is no address of a server; try http"),
+        (("get", "/", "--server", "http://"), "is no address of a server"),
+        (("get", "/", "--server", "http://["), "is no address of a server"),
+        (("get", "/", "--server", "http://x:99999"), "is no address of a server"),
+        (("get", "/", "--store", "."), "'.' is a folder, and a store is a file"),
+        (("put", "/x", "--data", "{}", "--store", "sqlite:."), "'.' is a folder"),
+        (("put", "/x", "empty", "--content-type", "text/plain"), "say --document"),
+        (("put", "/x", "--data", "{}", "--document"), "none of --data, --patch and --post"),
+        (("put", "/x", "empty", "--document", "--patch"), "none of --data, --patch and --post"),
+        (("put", SCHEMA, "empty", "--document", "--content-type", "text"), "'text' is no media type"),
+        (("put", SCHEMA, "absent", "--document"), "there is no file or folder 'absent'"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(run: Run, tmp_path: Path, args: tuple[str, ...], words: str) -> None:
@@ -132,7 +216,6 @@ def test_wrong_usage_is_exit_code_2(run: Run, tmp_path: Path, args: tuple[str, .
         (("export", "--store", "x.db"), "there is no store 'x.db'"),
         (("delete", "/x", "--store", "sqlite:x.db"), "there is no store 'x.db'"),
         (("get", "/", "--server", "http://127.0.0.1:1"), "start one with: signalbook serve"),
-        (("get", "/", "--server", "nonsense"), "'nonsense' is no address of a server"),
         (("get", "/", "--server", "http://127.0.0.1:1", "--token-file", "absent"), "'absent': No such file"),
     ],
 )

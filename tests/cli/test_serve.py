@@ -78,6 +78,53 @@ def test_what_cannot_work_is_refused(run: Run, served: list[Settings], args: tup
 
 
 @pytest.mark.parametrize(
+    ("args", "environment", "words"),
+    [
+        (("--read-token", ""), {}, "--read-token is given and holds no token"),
+        (("--write-token", ""), {}, "--write-token is given and holds no token"),
+        (("--read-token", " ,"), {}, "--read-token is given and holds no token"),
+        (("--read-token", "", "--read-token-file", "token"), {}, "--read-token is given and holds no token"),
+        (("--read-token-file", "empty"), {}, "'empty' is empty"),
+        (("--read-token-file", "commas"), {}, "--read-token is given and holds no token"),
+        ((), {"READ_TOKEN": ""}, "SIGNALBOOK_READ_TOKEN is set and empty"),
+        ((), {"READ_TOKEN": " "}, "--read-token is given and holds no token"),
+        ((), {"WRITE_TOKEN": ""}, "SIGNALBOOK_WRITE_TOKEN is set and empty"),
+        (("--read-token", "r"), {"WRITE_TOKEN_FILE": ""}, "SIGNALBOOK_WRITE_TOKEN_FILE is set and empty"),
+    ],
+)
+def test_an_empty_token_is_refused(
+    run: Run, served: list[Settings], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    args: tuple[str, ...], environment: dict[str, str], words: str,
+) -> None:  # fmt: skip
+    """A variable that was not set does not open the server."""
+    for name, text in (("empty", "\n"), ("commas", ",,\n"), ("token", "t\n")):
+        (tmp_path / name).write_text(text)
+    for name, text in environment.items():
+        monkeypatch.setenv(f"SIGNALBOOK_{name}", text)
+    result = run("serve", *args)
+    assert (2, []) == (result.code, served)
+    assert words in result.err
+
+
+def test_an_option_takes_the_place_of_an_empty_variable(
+    run: Run, served: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said on the command line counts."""
+    monkeypatch.setenv("SIGNALBOOK_READ_TOKEN", "")
+    run("serve", "--read-token", "r", "--write-token", "w")
+    assert [Settings(read_token="r", write_token="w")] == served
+
+
+def test_a_server_with_a_read_token_alone_takes_no_writes(run: Run, start_server: StartServer) -> None:
+    """A token for reading does not write, also where there is none for writing."""
+    server = start_server("--read-token", "r")
+    assert 0 == run("get", "/", "--server", server, "--token", "r").code
+    for token in ("r", "x"):
+        refused = run("put", "/messagegroups/g", "--data", "{}", "--server", server, "--token", token)
+        assert (1, token == "r") == (refused.code, "start it with --write-token" in refused.err)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("1", 1), ("16m", 16 << 20), ("2K", 2048), ("1g", 1 << 30), ("3MiB", 3 << 20), ("5mb", 5 << 20)],
 )

@@ -105,6 +105,7 @@ def test_backup_while_it_is_written(run: Run, catalog: Path, tmp_path: Path) -> 
         (("restore", "text.db"), 3, "'text.db' is not a backup"),
         (("restore", "foreign.db"), 3, "not a backup of a Signalbook store"),
         (("restore", "foreign.db", "--store", "foreign.db", "--force"), 2, "the same file"),
+        (("restore", "text.db", "--store", ".", "--force"), 2, "'.' is a folder"),
     ],
 )
 def test_what_backup_and_restore_refuse(run: Run, tmp_path: Path, args: tuple[str, ...], code: int, words: str) -> None:

@@ -1,4 +1,6 @@
 import json
+from collections import Counter, OrderedDict
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import pytest
@@ -88,7 +90,57 @@ def test_an_integer_of_more_digits_than_python_reads() -> None:
 @given(VALUES)
 def test_a_value_that_was_read_may_be_given(value: Any) -> None:
     """What a JSON text can bring in is taken as Python values too."""
-    check_json(value, "/")
+    assert repr(value) == repr(check_json(value, "/"))
+
+
+class Colour(StrEnum):
+    """A text of a subclass."""
+
+    RED = "red"
+
+
+class Shouted(str):
+    """A text that is another one when it is asked for its own."""
+
+    def __str__(self) -> str:
+        return "SHOUTED"
+
+
+class Level(IntEnum):
+    """An integer of a subclass."""
+
+    HIGH = 3
+
+
+class Items(list[Any]):
+    """A list of a subclass."""
+
+
+class Metres(float):
+    """A fraction of a subclass."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Colour.RED, "red"),
+        (Shouted("a"), "a"),
+        (Level.HIGH, 3),
+        (Metres(0.5), 0.5),
+        (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (Items([1]), [1]),
+        ({Colour.RED: True, Shouted("b"): None}, {"red": True, "b": None}),
+        ([OrderedDict(a=[Colour.RED, {Colour.RED: Metres(1)}])], [{"a": ["red", {"red": 1.0}]}]),
+    ],
+    ids=repr,
+)
+def test_a_subclass_is_taken_as_what_it_is(value: Any, expected: Any) -> None:
+    """Texts, numbers, maps and lists of a subclass become plain ones, at any depth; what was given stays as it is."""
+    before = repr(value)
+    for given_value, plain in ((value, expected), ({"a": [value]}, {"a": [expected]})):
+        assert repr(plain) == repr(check_json(given_value, "/"))
+    assert before == repr(value)
 
 
 def test_a_large_broken_document_is_not_scanned() -> None:

@@ -358,6 +358,8 @@ class SimpleRegistry:
 
     def _delete_versions(self, group: Entity, rid: str, body: Entity | None, vid: list[str]) -> None:
         file = self.turn.there(group["files"], rid)
+        if file["xref"] is not None:  # they are its target's
+            self.turn.stop("extra_xref_attribute")
         file["stored"] = file["modifiedat"]
         if vid:
             self.turn.there(file["versions"], vid[0])

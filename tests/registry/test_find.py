@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -58,3 +60,39 @@ def test_without_pagination_nothing_is_cut(registry: Registry) -> None:
     assert 5 == len(registry.get(MESSAGES))
     registry.patch("/capabilities", {"pagination": False})
     assert 12 == len(registry.get(MESSAGES))
+
+
+def test_a_collection_comes_whole_where_no_limits_are_given(store_url: str) -> None:
+    """More entries than a page of HTTP holds come at once, within a transaction too, and a limit in the path cuts."""
+    names = {f"m{number}" for number in range(Limits().page + 5)}
+    with Registry.open(store_url) as registry:
+        registry.post(MESSAGES, {name: {} for name in names})
+        assert names == registry.get(MESSAGES).keys()
+        with registry.transaction() as transaction:
+            assert names == transaction.get(MESSAGES).keys()
+        assert 3 == len(registry.get(f"{MESSAGES}?limit=3"))
+
+
+def test_a_page_tells_of_more(registry: Registry) -> None:
+    """`get_page` gives what names the next page and how many entries there are, until there is none."""
+    found: list[str] = []
+    page = registry.get_page(f"{MESSAGES}?limit=5")
+    while page.next:
+        found += json.loads(page.text)
+        assert len(ALL) == page.count
+        page = registry.get_page(f"{MESSAGES}?limit=5&page={page.next}")
+    assert sorted(ALL) == sorted([*found, *json.loads(page.text)])
+
+
+@pytest.mark.parametrize("given", [{"filter": ["labels.odd=1"]}, {"filter": None}, {"sort": ["name"]}], ids=repr)
+def test_a_filter_is_a_text(registry: Registry, given: dict[str, Any]) -> None:
+    """What is no text is refused at once, not searched for."""
+    with pytest.raises(UsageError, match="is no text; alternatives stand in the path"):
+        registry.find(MESSAGES, **given)
+
+
+def test_a_filter_beside_one_in_the_path_is_an_alternative(registry: Registry) -> None:
+    """What fits either is found."""
+    assert ["m0", "m1", "m3"] == ids(
+        registry.find(f"{MESSAGES}?filter=messageid=m0", "labels.odd=1,messageid<m4,messageid!=m11")
+    )

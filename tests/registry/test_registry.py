@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -51,6 +53,59 @@ def test_what_json_does_not_have_is_refused(registry: Registry, attribute: str, 
     with pytest.raises(RegistryError, match=words) as caught:
         registry.put(SCHEMA, {attribute: {"x": value}})
     assert ("parsing_data", SCHEMA) == (caught.value.name, caught.value.subject)
+
+
+class Team(StrEnum):
+    """A text as programs keep it."""
+
+    ROAD = "road"
+
+
+def test_subclasses_are_taken_as_what_they_are(registry: Registry) -> None:
+    """A `StrEnum` is a string and an `OrderedDict` a map, wherever they stand."""
+    labels = OrderedDict(team=Team.ROAD)
+    for value in ({"labels": labels, "name": Team.ROAD}, OrderedDict(labels=labels, name=Team.ROAD)):
+        written = registry.put("/messagegroups/g/messages/m", value)
+        assert ({"team": "road"}, "road") == (written["labels"], written["name"])
+    shown = registry.put(SCHEMA, {"schema": OrderedDict(type=Team.ROAD), "contenttype": "application/json"})
+    assert {"type": "road"} == registry.get(f"{shown['xid']}?inline=schema")["schema"]
+
+
+@pytest.mark.parametrize("path", [None, 5, b"/", Path("/messagegroups")], ids=repr)
+def test_what_is_no_path_is_told(registry: Registry, path: Any) -> None:
+    """A path is a text; anything else is refused in words by every method."""
+    with registry.transaction() as transaction:
+        calls: list[Callable[[], Any]] = [
+            lambda: transaction.get(path),
+            lambda: transaction.put(path, {}),
+            lambda: registry.get(path),
+            lambda: registry.get_text(path),
+            lambda: registry.find(path),
+            lambda: registry.put(path, {}),
+            lambda: registry.delete(path),
+            lambda: registry.delete(path, epoch=1),
+        ]
+        for call in calls:
+            with pytest.raises(UsageError, match="is no path; it is a text such as"):
+                call()
+
+
+@pytest.mark.parametrize("value", [None, "text", ["name"], 5], ids=repr)
+@pytest.mark.parametrize("method", ["put", "patch", "post"])
+def test_what_is_no_entity_is_told(registry: Registry, method: str, value: Any) -> None:
+    """A write needs a mapping."""
+    with pytest.raises(RegistryError, match=f"must be a mapping, not of type {type(value).__name__}") as caught:
+        getattr(registry, method)("/messagegroups/g", value)
+    assert "parsing_data" == caught.value.name
+
+
+def test_an_epoch_beside_flags(registry: Registry) -> None:
+    """The epoch of a deletion joins the flags that the path carries."""
+    for path in ("/messagegroups/g", "messagegroups/g?specversion=1.0-rc4"):
+        registry.put("/messagegroups/g", {})
+        with pytest.raises(RegistryError, match="mismatched_epoch"):
+            registry.delete(path, epoch=7)
+        registry.delete(path, epoch=1)
 
 
 def test_numbers_come_as_they_are(registry: Registry) -> None:

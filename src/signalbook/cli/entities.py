@@ -1,12 +1,14 @@
 """The commands on single entities and on the whole: get, put, delete, export.
 
-Rule: an argument PATH is what comes after the registry's address: an xid, a collection, or a root path such as /model.
+Rule 1: an argument PATH is what comes after the registry's address: an xid, a collection, or a root path like /model.
+Rule 2: a collection is printed whole; where an option cuts it, a line on standard error says that there is more.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,10 +18,10 @@ import orjson
 
 from signalbook.cli import options
 from signalbook.cli.output import print_bytes, print_json, print_text, say
-from signalbook.cli.target import Target
+from signalbook.cli.target import Target, document_type
 from signalbook.errors import UsageError
 from signalbook.sources import read_documents
-from signalbook.sources.documents import parse_value
+from signalbook.sources.documents import file_bytes, parse_value
 
 __all__ = ["delete", "export", "get", "put"]
 
@@ -48,7 +50,9 @@ def address(path: str, flags: Iterable[tuple[str, str | None]]) -> str:
 )
 @click.option("--filter", "filters", metavar="CLAUSES", multiple=True, help="Only what fits; give it twice for 'or'.")
 @click.option("--sort", metavar="ATTRIBUTE[=asc|desc]", help="The order of a collection.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many entries of a collection.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many entries of a collection; all without it."
+)
 @click.option("--doc", is_flag=True, help="The document view: relative links, nothing twice.")
 @click.option("--collections", is_flag=True, help="Only the collections of an entity.")
 @click.option("--binary", is_flag=True, help="Documents in base64.")
@@ -84,18 +88,31 @@ def get(
     if document:
         print_bytes(target.document(address(path, flags)))
     else:
-        print_text(target.text(address(path, flags)), compact=as_json)
+        shown = target.show(address(path, flags))
+        print_text(shown.text, compact=as_json)
+        if shown.following:
+            counted = f" ({shown.count:,} entries in all)" if shown.count is not None else ""
+            say(
+                f"signalbook: there is more{counted}; leave the limit out, or go on with {shlex.quote(shown.following)}"
+            )
 
 
 @click.command(
     short_help="Write an entity.",
-    epilog="Example: signalbook put /messagegroups/fleet/messages/moved moved.json --server http://127.0.0.1:8080",
+    epilog="Example: signalbook put /messagegroups/fleet/messages/moved moved.json --server http://127.0.0.1:8080\n\n"
+    "Example: signalbook put /schemagroups/fleet/schemas/position position.json --document",
 )
 @click.argument("path")
 @click.argument("file", default="-")
 @click.option("--data", metavar="JSON", help="The entity itself instead of a FILE.")
 @click.option("--patch", "method", flag_value="PATCH", help="Change only the attributes that are given.")
 @click.option("--post", "method", flag_value="POST", help="Add the entries of a map to a collection.")
+@click.option("--document", is_flag=True, help="FILE is a resource's document, byte for byte, and not its metadata.")
+@click.option(
+    "--content-type",
+    metavar="TYPE",
+    help="The document's media type; without it that of a file .json is application/json, and others have none.",
+)
 @click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch is another meanwhile.")
 @options.model
 @options.specversion
@@ -107,15 +124,33 @@ def put(
     file: str,
     data: str | None,
     method: str | None,
+    document: bool,
+    content_type: str | None,
     epoch: int | None,
     specversion: str | None,
     as_json: bool,
 ) -> None:
-    """Write what FILE says (JSON or YAML; - is standard input) to PATH, and print what is there now."""
-    body = _entity(file, data)
-    if epoch is not None:
-        body = {**body, "epoch": epoch}
-    print_text(target.send(method or "PUT", address(path, [("specversion", specversion)]), body), compact=as_json)
+    """Write what FILE says (JSON or YAML; - is standard input) to PATH, and print what is there now.
+
+    With --document the bytes of FILE become the document of the resource or version at PATH, whose other attributes
+    stay as they are.
+    """
+    flags = [("specversion", specversion)]
+    if document:
+        if data is not None or method is not None:
+            raise UsageError("--document writes the bytes of FILE; it goes with none of --data, --patch and --post")
+        kind = _media_type(file, content_type)
+        written = target.put_document(address(path.removesuffix("$details"), flags), _bytes(file), kind, epoch)
+    else:
+        if content_type is not None:
+            raise UsageError("--content-type is that of a document; say --document, or set the attribute contenttype")
+        body = _entity(file, data)
+        if looks_like_schema(body) and _is_document(target, path, body):
+            say(f"signalbook: this looks like a JSON Schema, and is written as metadata of {path}; say --document")
+        written = target.send(
+            method or "PUT", address(path, flags), body if epoch is None else {**body, "epoch": epoch}
+        )
+    print_text(written, compact=as_json)
 
 
 @click.command(
@@ -142,7 +177,7 @@ def delete(target: Target, path: str, epoch: int | None) -> None:
 @options.as_json
 @options.on_target
 def export(target: Target, output: Path | None, specversion: str | None, as_json: bool) -> None:
-    """Print the whole registry as one document, which `load --with-model` takes back.
+    """Print the whole registry as one document, which `load --with-model --with-metadata` takes back.
 
     The documents of schemas come back byte for byte: those that JSON would not carry so stand as text or in base64.
     """
@@ -162,6 +197,38 @@ def _entity(file: str, data: str | None) -> dict[str, Any]:
         if not isinstance(body, dict):
             raise UsageError("--data must be a JSON object")
         return body
+    _announce(file)
+    return next(read_documents(file)).content
+
+
+def _bytes(file: str) -> bytes:
+    _announce(file)
+    return sys.stdin.buffer.read() if file == "-" else file_bytes(Path(file))
+
+
+def _announce(file: str) -> None:
     if file == "-" and sys.stdin.isatty():
         say("reading from standard input; end with Ctrl+D")
-    return next(read_documents(file)).content
+
+
+def _media_type(file: str, given: str | None) -> str | None:
+    if given is None:
+        return "application/json" if file.lower().endswith(".json") else None
+    if "/" not in given or not given.isascii() or not given.isprintable():
+        raise UsageError(f"--content-type '{given}' is no media type; write one such as application/json")
+    return given
+
+
+def looks_like_schema(body: Mapping[str, Any]) -> bool:
+    """Whether an entity has what stands at the top of a JSON Schema.
+
+    >>> [looks_like_schema(body) for body in ({"type": "object"}, {"name": "Position"})]
+    [True, False]
+    """
+    return not {"$schema", "type", "properties"}.isdisjoint(body)
+
+
+def _is_document(target: Target, path: str, body: Mapping[str, Any]) -> bool:
+    """Whether a resource has documents and the body, but for a word that a schema has too, nothing of its metadata."""
+    kind = document_type(target.get("/model"), path)
+    return kind is not None and not (kind.attributes.keys() & body.keys()) - {"description"}

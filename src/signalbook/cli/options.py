@@ -21,8 +21,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_STORE = "signalbook.db"
 
+
+def _no_folder(context: click.Context, parameter: click.Parameter, store: str) -> str:
+    from signalbook.cli.target import refuse_folder
+
+    refuse_folder(store)
+    return store
+
+
 store = click.option(
     "--store",
+    callback=_no_folder,
     metavar="STORE",
     default=DEFAULT_STORE,
     envvar="SIGNALBOOK_STORE",

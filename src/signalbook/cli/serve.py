@@ -1,10 +1,12 @@
 """The command serve: a registry over HTTP.
 
-Rule: this module only turns options into `Settings`; what cannot work is refused there.
+Rule 1: this module only turns options into `Settings`; what cannot work is refused there.
+Rule 2: a token that is given and empty is a variable that was not set, and no wish for a server without tokens.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ import click
 
 from signalbook.cli import options
 from signalbook.cli.options import read_secret
+from signalbook.errors import UsageError
+from signalbook.server.access import tokens
 from signalbook.settings import MEBIBYTE, OPTIONAL_PATHS, Settings
 from signalbook.spec import versions
 
@@ -51,6 +55,19 @@ def _secret_options(name: str, who: str) -> tuple[Decorator, Decorator]:
         help="The same from the first line of a file.",
     )
     return value, file
+
+
+def _secret(name: str, value: str | None, file: Path | None) -> str:
+    """The tokens of an option, its file or the environment; the empty text where none of them is given."""
+    upper = "SIGNALBOOK_" + name.upper().replace("-", "_")
+    if value is None and file is None:  # click takes a variable that is empty for none
+        for variable in (upper, f"{upper}_FILE"):
+            if variable in os.environ:
+                raise UsageError(f"{variable} is set and empty; set it, or unset it to serve without this token")
+    secret = read_secret(f"--{name}", value, file) if value != "" else ""
+    if not tokens(secret) and (value is not None or file is not None):
+        raise UsageError(f"--{name} is given and holds no token; give one, or leave the option out")
+    return secret
 
 
 _READ_TOKEN, _READ_TOKEN_FILE = _secret_options("read-token", "reads")
@@ -172,8 +189,8 @@ def serve(
         host=host,
         port=port,
         workers=workers,
-        read_token=read_secret("--read-token", read_token, read_token_file),
-        write_token=read_secret("--write-token", write_token, write_token_file),
+        read_token=_secret("read-token", read_token, read_token_file),
+        write_token=_secret("write-token", write_token, write_token_file),
         read_only=read_only,
         open=is_open,
         cert=cert,

@@ -3,6 +3,8 @@
 Rule 1: a command does not know which of the two it has; both take the same paths with the same flags and refuse with
 the same `RegistryError`.
 Rule 2: metadata is asked for and sent (`$details`); a resource's document travels as bytes only where it is asked for.
+Rule 3: a collection is shown whole unless the flags say how much of it. The pages of a server are asked for at the
+address that was named, wherever their links lead: the token goes nowhere else.
 """
 
 from __future__ import annotations
@@ -10,16 +12,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import orjson
 
 from signalbook.cli.failures import Unreachable
 from signalbook.document.carried import carry_documents
+from signalbook.document.model import ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError, StoreError, UsageError
 from signalbook.sources import choose_model
@@ -31,9 +35,18 @@ if TYPE_CHECKING:
 
     from signalbook import Registry
 
-__all__ = ["Target", "check_exists", "open_target"]
+__all__ = ["Shown", "Target", "check_exists", "document_type", "open_target", "refuse_folder"]
 
 TIMEOUT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """JSON text; of a part of a collection also where the next part is, and how many entries there are in all."""
+
+    text: str
+    following: str = ""
+    count: int | None = None
 
 
 class Target(Protocol):
@@ -43,7 +56,7 @@ class Target(Protocol):
         """What is at `path`, as JSON values."""
         ...
 
-    def text(self, path: str) -> str:
+    def show(self, path: str) -> Shown:
         """The same as JSON text, in which every number and document stands as it was written."""
         ...
 
@@ -59,6 +72,10 @@ class Target(Protocol):
         """The bytes of a resource's document."""
         ...
 
+    def put_document(self, path: str, content: bytes, contenttype: str | None, epoch: int | None) -> str:
+        """Write the bytes of a resource's document, and give its metadata as JSON text; other attributes stay."""
+        ...
+
 
 @contextmanager
 def open_target(store: str, server: str | None, *, token: str = "", model: str | None = None) -> Iterator[Target]:
@@ -66,6 +83,8 @@ def open_target(store: str, server: str | None, *, token: str = "", model: str |
     if server:
         import httpx
 
+        if not _is_address(server):
+            raise UsageError(f"'{server}' is no address of a server; try http://127.0.0.1:8080")
         headers = {"authorization": f"Bearer {token}"} if token else {}
         with httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT) as client:
             yield _Server(client, server)
@@ -76,12 +95,37 @@ def open_target(store: str, server: str | None, *, token: str = "", model: str |
         yield _Store(store, model or "builtin", stack)
 
 
+def _is_address(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond 65535, half an IPv6 address
+        return False
+
+
 def details(path: str) -> str:
     """The path with `$details` after a resource or version, which a server takes as "the metadata, please"."""
     plain, mark, flags = path.partition("?")
     steps = plain.strip("/").split("/")
     wanted = len(steps) in (4, 6) and steps[-1] != "versions" and not steps[-1].endswith("$details")
     return f"{plain.rstrip('/')}$details{mark}{flags}" if wanted else path
+
+
+def document_type(model: Any, path: str) -> ResourceType | None:
+    """The type of the resource or version at a path where by the model, as a registry shows it, it has a document."""
+    steps = path.partition("?")[0].removesuffix("$details").strip("/").split("/")
+    if len(steps) not in (4, 6):
+        return None
+    group = read_model(model).groups.get(steps[0])
+    kind = group.resources.get(steps[2]) if group is not None else None
+    return kind if kind is not None and kind.hasdocument else None
+
+
+def _with_document(model: Any, path: str) -> ResourceType:
+    kind = document_type(model, path)
+    if kind is None:
+        raise UsageError(f"'{path}' has no document; only a resource or a version of a type with documents has one")
+    return kind
 
 
 class _Store:
@@ -98,14 +142,18 @@ class _Store:
         from signalbook.registry.reads import Limits
 
         # what a server must refuse to build for a client may be as large as this machine allows
-        limits = Limits(size=1 << 62, seconds=3600)
+        limits = Limits(page=1 << 62, size=1 << 62, seconds=3600)
         return self._stack.enter_context(Registry.open(self._store, model=choose_model(self._model), limits=limits))
 
     def get(self, path: str) -> Any:
         return self._registry.get(path)
 
-    def text(self, path: str) -> str:
-        return self._registry.get_text(path)
+    def show(self, path: str) -> Shown:
+        page = self._registry.get_page(path)
+        plain, _, flags = path.partition("?")
+        kept = [flag for flag in flags.split("&") if flag and not flag.startswith("page=")]
+        following = f"{plain}?{'&'.join([*kept, f'page={page.next}'])}" if page.next else ""
+        return Shown(page.text, following, page.count)
 
     def export(self, specversion: str | None) -> Any:
         return self._registry.export(specversion or "")
@@ -115,21 +163,16 @@ class _Store:
 
     def document(self, path: str) -> bytes:
         plain, _, flags = path.partition("?")
-        singular = self._singular(plain)
+        singular = _with_document(self.get("/model"), plain).singular
         found = self._registry.get(f"{plain}?inline={singular}&binary" + (f"&{flags}" if flags else ""))
         if f"{singular}url" in found:
             raise UsageError(f"the document of {plain} is not in the registry but at {found[f'{singular}url']}")
         return base64.b64decode(found.get(f"{singular}base64", ""))
 
-    def _singular(self, path: str) -> str:
-        """The singular name of the resource type at a path: its documents are attributes of that name."""
-        steps = path.strip("/").split("/")
-        if len(steps) not in (4, 6):
-            raise UsageError(f"'{path}' has no document; only a resource or a version has one")
-        for group in self._registry.get("/model").get("groups", {}).values():
-            if steps[2] in group.get("resources", {}):
-                return str(group["resources"][steps[2]]["singular"])
-        raise RegistryError("not_found", path)
+    def put_document(self, path: str, content: bytes, contenttype: str | None, epoch: int | None) -> str:
+        singular = _with_document(self.get("/model"), path).singular
+        body = {f"{singular}base64": base64.b64encode(content).decode(), "contenttype": contenttype}
+        return self.send("PATCH", path, body if epoch is None else {**body, "epoch": epoch})
 
 
 class _Server:
@@ -140,8 +183,17 @@ class _Server:
     def get(self, path: str) -> Any:
         return self._json(self._request("GET", details(path)))
 
-    def text(self, path: str) -> str:
-        return self._text(self._request("GET", details(path)))
+    def show(self, path: str) -> Shown:
+        answer = self._request("GET", details(path))
+        texts, asked = [self._text(answer)], {path}
+        limited = any(flag.startswith("limit=") for flag in path.partition("?")[2].split("&"))
+        while (following := _following(path, answer)) and not limited:
+            if following in asked:
+                raise Unreachable(f"{self._address} leads in a circle through the pages of {path}")
+            asked.add(following)
+            answer = self._request("GET", following)
+            texts.append(self._text(answer))
+        return Shown(_joined(texts), following, _count(answer))
 
     def export(self, specversion: str | None) -> Any:
         flags = [f"specversion={quote(specversion)}"] if specversion else []
@@ -159,16 +211,25 @@ class _Server:
     def document(self, path: str) -> bytes:
         return self._request("GET", path).content
 
-    def _request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
+    def put_document(self, path: str, content: bytes, contenttype: str | None, epoch: int | None) -> str:
+        _with_document(self.get("/model"), path)
+        headers = {"content-type": contenttype} if contenttype else {}
+        if epoch is not None:
+            headers["xRegistry-epoch"] = str(epoch)
+        self._request("PUT", path, content, headers)
+        return self.show(path).text
+
+    def _request(
+        self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> httpx.Response:
         import httpx
 
-        headers = {"content-type": "application/json"} if content is not None else {}
+        if headers is None:
+            headers = {"content-type": "application/json"} if content is not None else {}
         try:
             answer = self._client.request(method, path, content=content, headers=headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise Unreachable(
-                f"'{self._address}' is no address of a server ({error}); try http://127.0.0.1:8080"
-            ) from None
+            raise UsageError(f"'{path}' cannot be asked for at {self._address} ({error})") from None
         except httpx.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise Unreachable(
@@ -217,10 +278,36 @@ class _Server:
         return error
 
 
+def _following(path: str, answer: httpx.Response) -> str:
+    """The path of the next page, where an answer links to one (core/http.md "Pagination")."""
+    link = answer.links.get("next", {}).get("url", "")
+    return f"{path.partition('?')[0]}?{urlsplit(link).query}" if link else ""
+
+
+def _count(answer: httpx.Response) -> int | None:
+    count = answer.links.get("next", {}).get("count", "")
+    return int(count) if count.isascii() and count.isdigit() else None
+
+
+def _joined(texts: list[str]) -> str:
+    """The objects in several JSON texts as one."""
+    if len(texts) == 1:
+        return texts[0]
+    return "{" + ",".join(inner for text in texts if (inner := text.strip()[1:-1].strip())) + "}"
+
+
 def check_exists(store: str) -> None:
     """Refuse a file that is not there, where a new store would be made of a mistake."""
     if "://" in store or store.startswith("memory:"):
         return
+    refuse_folder(store)
     path = Path(store.removeprefix("sqlite:"))
     if not path.is_file():
         raise StoreError(f"there is no store '{path}'; make one with: signalbook load FILE --store {path}")
+
+
+def refuse_folder(store: str) -> None:
+    """Refuse a folder, which no store is."""
+    path = Path(store.removeprefix("sqlite:"))
+    if "://" not in store and path.is_dir():
+        raise UsageError(f"'{path}' is a folder, and a store is a file; name one in it, such as {path}/signalbook.db")

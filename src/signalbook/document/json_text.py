@@ -6,7 +6,8 @@ nesting deeper than 64.
 Rule 2: every refusal is the specification's `parsing_data`, and says where in the document it happened.
 Rule 3: a good document pays one decode and one walk, and a second decode where it has fractions; the slow scan that
 finds the place runs only on bad ones.
-Rule 4: values that are given as Python objects obey the same rules (`check_json`).
+Rule 4: values that are given as Python objects obey the same rules, and one of a subclass (an `OrderedDict`, a
+`StrEnum`) is taken as the plain value that it is (`check_json`).
 Rule 5: what is kept can be exported and read again: the levels that stand around it then count too (`export_text`).
 """
 
@@ -67,17 +68,19 @@ def parse_json(body: bytes, subject: str) -> Any:
     return value
 
 
-def check_json(value: Any, subject: str, *, around: int = 0) -> None:
-    """Raise `parsing_data` about `subject` where a Python value is none that a JSON text could have brought in.
+def check_json(value: Any, subject: str, *, around: int = 0) -> Any:
+    """The same value in plain dicts, lists and scalars; `parsing_data` where no JSON text could have brought it in.
 
     `around` is how many levels of that text stand around it.
     """
-    text, levels = _round_trip(value), MAX_DEPTH - around
+    read = _round_trip(value)
+    text, levels = read[0] if read is not None else None, MAX_DEPTH - around
     if (text is None or text.count(b"{") + text.count(b"[") > levels) and is_deeper(value, levels):
         _refuse(subject, _DEEP)
     if text is None or b"\\u0000" in text:
         for problem in _unkeepable(value, ""):
             _refuse(subject, problem)
+    return read[1] if read is not None else json.loads(json.dumps(value))
 
 
 def export_text(value: Any, subject: str, around: int) -> str:
@@ -91,11 +94,15 @@ def export_text(value: Any, subject: str, around: int) -> str:
     return text.decode()
 
 
-def _round_trip(value: Any) -> bytes | None:
-    """The text of a value that comes back from it as it was, which is a quick proof that it is kept; None of others."""
+def _round_trip(value: Any) -> tuple[bytes, Any] | None:
+    """The text of a value that comes back from it as it was, which is a quick proof that it is kept, and what came.
+
+    None of others, and of those whose names are of a subclass of `str`: they may be kept too.
+    """
     try:
         text = orjson.dumps(value)
-        return text if orjson.loads(text) == value else None
+        read = orjson.loads(text)
+        return (text, read) if read == value else None
     except (TypeError, ValueError, RecursionError):
         return None
 

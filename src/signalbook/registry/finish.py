@@ -7,6 +7,7 @@ server's own `*validated*` attributes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from signalbook.document.constraint import check_instance_constraints, constraint_violations
@@ -84,8 +85,31 @@ def _check_versions(work: Work, state: ResourceState, versions: list[VersionStat
 def _apply_rules(
     work: Work, domain: str, level: Level, xid: str, attrs: Mapping[str, Any], group: Mapping[str, Any]
 ) -> None:
-    for problem in check(domain, level, Subject(xid=xid, attrs=attrs, group=group, lookup=work.lookup), "error"):
+    for problem in check(
+        domain, level, Subject(xid=xid, attrs=attrs, group=group, lookup=partial(_lookup, work)), "error"
+    ):
         raise RegistryError(problem.code, xid, **dict(problem.args))
+
+
+def _lookup(work: Work, xid: str) -> dict[str, Any] | None:
+    """Return the attributes of a group, a version, or a resource's default version."""
+    parts = xid.split("/")[1:]
+    kind = work.model.groups.get(parts[0]) if len(parts) in (2, 4, 6) else None
+    group = work.group(kind, parts[1]) if kind is not None else None
+    if kind is None or group is None or group.id != parts[1] or len(parts) == 2:
+        return group.attrs if group is not None and len(parts) == 2 and group.id == parts[1] else None
+    resource_kind = kind.resources.get(parts[2])
+    state = work.resource(group, resource_kind, parts[3]) if resource_kind is not None else None
+    if state is None or state.id != parts[3]:
+        return None
+    if state.xref is not None:
+        target = work.by_xid(state.xref)
+        if target is None or target.xref is not None:
+            return None
+        state = target
+    versionid = parts[5] if len(parts) == 6 else state.default
+    version = work.complete(state).get(versionid or "")
+    return version.attrs if version is not None else None
 
 
 def _check_constraints(work: Work, state: ResourceState, versions: list[VersionState]) -> None:

@@ -8,6 +8,8 @@ Rule 1: paths, flags and JSON values are those of the HTTP binding; a path may c
 as plain dicts; errors are `RegistryError`.
 Rule 2: no number is changed: what HTTP would refuse is refused here; what comes out is an `int` of any size, a `float`
 where its digits are those of the text, else a `Decimal`.
+Rule 3: nothing is left out unseen. There is no header here that would tell of more, so a collection comes whole unless
+the path or the limits say how much of it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from signalbook.document.carried import carry_documents
 from signalbook.document.json_text import check_json
 from signalbook.errors import RegistryError, UsageError
 from signalbook.registry.flags import Flags, parse_flags
-from signalbook.registry.reads import Limits
+from signalbook.registry.reads import Limits, Page
 from signalbook.registry.requests import Answer, Requests, spec_version
 from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup
@@ -37,6 +39,9 @@ from signalbook.spec.builtin import builtin_modelsource
 __all__ = ["Registry", "Transaction", "model_source"]
 
 Json = dict[str, Any]
+
+# A collection comes whole, or is `too_large`.
+_WHOLE = Limits(page=1 << 62)
 
 
 def model_source(model: str | Mapping[str, Any]) -> Json:
@@ -76,7 +81,8 @@ class _Writes:
     def delete(self, path: str, value: Mapping[str, Any] | None = None, *, epoch: int | None = None) -> None:
         """Delete the entity at a path, or those of a collection that a map names."""
         if epoch is not None:
-            path += ("&" if "?" in path else "?") + f"epoch={epoch}"
+            plain, query = _split(path)
+            path = f"{plain}?{query}&epoch={epoch}" if query else f"{plain}?epoch={epoch}"
         self._write("DELETE", path, value)
 
 
@@ -94,7 +100,7 @@ class Transaction(_Writes):
         self._open = True
 
     def get(self, path: str) -> Json:
-        """Return what a GET of a path shows."""
+        """Return what a GET of a path shows; a collection whole, as `Registry.get` does."""
         self._check_open()
         path, query = _split(path)
         return _value(self._requests.read_in(self._db, path, _flags(path, query), self._base))
@@ -133,12 +139,13 @@ class Registry(_Writes):
         """Open the registry in a store, made with this id and model where the store is new.
 
         `store` is `memory:`, a file, or `postgresql://…`; `base` is the URL that addresses in answers begin with.
+        Without `limits` a collection is never cut; with them it is, at their `page`.
         """
         if not isinstance(store, str | Path) or not str(store):
             raise UsageError(f"{store!r} names no store; it is 'memory:', a file, or postgresql://…")
         opened: Store = open_store(str(store))
         try:
-            requests = Requests(opened, spec_version(specversion), limits=limits, load_include=load_include)
+            requests = Requests(opened, spec_version(specversion), limits=limits or _WHOLE, load_include=load_include)
             requests.create(registryid, model_source(model))
         except BaseException:
             opened.close()
@@ -151,23 +158,40 @@ class Registry(_Writes):
         return self._requests.store
 
     def get(self, path: str = "/") -> Json:
-        """Return what a GET of a path shows, metadata always, never a document."""
+        """Return what a GET of a path shows, metadata always, never a document.
+
+        A collection comes whole, or is `too_large`; `?limit=` cuts it, and `find` reads one of any size.
+        """
         return _decode(self.get_text(path))
 
     def get_text(self, path: str = "/") -> str:
         """Return the same as the JSON text that HTTP sends, in which documents stand as they were written."""
+        return self.get_page(path).text
+
+    def get_page(self, path: str = "/") -> Page:
+        """Return the same text with what tells of more: `next` for `?page=`, and the `count` of all entries."""
         path, query = _split(path)
-        return _text(self._requests.read(path, _flags(path, query), self._base))
+        page = self._requests.read(path, _flags(path, query), self._base).page
+        assert page is not None
+        return page
 
     def find(self, path: str, filter: str = "", *, sort: str = "", page: int = 1000) -> Iterator[Json]:
         """Return the entities of a collection that a filter leaves, one by one and read in pages.
 
-        It filters and pages whether or not the registry's capabilities let clients do so.
+        It filters and pages whether or not the registry's capabilities let clients do so. A filter that the path
+        carries is an alternative to this one: what fits either is found.
         """
+        for text in (filter, sort):
+            if not isinstance(text, str):
+                raise UsageError(
+                    f"{text!r} is no text; alternatives stand in the path: '/GROUPS?filter=a=1&filter=b=2'"
+                )
         path, given = _split(path)
         asked = {"filter": filter, "sort": sort, "limit": str(page)}
         query = urlencode({name: text for name, text in asked.items() if text}, quote_via=quote)
-        query = f"{given}&{query}" if given else query
+        return self._find(path, f"{given}&{query}" if given else query)
+
+    def _find(self, path: str, query: str) -> Iterator[Json]:
         following = ""
         while True:
             flags = parse_flags(query + (f"&page={following}" if following else ""), path=path)
@@ -221,6 +245,8 @@ class Registry(_Writes):
 
 
 def _split(path: str) -> tuple[str, str]:
+    if not isinstance(path, str):
+        raise UsageError(f"{path!r} is no path; it is a text such as '/messagegroups/fleet'")
     path, _, query = path.partition("?")
     if not path.startswith("/"):
         path = "/" + path
@@ -240,10 +266,10 @@ def _always(flags: Flags) -> Callable[[Setup], Flags]:
 
 def _body(method: str, value: Any) -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
     def read(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
-        if value is not None and not isinstance(value, Mapping):
-            raise RegistryError("parsing_data", target.path, error_detail="the value must be a mapping")
-        body = None if value is None else value if isinstance(value, dict) else dict(value)
-        check_json(body, target.path)
+        if not isinstance(value, Mapping) and (value is not None or method != "DELETE"):
+            detail = f"the value must be a mapping, not of type {type(value).__name__}"
+            raise RegistryError("parsing_data", target.path, error_detail=detail)
+        body = check_json(value if value is None or isinstance(value, dict) else dict(value), target.path)
         return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta")
 
     return read

@@ -36,7 +36,7 @@ def write_resource(
     if body.get("meta") is not None:
         meta = canonical(kind, incoming.object_of(body["meta"], "meta", state.xid), state.xid)
     if _becomes_xref(state, meta, ask):
-        _write_xref(work, state, body, meta, ask)
+        _write_xref(work, state, body, meta)
         return state
     was_xref = _leave_xref(work, state)
     nested = incoming.entries(body.get("versions"), "versions", "version", state.xid)
@@ -58,7 +58,7 @@ def write_meta(
     state = _open(work, group, kind, id_)
     body = canonical(kind, body, state.xid)
     if _becomes_xref(state, body, ask):
-        _write_xref(work, state, {}, body, ask)
+        _write_xref(work, state, {}, body)
         return state
     if _leave_xref(work, state) or state.row is None:
         _apply_version(work, state, None, {}, Ask())
@@ -122,12 +122,8 @@ def _becomes_xref(state: ResourceState, meta: Mapping[str, Any] | None, ask: Ask
     return state.xref is not None and (meta is None or ask.patch)
 
 
-def _write_xref(
-    work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None, ask: Ask
-) -> None:
+def _write_xref(work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None) -> None:
     """Make the resource show another one: XREF-2, XREF-3."""
-    if ask.setdefault is not None:  # its default version is its target's to choose
-        raise RegistryError("bad_flag", state.xid, flag="setdefaultversionid")
     kind = state.type
     meta = meta or {}
     ids = {kind.singular + "id", "self", "shortself", "xid", "$schema"}

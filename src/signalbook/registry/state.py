@@ -346,26 +346,6 @@ class Work:
             if source is not None and source.xref == state.xid:
                 yield source
 
-    def lookup(self, xid: str) -> dict[str, Any] | None:
-        """Return the attributes of a group, a version, or a resource's default version."""
-        parts = xid.split("/")[1:]
-        kind = self.model.groups.get(parts[0]) if len(parts) in (2, 4, 6) else None
-        group = self.group(kind, parts[1]) if kind is not None else None
-        if kind is None or group is None or group.id != parts[1] or len(parts) == 2:
-            return group.attrs if group is not None and len(parts) == 2 and group.id == parts[1] else None
-        resource_kind = kind.resources.get(parts[2])
-        state = self.resource(group, resource_kind, parts[3]) if resource_kind is not None else None
-        if state is None or state.id != parts[3]:
-            return None
-        if state.xref is not None:
-            target = self.by_xid(state.xref)
-            if target is None or target.xref is not None:
-                return None
-            state = target
-        versionid = parts[5] if len(parts) == 6 else state.default
-        version = self.complete(state).get(versionid or "")
-        return version.attrs if version is not None else None
-
     # ---- changing
 
     def resize_registry(self, plural: str, by: int) -> None:

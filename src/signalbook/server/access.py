@@ -1,6 +1,7 @@
 """Who may: bearer tokens for reading and for writing, `read_only`, and writes that a web page sends unasked.
 
-Rule 1: a write token may also read. Without a write token, whoever may read may write.
+Rule 1: a write token may also read. Without a write token everybody may write where everybody may read; where reading
+needs a token nobody may, unless `--open` says that readers are writers too.
 Rule 2: every token is compared in constant time, and all of them each time.
 Rule 3: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
 `Origin` and no token is refused unless it comes from a page of this server itself.
@@ -23,6 +24,9 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
 _READ_ONLY = "This server is read-only; write to the registry that it shows, or start it without --read-only."
+_NO_WRITERS = (
+    "This server has a token for reading and none for writing; start it with --write-token to let it be written."
+)
 _SEPARATORS = re.compile(r"[\s,]+")
 
 
@@ -40,11 +44,13 @@ class Access:
         read_tokens: tuple[str, ...] = (),
         write_tokens: tuple[str, ...] = (),
         read_only: bool = False,
+        readers_write: bool = False,
         loopback: bool = True,
     ) -> None:
         self._readers = tuple(token.encode() for token in read_tokens)
         self._writers = tuple(token.encode() for token in write_tokens)
         self._read_only = read_only
+        self._readers_write = readers_write
         self._loopback = loopback
         self.reading_is_open = not read_tokens
 
@@ -63,9 +69,12 @@ class Access:
                     detail = "The token is one for reading; ask the operator for one that may write."
                     raise RegistryError("forbidden", request.path, detail=detail, action=method)
                 raise _unauthorized(request)
-        elif not self.reading_is_open and not self._is_reader(request):
-            raise _unauthorized(request)
-        elif self.reading_is_open and not self._is_own_page(request):
+        elif not self.reading_is_open:
+            if not self._is_reader(request):
+                raise _unauthorized(request)
+            if not self._readers_write:
+                raise RegistryError("forbidden", request.path, detail=_NO_WRITERS, action=method)
+        elif not self._is_own_page(request):
             detail = "A web page of another origin may not write without a token."
             raise RegistryError("forbidden", request.path, detail=detail, action=method)
 
@@ -113,6 +122,7 @@ def access_by(settings: Settings) -> Access:
         read_tokens=tokens(settings.read_token),
         write_tokens=tokens(settings.write_token),
         read_only=settings.read_only,
+        readers_write=settings.open,
         loopback=is_loopback(settings.host),
     )
 

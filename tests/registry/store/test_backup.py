@@ -143,3 +143,16 @@ def test_a_target_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("no database " * 100)
     with pytest.raises(StoreError, match="remove it"):
         restore(tmp_path / "copy.db", tmp_path / "x.db", force=True)
+
+
+@pytest.mark.parametrize("table", ["invoices", "changes", "schema_version"])
+def test_what_somebody_else_keeps_is_not_replaced(tmp_path: Path, table: str) -> None:
+    """A restore over another program's database says so and leaves it as it is, whatever its tables are called."""
+    with open_store("memory:") as store:
+        store.backup(str(tmp_path / "copy.db"))
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        database.execute(f"CREATE TABLE {table} (seq INTEGER)")
+    before = (tmp_path / "x.db").read_bytes()
+    with pytest.raises(StoreError, match=rf"x.db' is no Signalbook store \(it holds {table}\)"):
+        restore(tmp_path / "copy.db", tmp_path / "x.db", force=True)
+    assert before == (tmp_path / "x.db").read_bytes()

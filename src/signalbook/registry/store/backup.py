@@ -93,6 +93,7 @@ def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
     newest = "SELECT COALESCE(MAX(seq), 0) FROM changes"
     try:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as target:
+            _check_store(target, path)
             (before,) = target.execute(newest).fetchone()
             source.backup(target)
             # Numbers of changes that the restore undid are not given out again: a client may have seen them. It is
@@ -105,6 +106,18 @@ def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
     except sqlite3.Error as error:
         remedy = "remove it, with its -wal and -shm files, and restore again"
         raise StoreError(f"{path} cannot be replaced ({error}): {remedy}") from error
+
+
+def _check_store(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse to replace what somebody else keeps there."""
+    tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    if tables and not tables >= _TABLES:
+        shown = ", ".join(sorted(tables)[:5])
+        raise StoreError(f"'{path}' is no Signalbook store (it holds {shown}): choose another name, or remove it first")
+
+
+# Those that stores of every version have.
+_TABLES = frozenset({"schema_version", "entities", "changes", "settings"})
 
 
 def _check(database: sqlite3.Connection, place: str) -> None:

@@ -1,9 +1,13 @@
 import json
+import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import FOLDER, Case, cases
 from tests.cli.conftest import Run
 
 NATS = {"protocol": "NATS", "protocoloptions": {"subject": "s"}}  # a definition that nothing is wrong with
@@ -153,3 +157,93 @@ def test_a_configuration_that_is_none(run: Run, tmp_path: Path, config: str) -> 
     (tmp_path / "lint.toml").write_text(config)
     assert 2 == run("lint", "-", "--config", "lint.toml", stdin="{}").code
     assert 2 == run("lint", "-", "--config", "nothing.toml", stdin="{}").code
+
+
+@cases("sources/lint_load")
+def test_what_lint_passes_a_load_takes(run: Run, tmp_path: Path, case: Case) -> None:
+    """What a load refuses is an error of lint, with file, severity, error and place; what it takes is none."""
+    (tmp_path / "catalog").mkdir()
+    for name, document in case.given["documents"].items():
+        (tmp_path / "catalog" / name).write_text(json.dumps(document))
+    (tmp_path / "model.json").write_text(json.dumps(case.given.get("model", {})))
+    model = ["--model", "model.json"] if "model" in case.given else []
+    linted = run("lint", "catalog", "--json", *case.given.get("options", model))
+    found = [json.loads(line) for line in linted.out.splitlines()]
+    assert case.expect == [[Path(one["source"]).name, one["severity"], one["code"], one["xid"]] for one in found]
+    loaded = run("load", "catalog", "--store", "memory:", *case.given.get("load", model))
+    assert (linted.code == 0) == (loaded.code == 0), loaded.err
+    # the sentence and the name of the first refusal are the same
+    told = [f"{one['message'].rstrip('.')} [{one['code']}]" for one in found if one["severity"] == "error"]
+    assert linted.code == 0 or any(f"signalbook: {words}" in loaded.err for words in told)
+
+
+def documents(value: Any) -> Iterator[dict[str, Any]]:
+    """What in the data of a case is a catalog document of any dialect."""
+    collections = ("messagegroups", "schemagroups", "endpoints")
+    if isinstance(value, dict) and (
+        any(isinstance(value.get(name), dict) for name in collections) or isinstance(value.get("definitions"), list)
+    ):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from documents(member)
+
+
+HOLDING = [path for path in sorted(FOLDER.rglob("*.json")) if any(documents(json.loads(path.read_text("utf-8"))))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", HOLDING, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_lint_without_errors_means_that_a_load_succeeds(run: Run, tmp_path: Path, path: Path) -> None:
+    """Every document of any case in which lint finds no error is loaded."""
+    for document in documents(json.loads(path.read_text("utf-8"))):
+        (tmp_path / "a.json").write_text(json.dumps(document))
+        if run("lint", "a.json", "--group", "g").code == 0:
+            loaded = run("load", "a.json", "--store", "memory:", "--group", "g")
+            assert 0 == loaded.code, (loaded.err, document)
+
+
+STICKY = {"messagegroups": {"g": {"messages": {"m": {**NATS, "meta": {"defaultversionsticky": True}}}}}}
+
+
+def test_standard_input_is_loaded_on_trial(run: Run) -> None:
+    """Standard input is checked and loaded, though it can be read once only."""
+    result = run("lint", "-", "--json", stdin=json.dumps(STICKY))
+    assert (1, "setdefaultversionsticky_false") == (result.code, result.json["code"])
+    assert "standard input" == result.json["source"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_loaded_on_trial(run: Run, tmp_path: Path) -> None:
+    """A pipe, which can be read once only, is checked and loaded."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(json.dumps(STICKY)))
+    writer.start()
+    result = run("lint", "pipe", "--json")
+    writer.join()
+    assert (1, "setdefaultversionsticky_false") == (result.code, result.json["code"])
+
+
+@pytest.mark.parametrize(
+    ("document", "silence", "code"),
+    [
+        (STICKY, 'rule = "setdefaultversionsticky_false"', 0),
+        (STICKY, 'xid = "/messagegroups/g/messages/m/*"', 0),
+        (STICKY, 'rule = "mismatched_id"', 1),
+        # what a check told and a project silenced does not come back from the load in other words
+        ({"messagegroups": {"g": {"messages": {"m": {**NATS, "name": 1}}}}}, 'xid = "/messagegroups/g/messages/m"', 0),
+        ({"messagegroup": {}}, 'rule = "unknown_attribute"', 0),
+        ({"messagegroup": {}, "messagegroups": {"g": {"createdat": "x"}}}, 'rule = "unknown_attribute"', 1),
+        ({"schemagroups": {"g": {"schemas": {"s": {"format": "JsonSchema", "schema": {"type": "x"}}}}}},
+         'rule = "format_violation"', 0),
+        ({"messagegroups": {"g": {"createdat": "x", "messages": {"m": {**NATS, "name": 1}}}}},
+         'xid = "/messagegroups/g/messages/m"', 1),
+    ],
+)  # fmt: skip
+def test_what_a_load_refuses_can_be_silenced(
+    run: Run, tmp_path: Path, document: dict[str, Any], silence: str, code: int
+) -> None:
+    """A configuration rules what a load refuses too, and a silenced error hides no other."""
+    (tmp_path / ".signalbook-lint.toml").write_text(f"[[silence]]\n{silence}\n")
+    result = run("lint", "-", stdin=json.dumps(document))
+    assert code == result.code, result.out

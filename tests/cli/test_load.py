@@ -157,3 +157,19 @@ def test_a_name_given_twice_is_refused(run: Run, tmp_path: Path, args: tuple[str
     result = run(*args)
     assert 0 != result.code
     assert words in result.out + result.err
+
+
+def test_versions_that_are_not_kept_are_told(run: Run, target: Target) -> None:
+    """How many versions did not stay because their type keeps only so many is one line, with the first of them."""
+    versions = {"versions": {"1": {}, "2": {}}}
+    messages = {"a": {}, "b": {"versions": {"1": {}}}, "c": versions}
+    words = "signalbook: 1 version(s) were not kept, for their type keeps only so many: "
+    result = run("load", "-", "--quiet", *target, stdin=json.dumps({"messagegroups": {"g": {"messages": messages}}}))
+    assert (0, f"{words}/messagegroups/g/messages/c/versions/1\n") == (result.code, result.err)
+    messages = dict.fromkeys("abcde", versions)
+    result = run("load", "-", "-q", *target, stdin=json.dumps({"messagegroups": {"h": {"messages": messages}}}))
+    named = ", ".join(f"/messagegroups/h/messages/{name}/versions/1" for name in "abc")
+    assert f"{words.replace('1', '5')}{named} and 2 more\n" == result.err
+    schemas = {"s": {"versions": {"1": {"schema": {}}, "2": {"schema": {}}}}}
+    result = run("load", "-", "-q", *target, stdin=json.dumps({"schemagroups": {"g": {"schemas": schemas}}}))
+    assert (0, "") == (result.code, result.err)

@@ -1,14 +1,23 @@
-"""The command lint: what is wrong with catalog documents, all of it at once."""
+"""The command lint: what is wrong with catalog documents, all of it at once.
+
+Rule: what it passes, `load` takes: where no error is left, the documents are loaded into a registry in memory.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from signalbook.sources.check import Finding
+    from signalbook.sources.documents import UnreadableDocument
 
 __all__ = ["lint"]
 
@@ -37,24 +46,47 @@ def lint(
     """Check catalog documents by the model, by the named rules beyond it, and as one catalog.
 
     Errors are what a registry would refuse and definitions that cannot do what they say; warnings are likely mistakes;
-    notes are good to know. The documents of one call are one catalog, so one may refer to another. The exit code is 1
-    where there are errors, with --strict also where there are warnings. Documents of older dialects are checked as
-    `load` would write them, by the built-in model; by another model every document is taken as it stands.
+    notes are good to know. Where the checks leave no error, the documents are loaded into a registry in memory, and
+    what it refuses is an error too. The documents of one call are one catalog, so one may refer to another. The exit
+    code is 1 where there are errors, with --strict also where there are warnings. Documents of older dialects are
+    checked as `load` would write them, by the built-in model; by another model every document is taken as it stands.
     """
+    from signalbook.sources.dialects import Raw
     from signalbook.sources.lint import Config
     from signalbook.sources.lint import lint as find
+    from signalbook.sources.rehearsal import rehearse
 
     settings = Config.read(config)
     counts: Counter[str] = Counter()
-    sources: set[str] = set()
-    for finding in settings.apply(find(locations, model, sources.add, group=group)):
-        counts[finding.severity] += 1
-        if as_json:
-            print_json(finding.to_dict(), compact=True)
-        else:
-            click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
+    seen: list[Raw | UnreadableDocument] = []
+    told: list[Finding] = []
+
+    def tell(findings: Iterable[Finding]) -> None:
+        for finding in settings.apply(findings):
+            counts[finding.severity] += 1
+            _print(finding, as_json)
+
+    tell(_noted(find(locations, model, seen.append, group=group), told))
+    if not counts["error"]:
+        tell(rehearse((one for one in seen if isinstance(one, Raw)), model, group=group, told=told))
     if not as_json:
         errors, warnings, notes = counts["error"], counts["warning"], counts["note"]
         further = f", {notes} note(s)" if notes else ""
-        say(f"{len(sources)} document(s) checked: {errors} error(s), {warnings} warning(s){further}")
+        checked = len({one.source for one in seen})
+        say(f"{checked} document(s) checked: {errors} error(s), {warnings} warning(s){further}")
     return Exit.REFUSED if counts["error"] or (strict and counts["warning"]) else Exit.OK
+
+
+def _print(finding: Finding, as_json: bool) -> None:
+    if as_json:
+        print_json(finding.to_dict(), compact=True)
+    else:
+        click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
+
+
+def _noted(findings: Iterable[Finding], told: list[Finding]) -> Iterator[Finding]:
+    """The findings as they come; errors are kept in `told`, also those that a configuration will silence."""
+    for finding in findings:
+        if finding.severity == "error":
+            told.append(finding)
+        yield finding

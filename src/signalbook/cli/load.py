@@ -2,15 +2,15 @@
 
 Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
 is safe: it writes the same entities over. The documents of one load may refer to each other in any order. A document
-that breaks the rules of its own dialect is refused before anything is written.
+that breaks the rules of its own dialect is refused before anything is written. Versions that did not stay, because
+their type keeps only so many, are told.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
@@ -18,16 +18,15 @@ from signalbook.cli import options
 from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
 from signalbook.cli.target import Target
-from signalbook.document.dialects import check, detect, relabelled
-from signalbook.document.dialects.history import assigned
-from signalbook.errors import Problem, RegistryError
-from signalbook.sources import Document, Part, parts
-from signalbook.sources.dialects import Raw, in_canonical, read_raw
-from signalbook.sources.history import with_history
-from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, metadata
-from signalbook.sources.writing import Writing
+from signalbook.errors import RegistryError
+from signalbook.sources import Part
+from signalbook.sources.dialects import read_raw
+from signalbook.sources.loading import Loadable, Loading, loadable
+from signalbook.sources.parts import MAX_ENTRIES
 
 __all__ = ["load"]
+
+NAMED = 3  # so many of the versions that were not kept are named
 
 
 @dataclass(slots=True)
@@ -77,57 +76,38 @@ def load(
     `signalbook convert` would; those that break the rules of their dialect are refused.
     """
     tally = Tally()
-    documents: list[Document] = []
+    documents: list[Loadable] = []
     told: set[str] = set()
     for raw in read_raw(location):
-        document, notes = _read(raw, group)
-        documents.append(document)
+        documents.append(loadable(raw, group))
         tally.documents += 1
-        for note in notes:
+        for note in documents[-1].notes:
             told.add(note.code)
             say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
     if "invalid" in told:
         say("signalbook: nothing was loaded; correct what is invalid")
         return Exit.REFUSED
     with _progress(_resources(documents), visible=not quiet) as advance:
-        writing = _writing(target, tally, advance, MAX_BYTES if chunk else 0)
-        for document in documents:
-            with _reporting(document.source, tally):
-                _prepare(target, document, with_model=with_model, with_metadata=with_metadata)
-                for part in _cut(target, document, chunk):
-                    writing.write(part)
+
+        def written(part: Part) -> None:
+            tally.groups += part.groups
+            tally.resources += part.resources
+            tally.requests += 1
+            advance(part.resources)
+
+        loading = Loading(target, chunk=chunk, with_model=with_model, with_metadata=with_metadata, written=written)
+        for one in documents:
+            with _reporting(one.document.source, tally):
+                loading.load(one)
         with _reporting(location, tally):
-            writing.finish()
+            loading.finish()
+    _tell_unkept(loading)
     if as_json:
         counted = ("documents", "groups", "resources", "requests")
         print_json({name: getattr(tally, name) for name in counted}, compact=True)
     elif not quiet:
         say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
     return Exit.OK
-
-
-def _read(raw: Raw, group: str) -> tuple[Document, tuple[Problem, ...]]:
-    """A document of any dialect as a registry takes it, and what there is to say about it."""
-    found = detect(raw.value)
-    counted = found.dialect.form == "catalog"
-    documents, notes = in_canonical(raw, found.dialect, group=group)
-    wrong = check(raw.value, found.dialect)
-    anew = assigned(raw.value) if counted else ()
-    return with_history(documents, anew=counted), (*wrong, *relabelled(found), *notes, *anew)
-
-
-def _writing(target: Target, tally: Tally, advance: Callable[[int], None], max_bytes: int) -> Writing:
-    """What writes parts into the registry and counts them."""
-
-    def send(part: Part) -> None:
-        # An export carries the epochs of the registry it came from; here they mean nothing.
-        target.send("POST", f"{part.path}?ignore=epoch", part.body)
-        tally.groups += part.groups
-        tally.resources += part.resources
-        tally.requests += 1
-        advance(part.resources)
-
-    return Writing(send, max_bytes)
 
 
 @contextlib.contextmanager
@@ -140,32 +120,23 @@ def _reporting(source: str, tally: Tally) -> Iterator[None]:
         raise
 
 
-def _prepare(target: Target, document: Document, *, with_model: bool, with_metadata: bool) -> None:
-    if with_model:
-        _define(target, document.content)
-    if with_metadata and (attributes := metadata(document.content)):
-        target.send("PATCH", "/", attributes)
+def _tell_unkept(loading: Loading) -> None:
+    """Say in one line how many versions did not stay, and which are the first."""
+    unkept = loading.unkept()
+    if not unkept:
+        return
+    count = sum(one.count for one in unkept)
+    named = [xid for one in unkept[:NAMED] for xid in loading.gone(one) or [one.xid]][:NAMED]
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    say(f"signalbook: {count} version(s) were not kept, for their type keeps only so many: {', '.join(named)}{more}")
 
 
-def _cut(target: Target, document: Document, chunk: int) -> Iterator[Part]:
-    bound = MAX_BYTES if chunk else 0
-    return parts(document.content, target.get("/model"), source=document.source, max_entries=chunk, max_bytes=bound)
-
-
-def _define(target: Target, content: dict[str, Any]) -> None:
-    source = content.get("modelsource") or content.get("model")
-    if source:
-        target.send("PUT", "/modelsource", source)
-    if content.get("capabilities"):
-        target.send("PATCH", "/capabilities", content["capabilities"])
-
-
-def _resources(documents: list[Document]) -> int:
+def _resources(documents: Sequence[Loadable]) -> int:
     """About how many resources there are: the entries two levels below each group collection."""
     return sum(
         len(resources)
-        for document in documents
-        for groups in document.content.values()
+        for one in documents
+        for groups in one.document.content.values()
         if isinstance(groups, dict)
         for group in groups.values()
         if isinstance(group, dict)

@@ -21,15 +21,15 @@ from msgspec.structs import replace
 from signalbook.pipeline import worker
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.files import Folder
+from signalbook.pipeline.kafka_rows import KafkaRow, kafka_rows, milliseconds
 from signalbook.pipeline.land import REPORT, reported
 from signalbook.pipeline.reading import LARGEST, Record
 from signalbook.pipeline.worker import Job
-from signalbook.wire import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CountedFrame", "ParquetFrame", "parquet_frame", "read_parquet", "records_of"]
+__all__ = ["CountedFrame", "ParquetFrame", "inputs_of", "parquet_frame", "read_parquet", "records_of"]
 
 _KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 _NO_VALUE = "the input has no column value; it holds the message, or Kafka's value beside topic"
@@ -189,7 +189,7 @@ def _read_group(opened: pq.ParquetFile, path: str, group: _Group, wanted: list[s
     batches = opened.iter_batches(_AT_ONCE, [group.number], columns=wanted, use_threads=False)
     try:
         while (batch := _next(batches)) is not None:
-            yield from _records(batch, path, group.start + read)
+            yield from map(_record, _inputs(batch, path, group.start + read))
             read += batch.num_rows
         words = f"the Parquet file says that it has {group.count:,} rows there, and {read:,} were read"
     except _Unread as error:
@@ -227,16 +227,25 @@ def _first_line(error: BaseException) -> str:
 
 def records_of(batches: Iterable[pa.RecordBatch], origin: str) -> Iterator[Record]:
     """The records that rows hold."""
+    return map(_record, inputs_of(batches, origin))
+
+
+def inputs_of(batches: Iterable[pa.RecordBatch], origin: str) -> Iterator[Record | KafkaRow]:
+    """The same, with what Kafka's connector gave as it is: a record is made of it where one is needed."""
     number = 0
     for batch in batches:
-        yield from _records(batch, origin, number)
+        yield from _inputs(batch, origin, number)
         number += batch.num_rows
 
 
-def _records(batch: pa.RecordBatch, origin: str, start: int) -> Iterator[Record]:
+def _record(one: Record | KafkaRow) -> Record:
+    return one if isinstance(one, Record) else one.record()
+
+
+def _inputs(batch: pa.RecordBatch, origin: str, start: int) -> Iterator[Record | KafkaRow]:
     batch = _in_bytes(batch)
     if "topic" in batch.schema.names:
-        yield from _kafka_records(batch, origin, start)
+        yield from kafka_rows(batch) or _kafka_records(batch, origin, start)
         return
     values = batch.column("value")
     if pa.types.is_binary(values.type):
@@ -288,22 +297,24 @@ def _kafka_row(row: pa.RecordBatch, origin: str, position: int) -> Record:
 
 
 def _kafka_record(row: dict[str, Any]) -> Record:
-    value = row["value"]
     stated = row.get("timestamp")
     for name, kind in (("value", bytes), ("key", bytes), ("topic", str), ("partition", int), ("offset", int)):
         if not isinstance(row.get(name), (kind, type(None))):
             raise TypeError(f"the column {name} holds {row[name]!r}")
-    fields = {
-        "topic": row["topic"],
-        "partition": row.get("partition"),
-        "offset": row.get("offset"),
-        "timestamp": None if stated is None else round(stated.timestamp() * 1000),
-        "key": row.get("key"),
-        "headers": tuple((one["key"], _octets(one["value"])) for one in row.get("headers") or ()),
-    }
-    present = {name: held for name, held in fields.items() if held is not None and held != ()}
-    message = Message("KAFKA", present, value)
-    return Record(None, f"{row['topic']}/{row.get('partition')}", row.get("offset") or 0, message=message)
+    headers = [(one["key"], _octets(one["value"])) for one in row.get("headers") or ()]
+    topic, partition, offset = row["topic"], row.get("partition"), row.get("offset")
+    return KafkaRow(
+        value=row["value"],
+        key=row.get("key"),
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp=None if stated is None else milliseconds(stated),
+        names=tuple(name for name, _ in headers),
+        values=[value for _, value in headers],
+        origin=f"{topic}/{partition}",
+        position=offset or 0,
+    ).record()
 
 
 def _octets(value: Any) -> bytes | None:
@@ -312,7 +323,7 @@ def _octets(value: Any) -> bytes | None:
 
 def _task(job: Job, origin: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield reported(worker.run(job, records_of(batches, origin)))
+        yield reported(worker.run(job, inputs_of(batches, origin)))
 
     return task
 

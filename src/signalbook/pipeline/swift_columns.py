@@ -4,24 +4,26 @@ Rule 1: the columns are those that `Layout` makes row by row. What all events of
 differs stands in the groups of the shape's pattern already.
 Rule 2: a row is an event in parts: what the groups of the pattern took, and where in it the data is.
 Rule 3: the data is judged here, that of many events together. Events whose data does not hold are given back.
+Rule 4: bare events and those that Kafka carries differ in where the data stands and in their transport alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from signalbook.messages.swift import Shape
 from signalbook.pipeline.cells import MOMENT, gives_back, moment
+from signalbook.pipeline.kafka_transport import kafka_transport
 from signalbook.pipeline.payload_columns import PayloadColumns, judged, reader
 from signalbook.pipeline.repeated import Repeated
 from signalbook.pipeline.tables import TEXTS, Layout
 from signalbook.schemas.json_schema_typed import reader_of
 
-__all__ = ["SwiftColumns"]
+__all__ = ["BARE", "BINARY", "STRUCTURED", "Carriage", "Parts", "Shape", "SwiftColumns"]
 
 # The spellings of moments that a column gives back: not of the year 0, in UTC, with no, three or six digits of which
 # the last three are not 000.
@@ -31,12 +33,77 @@ _WHITE = b" \t\r\n"
 _SPACE = ord(" ")
 
 
+class Shape(Protocol):
+    """What all messages of a shape share; of an event it is that of the swift road."""
+
+    @property
+    def xid(self) -> str:
+        """The definition."""
+        ...
+
+    @property
+    def accepts(self) -> Callable[[Any], bool]:
+        """What judges the value of the data."""
+        ...
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the data; None where there is none."""
+        ...
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is data."""
+        ...
+
+    @property
+    def attributes(self) -> tuple[tuple[str, str | int], ...]:
+        """The attributes in their order, each with its text or the group that takes it."""
+        ...
+
+    @property
+    def names(self) -> tuple[tuple[str, int], ...]:
+        """The captured names with their groups."""
+        ...
+
+
+# A message that has a shape: the shape, what its groups took, and where in its document the data begins.
+Parts = tuple[Shape, tuple[str, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Carriage:
+    """How events came: their data, given a row, and their transport; whether white space around data is part of it."""
+
+    content: Callable[[tuple[Any, ...]], bytes | None]
+    transport: Callable[[Sequence[Any]], pa.Array] | None = None
+    keeps_white: bool = False
+
+
+def _in_document(row: tuple[Any, ...]) -> bytes | None:
+    begins = row[0][2]
+    return row[1].data[begins:-1] if begins else None
+
+
+def _in_value(row: tuple[Any, ...]) -> bytes | None:
+    begins = row[0][2]
+    return row[1].value[begins:-1] if begins else None
+
+
+BARE = Carriage(_in_document)
+STRUCTURED = Carriage(_in_value, kafka_transport)
+BINARY = Carriage(lambda row: row[1].value, kafka_transport, keeps_white=True)
+
+
 class SwiftColumns:
     """The columns of the events of one shape in their definition's table."""
 
-    __slots__ = ("_constant", "_layout", "_left", "_names", "_parts", "_payloads", "_shape", "definition", "schema")
+    __slots__ = (
+        "_carriage", "_constant", "_layout", "_left", "_names", "_parts", "_payloads", "_shape", "definition", "schema",
+    )  # fmt: skip
 
-    def __init__(self, layout: Layout, shape: Shape) -> None:
+    def __init__(self, layout: Layout, shape: Shape, carriage: Carriage = BARE) -> None:
+        self._carriage = carriage
         self.schema = layout.schema
         self.definition: str | None = layout.definition
         self._layout = layout
@@ -54,7 +121,7 @@ class SwiftColumns:
 
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of the events whose data holds, without `judged`, and the places of the others."""
-        contents = [record.data[begins:-1] if begins else None for (_, _, begins), record, _ in rows]
+        contents = list(map(self._carriage.content, rows))
         data, unfit = self._data(contents)
         if unfit:
             left = set(unfit)
@@ -72,12 +139,14 @@ class SwiftColumns:
         columns.append(self._left_over(odd, taken, count))
         if self._layout.names:
             columns.append(self._context(taken, count))
-        columns.append(self._constant["transport"].of(count))
+        told = self._carriage.transport
+        columns.append(self._constant["transport"].of(count) if told is None else told([row[1] for row in rows]))
         if data is not None:
             columns.append(data)
         elif self._layout.convert is not None:
             columns.append(self._constant["data"].of(count))
-        columns.append(pa.array(_stripped(contents) if self._shape.has_data else contents, pa.binary()))
+        as_they_are = self._carriage.keeps_white or not self._shape.has_data
+        columns.append(pa.array(contents if as_they_are else _stripped(contents), pa.binary()))
         return columns, unfit
 
     def _data(self, contents: Sequence[Any]) -> tuple[pa.Array | None, Sequence[int]]:

@@ -23,15 +23,17 @@ from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.match import answer as answer_by
 from signalbook.messages.observed import Observed, content_encodings, observe
-from signalbook.messages.swift import Shape, SwiftRoad
+from signalbook.messages.swift import SwiftRoad
 from signalbook.pipeline.batches import expand
 from signalbook.pipeline.book import Book
 from signalbook.pipeline.cells import CellError, attribute_text, moment
 from signalbook.pipeline.dead import COLUMN_PROBLEM, TABLE_PROBLEM, DeadLetters
 from signalbook.pipeline.files import Folder
+from signalbook.pipeline.kafka_road import KafkaRoad, road_of
+from signalbook.pipeline.kafka_rows import KafkaRow
 from signalbook.pipeline.names import DEAD_LETTERS
 from signalbook.pipeline.reading import Record
-from signalbook.pipeline.swift_columns import SwiftColumns
+from signalbook.pipeline.swift_columns import BARE, Carriage, Shape, SwiftColumns
 from signalbook.pipeline.tables import Layout, Stamp, layout_of
 from signalbook.pipeline.tally import Tally
 from signalbook.pipeline.writers import Bounds, Queue, Row, Writers
@@ -67,6 +69,14 @@ class Judge:
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
         self.swift: SwiftRoad = self._scope.swift
+        self._kafka: KafkaRoad | None = None
+
+    @property
+    def kafka(self) -> KafkaRoad:
+        """The swift road of events that Kafka carries."""
+        if self._kafka is None:
+            self._kafka = road_of(self._scope)
+        return self._kafka
 
     def answer(self, record: Record) -> tuple[Answer, Observed | None]:
         """The answer about a record, and the message as it was observed, where it could be."""
@@ -90,6 +100,13 @@ class Judge:
             self.swift.learn(given, [answer])
         return answer, observed if isinstance(observed, Observed) else None
 
+    def patient_answer_of_row(self, row: KafkaRow, record: Record) -> tuple[Answer, Observed | None]:
+        """The same about a record of Kafka."""
+        answer, observed = self.patient_answer(record)
+        if observed is not None:
+            self.kafka.learn(row, observed, answer)
+        return answer, observed
+
 
 def _malformed(words: str) -> Answer:
     return Answer(Outcome.MALFORMED, problems=(Problem("", "malformed", words),))
@@ -108,11 +125,17 @@ class Task:
         self.writers = Writers(job.lake, job.stamp, uuid.uuid4().hex[:12], self._refused, job.bounds)
         self._dead = self.writers.queue(DEAD_LETTERS, _DEAD)
 
-    def run(self, records: Iterable[Record]) -> dict[str, Any]:
+    def run(self, records: Iterable[Record | KafkaRow]) -> dict[str, Any]:
         """Judge and write all records; what was written and counted, as a JSON value."""
         swiftly = 0
         with self.writing():
             for record in records:
+                if isinstance(record, KafkaRow):
+                    # Kafka carries no batches: a row is one input.
+                    swiftly += 1
+                    if not self._row_lands_swiftly(record):
+                        self._land_or_bury(record)
+                    continue
                 # What the swift road takes is one event: nothing to be taken apart.
                 if self._lands_swiftly(record):
                     swiftly += 1
@@ -166,14 +189,35 @@ class Task:
         self.writers.add(queue, (parts, record, None), len(data))
         return True
 
-    def _swift_queue(self, shape: Shape) -> Queue | None:
+    def _row_lands_swiftly(self, row: KafkaRow) -> bool:
+        """The same of a record of Kafka."""
+        found = self._judge.kafka.parts(row)
+        if found is None:
+            return False
+        parts, carriage = found
+        shape = parts[0]
+        try:
+            queue = self._shapes[shape]
+        except KeyError:
+            queue = self._shapes[shape] = self._swift_queue(shape, carriage)
+        if queue is None:
+            return False
+        self.writers.add(queue, (parts, row, None), len(row.value or b""))
+        return True
+
+    def _swift_queue(self, shape: Shape, carriage: Carriage = BARE) -> Queue | None:
         if shape.xid in self._job.refused:
             return None
         layout, queue = self._layout(shape.xid)
-        return self.writers.queue(queue.table, SwiftColumns(layout, shape))
+        return self.writers.queue(queue.table, SwiftColumns(layout, shape, carriage))
 
-    def _land_or_bury(self, record: Record) -> None:
-        refusal = self._land(record, *self._judge.patient_answer(record))
+    def _land_or_bury(self, given: Record | KafkaRow) -> None:
+        if isinstance(given, KafkaRow):
+            record = given.record()
+            found = self._judge.patient_answer_of_row(given, record)
+        else:
+            record, found = given, self._judge.patient_answer(given)
+        refusal = self._land(record, *found)
         if refusal is not None:
             self._bury(record, *refusal)
 
@@ -232,7 +276,7 @@ class Task:
         else:
             layout, _ = self._layouts[queue.columns.definition or ""]
             problem = Problem(_refused_cell(layout, cells), COLUMN_PROBLEM, f"a column cannot hold a value: {words}")
-            self._bury(record, answer, (problem,))
+            self._bury(record if isinstance(record, Record) else record.record(), answer, (problem,))
 
     def _bury(self, record: Record, answer: Answer, problems: tuple[Problem, ...]) -> None:
         self.lament(record, answer, problems)
@@ -335,7 +379,7 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def run(job: Job, records: Iterable[Record]) -> bytes:
+def run(job: Job, records: Iterable[Record | KafkaRow]) -> bytes:
     """Do the task and report it as one line of JSON."""
     with without_collector():
         return orjson.dumps(Task(job).run(records))

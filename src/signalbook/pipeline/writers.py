@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from signalbook.pipeline.encoding import parquet_options
 from signalbook.pipeline.files import Folder
+from signalbook.pipeline.kafka_rows import KafkaRow
 from signalbook.pipeline.reading import Record
 from signalbook.pipeline.repeated import Repeated
 from signalbook.pipeline.tables import JUDGED, Stamp
@@ -48,7 +49,7 @@ class Bounds:
 
 # Cells, the record they were made of, and what whoever added the row wants to know where it is handed back. A plain
 # tuple, since one is made for each message.
-Row = tuple[tuple[Any, ...], Record, Any]
+Row = tuple[tuple[Any, ...], Record | KafkaRow, Any]
 
 
 class Columns(Protocol):
@@ -231,7 +232,7 @@ class Writers:
             rows = [row for at, row in enumerate(rows) if at not in left]
         return [self._batch(queue.columns, arrays, [record for _, record, _ in rows])] if rows else []
 
-    def _batch(self, columns: Columns, arrays: list[pa.Array], records: list[Record]) -> pa.RecordBatch:
+    def _batch(self, columns: Columns, arrays: list[pa.Array], records: list[Record | KafkaRow]) -> pa.RecordBatch:
         count = len(records)
         origins, positions = zip(*map(_place, records), strict=True)
         judged = pa.StructArray.from_arrays(

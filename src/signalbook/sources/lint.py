@@ -125,17 +125,21 @@ _RULES = frozenset(
 
 
 def lint(
-    locations: Sequence[str], model: str = "builtin", seen: Callable[[str], object] = len, *, group: str = ""
+    locations: Sequence[str],
+    model: str = "builtin",
+    seen: Callable[[Raw | UnreadableDocument], object] = lambda _: None,
+    *,
+    group: str = "",
 ) -> Iterator[Finding]:
     """Every finding about the catalog that lies at these places; `model` is as `lint --model` says.
 
-    `seen` is told the name of each document that was looked at. `group` is for definitions that have none.
+    `seen` is given each document that was looked at, as it was read. `group` is for definitions that have none.
     """
     documents: list[Document] = []
     newest: list[Document] = []
     for location in locations:
         for found in read_each(location):
-            seen(found.source)
+            seen(found)
             if isinstance(found, UnreadableDocument):
                 yield Finding(found.source, "error", "/", UNREADABLE, found.reason)
                 continue

@@ -1,0 +1,210 @@
+"""Loading catalog documents on trial: what a registry would refuse, found by `signalbook lint` as a load finds it.
+
+Rule 1: all documents are loaded into a registry in memory by the code of `signalbook load`; where that takes them,
+nothing is an error here.
+Rule 2: where it refuses, each group is loaded by itself, and again without the resource that was refused, so that a
+fault hides few others. Refusals for what a schema refers to are not told then: what it needs may be what was left out.
+Rule 3: what another check has told of an entity is not told again.
+Rule 4: documents are loaded by the model that they are linted by; those with models of their own, by each model apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from signalbook.errors import RegistryError, UsageError
+from signalbook.registry.reads import Limits
+from signalbook.registry.registry import Registry
+from signalbook.sources.check import Finding
+from signalbook.sources.dialects import Raw
+from signalbook.sources.documents import Document, choose_model
+from signalbook.sources.lint import UNREADABLE
+from signalbook.sources.loading import Loadable, Loading, Unkept, loadable
+from signalbook.spec.error_types import ERROR_TYPES, title
+
+__all__ = ["rehearse"]
+
+LOST = "lost"
+INVALID = "invalid"
+MOST_OF_A_GROUP = 20  # refusals that are told of one group
+# What a store on this machine is opened with: nothing is too large or too slow.
+_LIMITS = Limits(size=1 << 62, seconds=3600)
+_OF_A_DOCUMENT = (UNREADABLE, INVALID)
+# A refusal by a named rule ends with the rule's name (`document.rule`).
+_RULE = re.compile(r"\[([a-z0-9-]+)\]\.?$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A registry in memory, as a load sees it."""
+
+    registry: Registry
+
+    def get(self, path: str) -> Any:
+        return self.registry.get(path)
+
+    def send(self, method: str, path: str, body: Any = None) -> str:
+        return self.registry.write_text(method, path, body)
+
+
+def rehearse(
+    raws: Iterable[Raw], model: str = "builtin", *, group: str = "", told: Collection[Finding] = ()
+) -> Iterator[Finding]:
+    """Each refusal that loading these documents meets, or where there is none, the versions that would not stay.
+
+    `model` is as `lint --model` says, `told` what other checks have found already.
+    """
+    known = {_mark(one) for one in told} | {(UNREADABLE, one.source) for one in told}
+    found: list[Loadable] = []
+    findings: list[Finding] = []
+    for raw in raws:
+        try:
+            found.append(loadable(raw, group))
+        except UsageError as error:
+            findings.append(Finding(raw.source, "error", "/", UNREADABLE, str(error)))
+        except RegistryError as error:
+            findings.append(_refusal(raw.source, error))
+        else:
+            findings.extend(_invalid(found[-1]))
+    for together, own in _together(found, model):
+        findings.extend(_findings(together, own))
+    yield from (one for one in findings if one.severity != "error" or _mark(one) not in known)
+
+
+def _mark(one: Finding) -> tuple[str, str]:
+    """What two findings of the same have in common: the error, and the group or resource or else the source."""
+    entity = "/".join(one.xid.split("/")[:5])
+    return one.code, one.source if one.code in _OF_A_DOCUMENT or entity == "/" else entity
+
+
+def _invalid(one: Loadable) -> Iterator[Finding]:
+    """What breaks the rules of a document's own dialect, for which a load refuses all."""
+    for note in one.notes:
+        if note.code == INVALID:
+            words = f"{note.path or '/'} {note.message}."
+            yield Finding(one.document.source, "error", "/", note.code, words, {"path": note.path})
+
+
+def _together(found: Sequence[Loadable], model: str) -> Iterator[tuple[list[Loadable], Mapping[str, Any] | str | None]]:
+    """The documents that one registry takes, and its model; none where it is their own."""
+    if model != "document":
+        yield list(found), choose_model(model)
+        return
+    apart: dict[bytes, list[Loadable]] = {}
+    for one in found:
+        apart.setdefault(orjson.dumps(_own_model(one.document), option=orjson.OPT_SORT_KEYS), []).append(one)
+    yield from ((documents, None) for documents in apart.values())
+
+
+def _own_model(document: Document) -> Any:
+    return document.content.get("modelsource") or document.content.get("model") or {}
+
+
+def _findings(documents: Sequence[Loadable], model: Mapping[str, Any] | str | None) -> Iterator[Finding]:
+    with Registry.open(model="empty" if model is None else model, limits=_LIMITS) as registry:
+        loading = Loading(_Trial(registry), with_model=model is None)
+        first = _first(loading, documents)
+        if first is None:
+            yield from (_lost(one, loading.gone(one)) for one in loading.unkept())
+            return
+    chosen = _own_model(documents[0].document) if model is None else model
+    others = list(_each(documents, chosen))
+    if not any((first.xid, first.code, first.message) == (one.xid, one.code, one.message) for one in others):
+        yield first
+    yield from others
+
+
+def _first(loading: Loading, documents: Sequence[Loadable]) -> Finding | None:
+    """Why a load of these documents stops, if it does."""
+    source = ""
+    try:
+        for one in documents:
+            source = one.document.source
+            loading.load(one)
+        source = ""
+        loading.finish()
+    except RegistryError as error:
+        return _refusal(source or _holder(documents, error.subject), error)
+    except UsageError as error:
+        return Finding(source, "error", "/", UNREADABLE, str(error))
+    return None
+
+
+def _each(documents: Sequence[Loadable], model: Mapping[str, Any] | str) -> Iterator[Finding]:
+    """The refusals of each group loaded by itself, with the groups before it there."""
+    try:
+        registry = Registry.open(model=model, limits=_LIMITS)
+    except RegistryError:  # a model of their own that is refused: the first refusal has told it
+        return
+    with registry:
+        types = registry.get("/model")
+        for one in documents:
+            for plural in types.get("groups") or {}:
+                groups = one.document.content.get(plural)
+                for groupid, group in groups.items() if isinstance(groups, dict) else ():
+                    for error in _of_group(registry, types, plural, groupid, group):
+                        yield _refusal(one.document.source, error)
+
+
+def _of_group(
+    registry: Registry, types: Mapping[str, Any], plural: str, groupid: str, group: Any
+) -> Iterator[RegistryError]:
+    left = group
+    for _ in range(MOST_OF_A_GROUP):
+        # A part that waits for what it refers to stays unwritten, for nothing finishes this load.
+        loading = Loading(_Trial(registry), model=types)
+        try:
+            loading.load(Loadable(Document("", {plural: {groupid: left}})))
+        except UsageError:
+            return
+        except RegistryError as error:
+            yield error
+            less = _without(left, error.subject.removeprefix(f"/{plural}/{groupid}/").split("/"))
+            if less is None:
+                return
+            left = less
+        else:
+            return
+
+
+def _without(group: Mapping[str, Any], steps: Sequence[str]) -> dict[str, Any] | None:
+    """A group without the resource at these steps; nothing where they lead to none."""
+    resources = group.get(steps[0])
+    if len(steps) < 2 or not isinstance(resources, dict) or steps[1] not in resources:
+        return None
+    return {**group, steps[0]: {key: value for key, value in resources.items() if key != steps[1]}}
+
+
+def _holder(documents: Sequence[Loadable], xid: str) -> str:
+    """The source that defines an entity: the last that has the resource, else the group, else anything."""
+    steps = xid.strip("/").split("/")[:4]
+
+    def depth(one: Loadable) -> int:
+        place: Any = one.document.content
+        for count, step in enumerate(steps):
+            if not isinstance(place, dict) or step not in place:
+                return count
+            place = place[step]
+        return len(steps)
+
+    return max(reversed(documents), key=depth).document.source
+
+
+def _refusal(source: str, error: RegistryError) -> Finding:
+    words = title(error) if error.name in ERROR_TYPES else str(error)
+    said = f"{words.rstrip('.')}: {error.detail}" if error.detail else words
+    named = _RULE.search(words)
+    return Finding(
+        source, "error", error.subject or "/", error.name, said, dict(error.args_), named[1] if named else ""
+    )
+
+
+def _lost(unkept: Unkept, gone: Sequence[str]) -> Finding:
+    named = ", ".join(xid.rpartition("/")[2] for xid in gone)
+    words = f"{unkept.xid} has {len(unkept.given)} versions, and its type keeps {unkept.most}; not kept: {named}."
+    return Finding(unkept.source, "warning", unkept.xid, LOST, words, {"path": f"{unkept.xid}/versions"})

@@ -192,12 +192,24 @@ def _unimportable(talk: Talk) -> Iterator[str]:
         if answer.status != 200:
             yield f"the export is refused: {answer.body[:500]!r}"
             return
+        _fill(before)
         before, after = _lasting(before), _lasting(other.export())
         for name in before.keys() | after.keys():
             if before.get(name) != after.get(name):
                 yield f"the export is not taken as it is: {name}: {before.get(name)!r:.2000} {after.get(name)!r:.2000}"
     finally:
         other.service.close()
+
+
+def _fill(document: Any) -> None:
+    """Give versions what a group's constraints have as defaults: what was there before them has not, until written."""
+    for groups in (value for value in document.values() if isinstance(value, dict)):
+        for group in (value for value in groups.values() if isinstance(value, dict)):
+            for name, rule in (group.get("constraints") or {}).items():
+                plural, _, path = name.partition(".")
+                for resource in (group.get(plural) or {}).values() if rule.get("default") is not None else ():
+                    for version in (resource.get("versions") or {}).values():
+                        version.setdefault(path, rule["default"])
 
 
 def _lasting(value: Any) -> Any:

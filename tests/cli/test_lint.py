@@ -213,7 +213,6 @@ def test_standard_input_is_loaded_on_trial(run: Run) -> None:
     assert "standard input" == result.json["source"]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_loaded_on_trial(run: Run, tmp_path: Path) -> None:
     """A pipe, which can be read once only, is checked and loaded."""
     os.mkfifo(tmp_path / "pipe")

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -129,14 +130,26 @@ def spooled(folder: Path) -> list[int]:
     return [int(json.loads(line)["payload"]) for line in found]
 
 
-QUEUES = pytest.mark.parametrize(
-    ("fixture", "send", "source"),
-    [
-        pytest.param("mosquitto_broker", _mqtt, "mqtt:{}/{}/all", marks=pytest.mark.broker("mosquitto")),
-        pytest.param("nats_broker", _jetstream, "nats:{}/{}", marks=pytest.mark.broker("nats")),
-        pytest.param("rabbitmq_broker", _amqp, "amqp:{}//queue/{}", marks=pytest.mark.broker("rabbitmq")),
-    ],
+@dataclass(frozen=True)
+class Sent:
+    """A queue of a real broker, and who sends to it; `source` names it at an address, by a name."""
+
+    broker: Broker
+    send: Callable[[Broker, str], Iterator[Send]]
+    source: str
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("mosquitto_broker", _mqtt, "mqtt:{}/{}/all"), id="mqtt", marks=pytest.mark.broker("mosquitto")),
+        pytest.param(("nats_broker", _jetstream, "nats:{}/{}"), id="jetstream", marks=pytest.mark.broker("nats")),
+        pytest.param(("rabbitmq_broker", _amqp, "amqp:{}//queue/{}"), id="amqp", marks=pytest.mark.broker("rabbitmq")),
+    ]
 )
+def sent(request: pytest.FixtureRequest) -> Sent:
+    """Each broker that spools are made of."""
+    fixture, send, source = request.param
+    return Sent(request.getfixturevalue(fixture), send, source)
 
 
 def until_it_reads(publish: Send, folder: Path) -> None:
@@ -149,18 +162,10 @@ def until_it_reads(publish: Send, folder: Path) -> None:
         publish(0)
 
 
-@QUEUES
-def test_nothing_is_lost(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    fixture: str,
-    send: Callable[[Broker, str], Iterator[Send]],
-    source: str,
-) -> None:
+def test_nothing_is_lost(sent: Sent, tmp_path: Path) -> None:
     """While messages are sent, the spooler is killed again and again; each message is in the spool in the end."""
-    broker: Broker = request.getfixturevalue(fixture)
-    place = source.format(broker.address, "killed")
-    sender = send(broker, place.partition("/")[2])
+    place = sent.source.format(sent.broker.address, "killed")
+    sender = sent.send(sent.broker, place.partition("/")[2])
     publish = next(sender)
     with spooler(place, tmp_path):
         until_it_reads(publish, tmp_path)
@@ -181,19 +186,11 @@ def test_nothing_is_lost(
     assert set() == set(range(COUNT)) - set(spooled(tmp_path))
 
 
-@QUEUES
-def test_a_connection_that_breaks(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    fixture: str,
-    send: Callable[[Broker, str], Iterator[Send]],
-    source: str,
-) -> None:
+def test_a_connection_that_breaks(sent: Sent, tmp_path: Path) -> None:
     """While messages are sent, the way to the broker is cut again and again; the one spooler goes on to the last."""
-    broker: Broker = request.getfixturevalue(fixture)
-    with contextlib.closing(Wire(broker.port)) as wire:
-        place = source.format(f"127.0.0.1:{wire.port}", "cut")
-        sender = send(broker, place.partition("/")[2])
+    with contextlib.closing(Wire(sent.broker.port)) as wire:
+        place = sent.source.format(f"127.0.0.1:{wire.port}", "cut")
+        sender = sent.send(sent.broker, place.partition("/")[2])
         publish = next(sender)
         with spooler(place, tmp_path) as process:
             until_it_reads(publish, tmp_path)

@@ -35,7 +35,7 @@ from signalbook.sources.trial import refused_documents
 from signalbook.spec.builtin import builtin_modelsource
 from signalbook.spec.error_types import ERROR_TYPES, title
 
-__all__ = ["Finding", "check"]
+__all__ = ["Finding", "check", "refusal"]
 
 # Attributes that refer to another entity, in a catalog's own terms: an xid, or a URI that is one.
 REFERENCES = ("basemessage", "dataschemauri", "dataschemaxid", "messagegroups", "xref")
@@ -88,7 +88,7 @@ def check(documents: Sequence[Document], model: str = "builtin") -> Iterator[Fin
         try:
             own = types or read_model(_own_model(document))
         except RegistryError as error:
-            yield _refusal(document.source, error)
+            yield refusal(document.source, error)
             continue
         if chosen is None:
             judged.append(((document,), _own_model(document)))
@@ -100,7 +100,7 @@ def check(documents: Sequence[Document], model: str = "builtin") -> Iterator[Fin
     for entity in entities:
         yield from _judge(entity, catalog)
     for together, source in judged:
-        yield from (_refusal(place, error) for place, error in refused_documents(together, source))
+        yield from (refusal(place, error) for place, error in refused_documents(together, source))
 
 
 def _judge(entity: _Entity, catalog: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -215,7 +215,7 @@ class _Walk:
         try:
             canonical = to_canonical(domain, given, xid)
         except RegistryError as error:
-            yield _refusal(self._source, error)
+            yield refusal(self._source, error)
             canonical = given
         return {name: value for name, value in canonical.items() if name not in system}
 
@@ -241,7 +241,7 @@ class _Walk:
     def _error(self, xid: str, code: str, /, **args: object) -> Finding:
         error = RegistryError(code, xid)
         error.args_.update({key: str(value) for key, value in args.items()})
-        return _refusal(self._source, error)
+        return refusal(self._source, error)
 
 
 def _chosen(model: str) -> dict[str, Any]:
@@ -259,14 +259,15 @@ def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
     error = RegistryError(problem.code, entity.xid)
     error.args_.update(problem.args)
     named = _RULE.search(problem.message)
-    return replace(_refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
+    return replace(refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
 
 
 # A finding of a named rule ends with the rule's name (`document.rule`).
 _RULE = re.compile(r"\[([a-z0-9-]+)\]$")
 
 
-def _refusal(source: str, error: RegistryError) -> Finding:
+def refusal(source: str, error: RegistryError) -> Finding:
+    """What a registry says where it refuses something of a document."""
     words = title(error) if error.name in ERROR_TYPES else str(error)
     said = f"{words.rstrip('.')}: {error.detail}" if error.detail else words
     return Finding(source, "error", error.subject, error.name, said, dict(error.args_))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -20,12 +20,11 @@ import orjson
 from signalbook.errors import RegistryError, UsageError
 from signalbook.registry.reads import Limits
 from signalbook.registry.registry import Registry
-from signalbook.sources.check import Finding
+from signalbook.sources.check import Finding, refusal
 from signalbook.sources.dialects import Raw
 from signalbook.sources.documents import Document, choose_model
 from signalbook.sources.lint import UNREADABLE
 from signalbook.sources.loading import Loadable, Loading, Unkept, loadable
-from signalbook.spec.error_types import ERROR_TYPES, title
 
 __all__ = ["rehearse"]
 
@@ -68,7 +67,7 @@ def rehearse(
         except UsageError as error:
             findings.append(Finding(raw.source, "error", "/", UNREADABLE, str(error)))
         except RegistryError as error:
-            findings.append(_refusal(raw.source, error))
+            findings.append(_refused(raw.source, error))
         else:
             findings.extend(_invalid(found[-1]))
     for together, own in _together(found, model):
@@ -129,7 +128,7 @@ def _first(loading: Loading, documents: Sequence[Loadable]) -> Finding | None:
         source = ""
         loading.finish()
     except RegistryError as error:
-        return _refusal(source or _holder(documents, error.subject), error)
+        return _refused(source or _holder(documents, error.subject), error)
     except UsageError as error:
         return Finding(source, "error", "/", UNREADABLE, str(error))
     return None
@@ -148,7 +147,7 @@ def _each(documents: Sequence[Loadable], model: Mapping[str, Any] | str) -> Iter
                 groups = one.document.content.get(plural)
                 for groupid, group in groups.items() if isinstance(groups, dict) else ():
                     for error in _of_group(registry, types, plural, groupid, group):
-                        yield _refusal(one.document.source, error)
+                        yield _refused(one.document.source, error)
 
 
 def _of_group(
@@ -195,13 +194,11 @@ def _holder(documents: Sequence[Loadable], xid: str) -> str:
     return max(reversed(documents), key=depth).document.source
 
 
-def _refusal(source: str, error: RegistryError) -> Finding:
-    words = title(error) if error.name in ERROR_TYPES else str(error)
-    said = f"{words.rstrip('.')}: {error.detail}" if error.detail else words
-    named = _RULE.search(words)
-    return Finding(
-        source, "error", error.subject or "/", error.name, said, dict(error.args_), named[1] if named else ""
-    )
+def _refused(source: str, error: RegistryError) -> Finding:
+    """The same as a check would say it, under the name of the rule where one refused it."""
+    found = refusal(source, error)
+    named = _RULE.search(found.message.removesuffix(f": {error.detail}"))
+    return replace(found, xid=error.subject or "/", rule=named[1] if named else "")
 
 
 def _lost(unkept: Unkept, gone: Sequence[str]) -> Finding:

@@ -11,7 +11,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +18,8 @@ from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.patience import LONG, until
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
@@ -138,7 +139,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
         process.terminate()
     for process in running:
         try:
-            process.wait(timeout=15)
+            process.wait(timeout=LONG)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -152,8 +153,5 @@ def _answers(port: int) -> bool:
 
 
 def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    until = time.monotonic() + 30
-    while not ready():
-        if process.poll() is not None or time.monotonic() > until:
-            raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')}")
-        time.sleep(0.02)
+    if not until(lambda: process.poll() is not None or ready()) or process.poll() is not None:
+        raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')}")

@@ -53,7 +53,7 @@ def test_public_names_are_listed(module: Path) -> None:
 
 def test_the_public_names_of_the_package() -> None:
     """`import signalbook` gives these names and no others; a change here is a change for users."""
-    classes = ["Catalog", "Dispatcher", "Problem", "Registry"]
+    classes = ["Answer", "Catalog", "Dispatcher", "Problem", "Registry", "SchemaPolicy"]
     errors = ["CatalogError", "RegistryError", "SignalbookError", "StoreError", "UsageError"]
     assert sorted(signalbook.__all__) == sorted([*classes, *errors, "__version__", "open_source"])
 
@@ -116,3 +116,11 @@ def test_no_file_names_a_machine() -> None:
             if pattern.search(text):
                 found.append(name)
     assert [] == found
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.name)
+def test_no_test_measures_time(path: Path) -> None:
+    """A busy machine fails no test: only `tests/patience.py` looks at the clock, to end what hangs."""
+    clock = re.compile(r"\b(?:monotonic|perf_counter|time\.time)\(")
+    found = [line for line in path.read_text(encoding="utf-8").splitlines() if clock.search(line)]
+    assert path.name == "patience.py" or [] == found

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 from signalbook.errors import Problem, RegistryError, SignalbookError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from signalbook.messages import Catalog, CatalogError, Dispatcher
+    from signalbook.messages import Answer, Catalog, CatalogError, Dispatcher, SchemaPolicy
     from signalbook.registry.registry import Registry
     from signalbook.sources import open_source
 
 __all__ = [
+    "Answer",
     "Catalog",
     "CatalogError",
     "Dispatcher",
     "Problem",
     "Registry",
     "RegistryError",
+    "SchemaPolicy",
     "SignalbookError",
     "StoreError",
     "UsageError",
@@ -31,10 +33,12 @@ __version__ = "0.1.0"
 
 # Imported when first asked for: a command that talks to a server starts in half the time without them.
 _LATE = {
+    "Answer": "signalbook.messages",
     "Catalog": "signalbook.messages",
     "CatalogError": "signalbook.messages",
     "Dispatcher": "signalbook.messages",
     "Registry": "signalbook.registry.registry",
+    "SchemaPolicy": "signalbook.messages",
     "open_source": "signalbook.sources",
 }
 

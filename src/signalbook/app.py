@@ -6,13 +6,17 @@ Rule 2: the catalog of a registry is compiled once for each state of its store, 
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
+from dataclasses import replace
 
 import orjson
 
 from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog
+from signalbook.messages.entities import addresses_of
+from signalbook.messages.schema_library import SchemaPolicy
 from signalbook.registry.capabilities import Offer
 from signalbook.registry.flags import parse_flags
 from signalbook.registry.reads import Limits
@@ -27,7 +31,7 @@ from signalbook.server.changes import ChangeFeed
 from signalbook.server.delivery import Courier
 from signalbook.server.dispatch import RegistryService
 from signalbook.server.flow import Flow
-from signalbook.server.messages import message_paths
+from signalbook.server.messages import Judgements, message_paths
 from signalbook.server.openapi import OpenApi
 from signalbook.server.replicas import Replicas
 from signalbook.server.sinks import Sinks, parse_networks
@@ -44,6 +48,10 @@ RESERVED = frozenset(
     | {"replicas", "openapi.json", "healthz", "capabilities", "capabilitiesoffered", "export", "model", "modelsource"}
 )
 
+# Forms of one catalog that are kept, by the addresses that reach it.
+_MOST_FORMS = 64
+_hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
+
 
 def service(settings: Settings) -> RegistryService:
     """Return what answers requests by these settings."""
@@ -54,7 +62,7 @@ def service(settings: Settings) -> RegistryService:
         offer = Offer(trust_unknown=settings.trust_unknown)
         reserved = RESERVED - settings.without
         requests = Requests(
-            store, spec, offer=offer, load_include=include, reserved=reserved, read_only=settings.read_only
+            store, spec, offer=offer, load_include=include, reserved=reserved, read_only=not settings.takes_writes
         )
         requests.create(settings.registryid, model_source(choose_model(settings.model)))
         taken = sorted(reserved & requests.setup(store.reader()).model.groups.keys())
@@ -66,13 +74,15 @@ def service(settings: Settings) -> RegistryService:
     except BaseException:
         store.close()
         raise
-    extensions = message_paths(RegistryCatalog(store).current)
+    judgements = Judgements()
+    policy = SchemaPolicy(required=settings.schemas == "required")
+    extensions = message_paths(RegistryCatalog(store, policy, _own_addresses(settings)).reached_by, judgements)
     changes = ChangeFeed(store)
     catalog = MessageCatalog(requests, may_write=access_by(settings).may_write)
     sinks = Sinks(parse_networks(settings.allow_sinks))
     branches = {
         "changes": changes.answer,
-        "replicas": Replicas(requests).answer,
+        "replicas": Replicas(requests, settings.base_url).answer,
         "subscriptions": Subscriptions(store, sinks).answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
@@ -84,20 +94,51 @@ def service(settings: Settings) -> RegistryService:
         patient={"/changes": changes.wait},
         described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
+        judgements=judgements,
         local=not store.url.startswith("postgres"),
         extensions={path: answer for path, answer in extensions.items() if path[1:] not in settings.without},
     )
 
 
 class RegistryCatalog:
-    """The catalog that a registry holds, by the state of its store."""
+    """The catalog that a registry holds, by the state of its store.
 
-    def __init__(self, store: Store) -> None:
+    It has as many forms as addresses by which it is reached and which its own documents name: a schema that is named by
+    such an address is one of its own.
+    """
+
+    def __init__(self, store: Store, policy: SchemaPolicy = SchemaPolicy(), bases: tuple[str, ...] = ()) -> None:  # noqa: B008
         self._store = store
+        self._policy = policy
+        self._bases = bases
         # What a server must not build for a client may be as large as this machine allows
         self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, seconds=3600))
         self._lock = threading.Lock()
         self._known: tuple[str, Catalog] | None = None
+        # Of the catalog that is known: the hosts that stand in it, and its forms by addresses of these that reach it.
+        self._hosts: frozenset[str] = frozenset()
+        self._forms: dict[tuple[str, ...], Catalog] = {}
+
+    def reached_by(self, base: str, host: str = "") -> Catalog:
+        """The catalog as the store has it now, for a client that reaches the server by an address, and names a host.
+
+        Only where the documents name such an address is anything compiled for it: addresses are made up at will.
+        """
+        catalog = self.current()
+        hosts = (f"http://{host}", f"https://{host}") if host else ()
+        roots = tuple(dict.fromkeys(root for one in (base, *hosts, *self._bases) if one for root in addresses_of(one)))
+        with self._lock:
+            if self._known is None or self._known[1] is not catalog:
+                return catalog.reached_by(*roots)
+            named = tuple(root for root in roots if _host(root) in self._hosts)
+            if not named:
+                return catalog.addressed(*roots)
+            form = self._forms.get(named)
+            if form is None:
+                if len(self._forms) >= _MOST_FORMS:
+                    self._forms.clear()
+                form = self._forms[named] = catalog.reached_by(*named)
+            return form.addressed(*roots)
 
     def current(self) -> Catalog:
         """The catalog as the store has it now; the same one where nothing was written since."""
@@ -115,9 +156,25 @@ class RegistryCatalog:
         page = self._requests.read_in(db, "/", lambda setup: parse_flags("doc&inline=*"), "").page
         assert page is not None
         document = orjson.loads(page.text)
-        catalog = Catalog.from_documents(document) if known is None else known[1].updated(document)
+        if known is None:
+            catalog = Catalog.from_canonical(document, schemas=self._policy)
+        else:
+            catalog = known[1].updated_canonical(document)
+        self._hosts = frozenset(_host(f"//{host}") for host in _hosts(page.text))
+        self._forms = {}
         self._known = (state, catalog)
         return catalog
+
+
+def _host(address: str) -> str:
+    """The host of an address, and its port where that is not a usual one."""
+    return address.partition("//")[2].partition("/")[0].lower().removesuffix(":80").removesuffix(":443")
+
+
+def _own_addresses(settings: Settings) -> tuple[str, ...]:
+    """The addresses that a server knows to be its own: the one that its operator fixed, and where it listens."""
+    listening = replace(settings, base_url="").address if settings.port else ""
+    return tuple(one for one in (settings.base_url, listening) if one)
 
 
 def catalog_of(registry: Registry) -> Catalog:
@@ -132,7 +189,8 @@ def _state(db: Connection) -> str:
 
 def flow(settings: Settings) -> Flow:
     """Return the way to the service, for embedding in another server."""
-    return run.flow_for(service(settings), settings)
+    # Another server listens, and where it does is not known here.
+    return run.flow_for(service(replace(settings, port=0)), settings)
 
 
 def serve(settings: Settings) -> None:

@@ -50,10 +50,16 @@ class Settings:
     log_format: str = "text"
     include_from: Path | None = None
     trust_unknown: bool = False
+    schemas: str = "optional"
     without: frozenset[str] = frozenset()
     keep_changes: float = 30.0
     allow_sinks: tuple[str, ...] = ()
     deliver: bool = True
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether there is anybody who may write."""
+        return not self.read_only and (self.open or bool(self.write_token) or not self.read_token)
 
     def checked(self) -> Settings:
         """The same settings; raises `UsageError` with the remedy where they cannot work."""

@@ -29,8 +29,7 @@ __all__ = ["Book", "PipelineError", "Result", "catalog", "judge", "land", "table
 def catalog(*locations: str, reach: Reach | None = None) -> Book:
     """The catalog that lies at these places: files, folders, addresses of running registries."""
     with open_source(*locations, reach=reach) as source:
-        contents = source.read()
-        return Book.of(*(document.content for document in contents.documents), bases=contents.external)
+        return Book.of_contents(source.read())
 
 
 def judge(rows: DataFrame, catalog: Book, *, within: tuple[str, ...] = ()) -> DataFrame:

@@ -11,6 +11,7 @@ import pytest
 from signalbook.cli import Exit, main
 from signalbook.registry import snapshots
 from signalbook.registry.registry import Registry
+from tests.cases import Case, cases
 
 Json = dict[str, Any]
 
@@ -62,8 +63,72 @@ def test_several_documents_go_into_files(old: Path, tmp_path: Path, capsys: pyte
     assert "--output" in capsys.readouterr().err
     out = tmp_path / "out"
     assert Exit.OK == main(["convert", str(tmp_path), "--to", "1.0-rc2", "--output", str(out)])
-    assert ["more.json", "old.json"] == sorted(path.name for path in out.iterdir())
-    assert ["g", "h"] == list(json.loads((out / "more.json").read_text(encoding="utf-8"))["messagegroups"])
+    assert ["more.xreg.json", "old.xreg.json"] == sorted(path.name for path in out.iterdir())
+    assert ["g", "h"] == list(json.loads((out / "more.xreg.json").read_text(encoding="utf-8"))["messagegroups"])
+
+
+def test_files_of_one_name_go_where_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two files of one name in different folders become two files; none is replaced unless that is asked for."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    for folder in ("a", "b/c"):
+        (source / folder).mkdir(parents=True)
+        content = {**OLD, "id": folder.replace("/", "-")}
+        (source / folder / "x.xreg.json").write_text(json.dumps(content), encoding="utf-8")
+    arguments = ["convert", str(source), "--to", "1.0-rc2", "--output", str(out)]
+    assert Exit.OK == main(arguments)
+    written = {str(path.relative_to(out)): json.loads(path.read_text("utf-8")) for path in out.rglob("*.json")}
+    assert {"a/x.xreg.json": "a", "b/c/x.xreg.json": "b-c"} == {
+        place: document["registryid"] for place, document in written.items()
+    }
+    capsys.readouterr()
+    assert Exit.USAGE == main(arguments)
+    assert "is there already" in capsys.readouterr().err
+    assert Exit.OK == main([*arguments, "--force"])
+    (source / "a" / "x.xreg.yaml").write_text("specversion: 0.5-wip\nid: y\n", encoding="utf-8")
+    assert Exit.USAGE == main([*arguments, "--force"])
+    assert "would be one file" in capsys.readouterr().err
+    assert "a" == json.loads((out / "a" / "x.xreg.json").read_text("utf-8"))["registryid"]
+
+
+@cases("dialects/folders")
+def test_every_catalog_document_of_a_folder_is_converted(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a folder all catalog documents are converted, and what is none is told as skipped, never passed over."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    for place, content in case.given["files"].items():
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else json.dumps(content)
+        (source / place).write_text(text, encoding="utf-8")
+    code = main(["convert", str(source), "--to", "1.0-rc4", "--output", str(out), *case.given.get("arguments", ())])
+    said = capsys.readouterr().err
+    assert case.expect["code"] == code, said
+    assert case.expect["written"] == sorted(str(path.relative_to(out)) for path in out.rglob("*.json"))
+    skipped = [line for line in said.splitlines() if ": skipped: " in line]
+    assert case.expect["skipped"] == [line.partition(": ")[0].removeprefix(f"{source}/") for line in skipped]
+    assert all(words in said for words in case.expect.get("words", ()))
+
+
+@pytest.mark.parametrize("name", ["asyncapi", "openapi"])
+def test_a_document_that_is_not_ours(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is no catalog document is said to be none, by every command that reads one."""
+    path, store = tmp_path / "foreign.json", str(tmp_path / "s.db")
+    path.write_text(json.dumps({name: "3.0.0", "info": {}, "components": {"messages": {}}}), encoding="utf-8")
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"specversion": "1.0", "id": "1", "type": "t", "source": "/s"}), encoding="utf-8")
+    for arguments, code in (
+        (["convert", "--detect", str(path)], Exit.REFUSED),
+        (["convert", "--detect", "--json", str(path)], Exit.REFUSED),
+        (["convert", "--to", "1.0-rc2", str(path)], Exit.USAGE),
+        (["load", str(path), "--store", store], Exit.USAGE),
+        (["lint", str(path)], Exit.REFUSED),
+        (["match", str(event), "--catalog", str(path)], Exit.USAGE),
+    ):
+        assert code == main(arguments), arguments
+        said = "".join(capsys.readouterr())
+        assert "is not a catalog document" in said, arguments
+        assert name in said.lower(), arguments
+    assert not Path(store).exists()
 
 
 def test_strict(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,3 +265,28 @@ def test_labels_of_a_meta_are_loaded_as_they_are_converted(tmp_path: Path, capsy
     with Registry.open(tmp_path / "s.db") as registry:
         shown = registry.get("/messagegroups/g/messages/m?inline=meta")
     assert ({"team": "a"}, False) == (shown["meta"]["labels"], "labels" in shown)
+
+
+def test_a_respelling_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is stored in another spelling than it was sent in is a note of convert, at its place."""
+    message = {"protocol": "nats", "protocoloptions": {"subject": "a", "reply-to": "r"}}
+    event = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"attributes": {"type": {"value": "e"}}}}
+    other = {
+        "protocol": "BunnyMQ/1",
+        "protocoloptions": {"reply-to": "r"},
+        "basemessageuri": "/messagegroups/g/messages/m",
+    }
+    document = {
+        "specversion": "1.0-rc4",
+        "messagegroups": {"g": {"messages": {"m": message, "o": other}}, "h": {"messages": {"e": event}}},
+    }
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    expected = [
+        "/messagegroups/g/messages/m/protocol",
+        "/messagegroups/g/messages/m/protocoloptions/reply-to",
+        "/messagegroups/h/messages/e/envelopemetadata/attributes",
+    ]
+    assert Exit.OK == main(["convert", str(path), "--to", "1.0-rc4", "--strict", "--json"])
+    notes = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert expected == [note["path"] for note in notes if note["code"] == "respelled"]

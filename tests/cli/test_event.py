@@ -79,9 +79,9 @@ def test_what_cannot_be_carried_is_said(run: Run) -> None:
         (("--to", "kafka", "--set", "subject=x"), "names no field"),
         (("--to", "kafka", "--set", "partition=x"), "takes JSON"),
         (("--to", "kafka", "--set", "partition=-1"), "must be an integer"),
-        (("--to", "kafka", "--set", "topic=a/b"), "is no topic"),
+        (("--to", "kafka", "--set", "topic=a/b"), "must be a topic"),
         (("--to", "http", "--set", 'headers=[["X-A","a\\r\\nb"]]'), "control characters"),
-        (("--to", "http", "--set", 'headers=[["X A:","a"]]'), "no name of a header"),
+        (("--to", "http", "--set", 'headers=[["X A:","a"]]'), "as headers have"),
         (("--to", "json", "--from", "nats"), "leave --from away"),
     ],
 )

@@ -52,7 +52,7 @@ def test_what_is_left_out(
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).touch()
     given = ["land", "--catalog", catalog, "--to", str(tmp_path / "lake"), "--json", "--from"]
-    expected = '{"input":1,"landed":1,"dead":0,"outcomes":{},"messages":{}}\n'
+    expected = '{"input":1,"landed":1,"dead":0,"outcomes":{},"messages":{},"unchecked":0}\n'
     for source, said in (("in", "left out: 2 file(s)"), ("in/a.jsonl", "")):
         assert Exit.OK == main([*given, f"events:{tmp_path / source}"])
         printed = capsys.readouterr()

@@ -16,6 +16,50 @@ def test_load_a_file(run: Run, target: Target, catalog: Path) -> None:
     assert "A vehicle moved." == run("get", "/messagegroups/fleet/messages/moved", *target).json["description"]
 
 
+def test_load_again_writes_nothing(run: Run, target: Target, catalog: Path) -> None:
+    """Loading the same files again, in whatever requests, leaves every epoch, time and event as it is."""
+    assert 0 == run("load", str(catalog), *target).code
+    before = run("export", *target).out
+    for chunk in ("1", "2", "0", "500"):
+        assert 0 == run("load", str(catalog), "--chunk", chunk, *target).code
+    assert before == run("export", *target).out
+
+
+def test_keep_going(run: Run, target: Target, tmp_path: Path, catalog: Path) -> None:
+    """With --keep-going every good file is loaded; the others are named with the reason, leave nothing, and exit 1."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.xreg.json").write_text("{")
+    (folder / "b.xreg.json").write_text(json.dumps({"messagegroups": {"b": {"messages": {"x": {}, "y": {"name": 1}}}}}))
+    (folder / "c.xreg.json").write_text(catalog.read_text())
+    (folder / "d.xreg.json").write_text(json.dumps({"things": {}}))
+    result = run("load", "files", "--keep-going", *target)
+    assert 1 == result.code
+    for name in ("a", "b", "d"):
+        assert f"{name}.xreg.json was not loaded: " in result.err
+    assert "[invalid_attribute]" in result.err
+    assert "loaded 2 groups with 3 resources from 1 document(s)" in result.err
+    assert "3 document(s) were not loaded" in result.err
+    assert ["fleet"] == list(run("get", "/messagegroups", *target).json)
+    assert 2 == run("load", "files", *target).code
+    assert 2 == run("load", "files", "--keep-going", "--chunk", "5", *target).code
+    for name in ("a", "b", "d"):
+        (folder / f"{name}.xreg.json").unlink()
+    assert 0 == run("load", "files", "--keep-going", *target).code
+
+
+@pytest.mark.parametrize(("severity", "code"), [("error", 1), ("warning", 0), ("note", 0), ("off", 0)])
+def test_severities_of_lint(run: Run, tmp_path: Path, severity: str, code: int) -> None:
+    """What a configuration of lint calls an error load refuses, and only that; what is off is not told."""
+    message = {"id": "m", "format": "CloudEvents", "version": 1, "definition": {"attributes": {"type": {"value": "m"}}}}
+    (tmp_path / "old.json").write_text(json.dumps({"id": "g", "format": "NATS", "definitions": [message]}))
+    (tmp_path / "lint.toml").write_text(f'[severity]\ninvalid = "{severity}"\n')
+    linted = run("lint", "old.json", "--config", "lint.toml")
+    loaded = run("load", "old.json", "--store", "a.db", "--config", "lint.toml")
+    assert (code, code) == (linted.code, loaded.code), (linted, loaded)
+    assert ("invalid: " in loaded.err) is (severity != "off")
+
+
 def test_load_again_is_safe(run: Run, target: Target, catalog: Path) -> None:
     """Loading twice writes the same entities over, also in small requests."""
     for chunk in ("1", "2", "0", "500"):

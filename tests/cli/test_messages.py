@@ -69,7 +69,7 @@ def test_match(run: Run, catalog: str) -> None:
     assert [("/data/speed", "payload")] == [(one["path"], one["code"]) for one in answers[1]["problems"]]
     assert 1 == result.code
     assert "4 message(s): 2 matched, 1 nonconformant, 1 malformed\n" == result.err
-    assert {"outcome", "definition", "context", "problems", "candidates", "cloudevent"} == answers[0].keys()
+    assert {"outcome", "definition", "context", "problems", "candidates", "cloudevent", "data"} == answers[0].keys()
 
 
 def test_match_within(run: Run, catalog: str) -> None:
@@ -104,7 +104,7 @@ def test_validate(run: Run, catalog: str) -> None:
     assert {"/envelopemetadata/type", "/data/speed"} == {one["path"] for one in result.json["problems"]}
     assert 1 == result.code
     absent = run("validate", "--catalog", catalog, "--definition", "/messagegroups/g/messages/z", stdin=text_of(other))
-    assert "is no message of the catalog" in absent.err
+    assert "is not a message of the catalog" in absent.err
 
 
 def test_build(run: Run, catalog: str) -> None:
@@ -163,7 +163,7 @@ def test_a_line_may_name_its_definition(run: Run, catalog: str) -> None:
     given = text_of({"definition": "/messagegroups/h/messages/ping", "context": {"who": "me"}}, {"definition": "/z"})
     first, second = lines(run("build", "--catalog", catalog, "--definition", XID, "--json", stdin=given).out)
     assert {"protocol": "NATS", "subject": "ping.me"} == first["message"]
-    assert "/z is no message of the catalog" == second["problems"][0]["message"]
+    assert '"/z" is not a message of the catalog' == second["problems"][0]["message"]
     assert 3 == run("build", "--catalog", catalog, "--definition", "/z", "--json", stdin="{}").code
 
 
@@ -221,6 +221,36 @@ def test_a_catalog_from_anywhere(run: Run, catalog: str, shared_store_url: str, 
     assert "matched" == json.loads(answers[0])["outcome"]
 
 
+def test_a_schema_by_the_address_of_its_registry(run: Run, start_server: StartServer, tmp_path: Path) -> None:
+    """A schema that is named by the registry's own address is found with --catalog URL, and what is built names it."""
+    server = start_server(store=str(tmp_path / "own.db"))
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}},
+        "dataschemaformat": "JsonSchema/draft-07",
+    }
+    messages = {
+        "own": {**definition, "dataschemauri": f"{server}/schemagroups/s/schemas/n$details"},
+        "path": {
+            **definition,
+            "envelopemetadata": {"type": {"value": "p"}},
+            "dataschemauri": "/schemagroups/s/schemas/n",
+        },
+    }
+    schemas = {"n": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}
+    path = tmp_path / "own.xreg.json"
+    path.write_text(
+        json.dumps({"messagegroups": {"g": {"messages": messages}}, "schemagroups": {"s": {"schemas": schemas}}})
+    )
+    loaded = run("load", str(path), "--server", server, "--quiet")
+    assert 0 == loaded.code, loaded.err
+    events = [{"specversion": "1.0", "id": "1", "type": "t", "source": "/s", "data": data} for data in (1, "x")]
+    answers = lines(run("match", "--catalog", server, "--json", stdin=text_of(*events)).out)
+    assert [("matched", None), ("nonconformant", None)] == [(one["outcome"], one.get("unchecked")) for one in answers]
+    made = run("sample", "--catalog", server, "--definition", "/messagegroups/g/messages/path")
+    assert f"{server}/schemagroups/s/schemas/n" == lines(made.out)[0]["dataschema"]
+
+
 def test_a_store_stands_alone(run: Run, catalog: str, tmp_path: Path) -> None:
     """A store beside another catalog is refused; so is one that is not there."""
     store = str(tmp_path / "one.db")
@@ -250,3 +280,61 @@ def test_a_line_is_bounded(run: Run, catalog: str, monkeypatch: pytest.MonkeyPat
     given = json.dumps({**MOVED, "data": {"x": "y" * 5000}}) + "\n" + text_of(MOVED)
     result = run("match", "--catalog", catalog, "--json", stdin=given)
     assert ["malformed", "matched"] == [answer["outcome"] for answer in lines(result.out)]
+
+
+def foreign_catalog(folder: Path) -> str:
+    """A catalog of a definition whose schema lies elsewhere, and of one whose schema is nowhere."""
+    event = {"envelope": "CloudEvents/1.0", "dataschemaformat": "JsonSchema/draft-07"}
+    messages = {
+        "far": {**event, "envelopemetadata": {"type": {"value": "far"}}, "dataschemauri": "https://example.com/s.json"},
+        "gone": {
+            **event,
+            "envelopemetadata": {"type": {"value": "gone"}},
+            "dataschemauri": "/schemagroups/s/schemas/x",
+        },
+    }
+    path = folder / "foreign.xreg.json"
+    path.write_text(json.dumps({"messagegroups": {"g": {"messages": messages}}}))
+    return str(path)
+
+
+def test_a_payload_that_is_not_checked(run: Run, tmp_path: Path) -> None:
+    """Where the schema lies elsewhere the metadata decide, and the answer says so; --schemas required refuses it."""
+    catalog = foreign_catalog(tmp_path)
+    event = {"specversion": "1.0", "id": "1", "type": "far", "source": "/s", "data": 1}
+    for command in (("match",), ("validate",), ("validate", "--definition", "/messagegroups/g/messages/far")):
+        loose = run(*command, "--catalog", catalog, "--json", stdin=text_of(event))
+        (answer,) = lines(loose.out)
+        assert (0, "matched", ["payload"]) == (loose.code, answer["outcome"], answer["unchecked"])
+        strict = run(*command, "--catalog", catalog, "--json", "--schemas", "required", stdin=text_of(event))
+        (answer,) = lines(strict.out)
+        assert (1, "nonconformant") == (strict.code, answer["outcome"])
+    words = run("match", "--catalog", catalog, stdin=text_of(event)).out
+    assert "line 1: matched /messagegroups/g/messages/far; unchecked: payload\n" == words
+
+
+def test_sample_prints_what_was_made(run: Run, tmp_path: Path) -> None:
+    """What cannot be made is said on standard error with exit code 1, and is never a sample."""
+    catalog = foreign_catalog(tmp_path)
+    for more in ((), ("--json",)):
+        result = run("sample", "--catalog", catalog, *more)
+        assert (1, 1) == (result.code, len(lines(result.out)))
+        assert "/messagegroups/g/messages/gone: /dataschemauri:" in result.err
+        assert result.err.endswith("\n1 message(s) made, 1 not\n")
+    assert "far" == lines(run("sample", "--catalog", catalog).out)[0]["type"]
+
+
+def test_the_decoded_payload_is_in_the_answer(run: Run, tmp_path: Path) -> None:
+    """The JSON answer has the decoded payload as data, and the id of Confluent's frame as schemaid."""
+    moment = {"type": "long", "logicalType": "timestamp-millis"}
+    fields = [{"name": "at", "type": moment}, {"name": "raw", "type": "bytes"}]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    definition = {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}, "dataschemaformat": "Avro/1.11"}
+    one = {**definition, "dataschema": schema, "dataschemaframing": "confluent"}
+    path = tmp_path / "framed.xreg.json"
+    path.write_text(json.dumps({"messagegroups": {"g": {"messages": {"m": one}}}}))
+    values = {"data": {"at": 0, "raw": "ab"}, "schemaid": 258}
+    xid = "/messagegroups/g/messages/m"
+    built = run("build", "--catalog", str(path), "--definition", xid, stdin=text_of(values))
+    (answer,) = lines(run("match", "--catalog", str(path), "--json", stdin=built.out).out)
+    assert ({"at": "1970-01-01T00:00:00Z", "raw": "YWI="}, 258) == (answer["data"], answer["schemaid"])

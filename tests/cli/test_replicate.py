@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from signalbook import Registry
+from signalbook import Registry, app
 from signalbook.cli import main
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
+from signalbook.settings import Settings
+from tests.replication.catalog01_server import CatalogServer
 
 MESSAGE = "/messagegroups/g/messages/m"
 
@@ -42,6 +44,17 @@ def test_from_store_to_store(way: str, source: str, tmp_path: Path, capsys: pyte
     assert (0, {}, False) == (code, report["outcomes"], report["compared"])
     with Registry.open(target) as registry:
         assert registry.get(MESSAGE)["authority"].startswith("urn:signalbook:catalog:")
+
+
+def test_a_store_states_the_base_that_its_server_was_given(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy that is pulled from the store itself has the URIs that the catalog's server states."""
+    app.service(Settings(store=source, base_url="https://public.example/")).close()
+    target = str(tmp_path / "target.db")
+    assert 0 == run(capsys, "pull", "--from", source, "--to", target)[0]
+    with Registry.open(target) as registry:
+        assert "https://public.example/messagecatalog" == registry.get(MESSAGE)["authority"]
 
 
 def test_conflicts_are_findings(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,3 +141,54 @@ def test_wrong_usage_of_follow(
     monkeypatch.chdir(tmp_path)
     assert 2 == main(["replicate", "follow", *arguments])
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def catalog() -> Iterator[CatalogServer]:
+    """A server that speaks the 0.1 API alone."""
+    made = CatalogServer()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/messagecatalog"])
+def test_a_catalog_of_01(
+    catalog: CatalogServer, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Push and pull find out that a peer speaks 0.1 alone, by its root or by its catalog's own address."""
+    stores = [str(tmp_path / name) for name in ("a.db", "b.db")]
+    with Registry.open(stores[0]) as registry:
+        registry.put("/messagegroups/g", {"envelope": "CloudEvents/1.0"})
+        registry.put(MESSAGE, {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "m"}}})
+    code, report = run(capsys, "push", "--from", stores[0], "--to", catalog.address + suffix)
+    assert (0, {"written": 2}) == (code, report["outcomes"])
+    code, report = run(capsys, "pull", "--from", catalog.address + suffix, "--to", stores[1])
+    assert (0, {"written": 2}) == (code, report["outcomes"])
+    with Registry.open(stores[1]) as registry:
+        assert registry.get(MESSAGE)["authority"].startswith("urn:signalbook:catalog:")
+
+
+def test_a_number_that_differs_is_a_note(
+    catalog: CatalogServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told in words, and nothing is wrong."""
+    store = str(tmp_path / "a.db")
+    with Registry.open(store) as registry:
+        for _ in range(2):
+            registry.put(MESSAGE, {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "m"}}})
+            registry.delete(MESSAGE)
+        registry.put(MESSAGE, {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "m"}}})
+        registry.patch("/messagegroups/g", {"envelope": "CloudEvents/1.0"})
+    assert 0 == main(["replicate", "push", "--from", store, "--to", catalog.address])
+    assert f"note: {MESSAGE}: the source's version 3 is version 1 at the target" in capsys.readouterr().err
+
+
+def test_both_are_kept_where_that_is_said(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--on-conflict keep-both ends with exit code 0 and two messages."""
+    target = str(tmp_path / "target.db")
+    with Registry.open(target) as registry:
+        registry.put(MESSAGE, {"description": "y"})
+    assert 1 == run(capsys, "pull", "--from", source, "--to", target)[0]
+    assert 0 == run(capsys, "pull", "--from", source, "--to", target, "--on-conflict", "keep-both")[0]
+    with Registry.open(target) as registry:
+        assert {"x", "y"} == {one["description"] for one in registry.get("/messagegroups/g/messages").values()}

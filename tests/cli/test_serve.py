@@ -1,3 +1,4 @@
+import json
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from signalbook import app
 from signalbook.cli.serve import size
 from signalbook.settings import Settings
-from tests.cli.conftest import Run
+from tests.cli.conftest import CATALOG, Run
 from tests.conftest import StartServer
 
 
@@ -232,7 +233,42 @@ def test_a_certificate_that_nobody_knows(
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*command, *names], check=True, capture_output=True)
     server = start_server("--cert", cert, "--key", key)
-    refused = run("get", "/", "--server", server)
-    assert (3, True) == (refused.code, "is not trusted here" in refused.err)
-    monkeypatch.setenv("SSL_CERT_FILE", cert)
+    (tmp_path / "catalog.json").write_text(json.dumps(CATALOG))
+    moved = '{"protocol": "NATS", "subject": "x"}'
+    commands = (
+        ("load", "catalog.json", "--server", server),
+        ("get", "/", "--server", server),
+        ("put", "/messagegroups/g", "--data", "{}", "--server", server),
+        ("export", "--server", server),
+        ("delete", "/messagegroups/g", "--server", server),
+        ("sample", "--catalog", server),
+        ("match", "--catalog", server),
+        ("replicate", "pull", "--from", server, "--to", "copy.db"),
+        ("replicate", "push", "--from", "copy.db", "--to", server),
+    )
+    for args in commands:
+        refused = run(*args, stdin=moved)
+        assert refused.code in (1, 3), args
+        assert "is not trusted here; name the file of its authority (PEM) with --ca" in refused.err, args
+        with_ca = run(*args, "--ca", cert, stdin=moved)
+        assert "not trusted" not in with_ca.err, args
+        assert with_ca.code == 0 or args[0] == "match", (args, with_ca)
+    assert 2 == run("get", "/", "--server", server, "--ca", key).code
+    monkeypatch.setenv("SIGNALBOOK_CA", cert)
     assert 0 == run("get", "/", "--server", server).code
+
+
+def test_outcomes_are_counted(run: Run, start_server: StartServer) -> None:
+    """`/metrics` counts what became of the messages that `/match` and `/validate` were asked about."""
+    server = start_server()
+    messages = {"m": {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "a.b"}}}}
+    httpx.put(f"{server}/messagegroups/g", json={"messages": messages}).raise_for_status()
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "a.b"}
+    for body in (event, {**event, "type": "other"}, {"specversion": "1.0"}):
+        assert 200 == httpx.post(f"{server}/match", json=body).status_code
+    xid = "/messagegroups/g/messages/m"
+    assert 200 == httpx.post(f"{server}/validate", params={"definition": xid}, json=event).status_code
+    text = httpx.get(f"{server}/metrics").text
+    found = {name: f'signalbook_messages_total{{outcome="{name}"}} {number}' in text.splitlines()
+             for name, number in {"matched": 2, "unexpected": 1, "malformed": 1, "ambiguous": 0}.items()}  # fmt: skip
+    assert all(found.values()), text

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from signalbook.cloudevents import RULES, CloudEvent, CloudEventError, Kind, decode, decode_batch, encode, iter_batch
 from signalbook.cloudevents.attributes import MAX_ATTRIBUTES
 from tests.cases import Case, cases
+from tests.schemas.bounds import bounded
 
 BASE = '{"specversion":"1.0","id":"1","source":"/s","type":"t"'
 
@@ -75,10 +75,8 @@ def test_many_extensions() -> None:
     many = {f"e{n}": "v" for n in range(200)}
     assert 204 == len(decode(json.dumps({**json.loads(BASE + "}"), **many})).attributes)
     document = BASE + "".join(f',"e{n}":"v"' for n in range(1_000_000)) + "}"
-    began = time.perf_counter()
-    with pytest.raises(CloudEventError) as refused:
+    with bounded(20, mebibytes=2000), pytest.raises(CloudEventError) as refused:
         decode(document)
-    assert 20 > time.perf_counter() - began
     assert [("", "R43")] == [(problem.path, problem.code) for problem in refused.value.problems]
     with pytest.raises(CloudEventError, match="R43"):
         CloudEvent({f"e{n}": "v" for n in range(MAX_ATTRIBUTES + 1)})

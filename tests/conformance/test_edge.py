@@ -89,6 +89,21 @@ def test_a_tag_of_a_read_is_good_for_a_write(send: Send) -> None:
     assert 412 == send("PATCH", f"{FILE}$details", json={}, headers={"if-match": tag}).status_code
 
 
+@pytest.mark.parametrize(
+    ("name", "error", "subject"),
+    [
+        ("foo", "unknown_attribute", f"{FILE}/versions/1"),
+        ("name", "header_error", FILE),
+        ("self", "header_error", FILE),
+    ],
+)
+def test_a_repeated_header(send: Send, name: str, error: str, subject: str) -> None:
+    """HDR-1: a header that is given twice is wrong, and where there is no such attribute that is what is wrong."""
+    twice = [(f"xRegistry-{name}", "a"), (f"xRegistry-{name}", "b")]
+    answer = send("PUT", FILE, content=b"x", headers=twice).json()
+    assert (error, subject) == (answer["type"].rpartition("#")[2], answer["subject"])
+
+
 def test_too_large(make_api: MakeApi) -> None:
     """INLINE-6: what does not fit into one answer is refused by name, and read in parts."""
     api = make_api(model="empty", specversion="1.0-rc4")

@@ -36,7 +36,7 @@ def records(api: Api) -> list[tuple[str, str, Any]]:
 
 def started(make_api: MakeApi, given: Any) -> Api:
     """A registry with the model of core/events.md after the requests that come before."""
-    api = make_api(model="empty", specversion="1.0-rc4", registryid="reg")
+    api = make_api(model="empty", specversion=given.get("specversion", "1.0-rc4"), registryid="reg")
     if given.get("model", True):
         api("PUT", "/modelsource", MODEL)
     for method, path, body in given.get("before", ()):

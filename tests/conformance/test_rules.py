@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from signalbook.spec.error_types import ERROR_TYPES
 from tests.conformance import case as cases
 from tests.registry.conftest import BASE, Api, MakeApi, Reply
 
@@ -46,6 +47,9 @@ def found(expect: dict[str, Any], reply: Reply, known: dict[str, Any]) -> Iterat
         yield f"status {reply.status}, expected {expect['status']}"
         return
     if reply.status >= 400:
+        row, args = ERROR_TYPES[reply.error], reply.json.get("args", {})
+        if set(row.args) != set(args) or any(f"<{one}>" in reply.json["title"] for one in row.args):  # ERR-4
+            yield f"the arguments {sorted(args)} and the title {reply.json['title']!r}, expected those of {row.title!r}"
         yield from cases.differences(
             {name: expect[name] for name in ("error", "subject", "args") if name in expect},
             {"error": reply.error, "subject": reply.json.get("subject"), "args": reply.json.get("args", {})},

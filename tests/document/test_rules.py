@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.document.inherited import MAX_CHAIN
 from signalbook.document.rules import RULES, Rule, Subject, check, rereads, rules_for
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
@@ -49,7 +49,7 @@ def test_names_are_unique() -> None:
 
 def test_a_problem_is_the_specifications_error() -> None:
     """A finding carries the arguments of `invalid_attribute` and the rule's name."""
-    attrs = {"envelopemetadata": {"id": {"required": False}}}
+    attrs = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"id": {"required": False}}}
     (problem,) = check(MESSAGE, "version", Subject("/messagegroups/g/messages/m", attrs), "error")
     assert problem.code == "invalid_attribute"
     assert problem.path == "/envelopemetadata/id/required"
@@ -81,6 +81,8 @@ def test_a_chain_is_walked_so_far() -> None:
     """A chain of definitions ends, or is refused, after a bounded number of steps."""
 
     def endless(xid: str) -> dict[str, str]:
+        if xid == "/messagegroups/g":
+            return {}
         return {"basemessage": f"/messagegroups/g/messages/{int(xid.rpartition('/')[2]) + 1}"}
 
     subject = Subject("/messagegroups/g/messages/0", endless("/0"), {}, endless)

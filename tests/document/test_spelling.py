@@ -11,18 +11,24 @@ from signalbook.document.spelling import canonical_name, from_canonical, spellin
 from signalbook.errors import RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.versions import RC2, RC4, VERSIONS
+from tests.cases import Case, cases
 
 FILE = Path(__file__).parent.parent / "cases" / "spelling" / "spellings.json"
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 DOMAINS = {"message": MESSAGE, "endpoint": ENDPOINT, "schema": SCHEMA, "": ""}
+GROUPS = ("endpoint",)
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+
+
+def _to_canonical(domain: str, attrs: Any, subject: str = "") -> Any:
+    return to_canonical(DOMAINS[domain], attrs, subject, group=domain in GROUPS)
 
 
 @each_case
 def test_one_canonical_form(case: dict[str, Any]) -> None:
     """What was written in any spelling is held in one."""
     before = copy.deepcopy(case["given"])
-    assert case["canonical"] == to_canonical(DOMAINS[case["domain"]], case["given"])
+    assert case["canonical"] == _to_canonical(case["domain"], case["given"])
     assert before == case["given"], "an argument was changed"
 
 
@@ -30,25 +36,37 @@ def test_one_canonical_form(case: dict[str, Any]) -> None:
 def test_canonical_stays(case: dict[str, Any]) -> None:
     """What is canonical is returned as the same object."""
     canonical = case["canonical"]
-    assert to_canonical(DOMAINS[case["domain"]], canonical) is canonical
+    assert _to_canonical(case["domain"], canonical) is canonical
 
 
 @each_case
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=str)
 def test_each_version_has_its_spelling(case: dict[str, Any], version: Any) -> None:
     """A version spells the canonical form in its own way, and reads its own spelling back."""
-    domain = DOMAINS[case["domain"]]
-    spelled = from_canonical(domain, case["canonical"], version)
+    domain = case["domain"]
+    spelled = from_canonical(DOMAINS[domain], case["canonical"], version, group=domain in GROUPS)
     assert case[version.name] == spelled
-    assert case["canonical"] == to_canonical(domain, spelled)
+    assert case["canonical"] == _to_canonical(domain, spelled)
 
 
-def test_two_spellings_that_contradict() -> None:
-    """Two spellings of one attribute with different values are an error that names the second."""
+@cases("spelling/contradictions")
+def test_two_spellings_that_contradict(case: Case) -> None:
+    """Of two spellings that say something different neither is dropped: the error names both and the entity."""
+    spelled, beside = case.expect
     with pytest.raises(RegistryError) as caught:
-        to_canonical(MESSAGE, {"basemessage": "/a", "basemessageuri": "/b"}, "/messagegroups/g/messages/m")
-    assert ("invalid_attribute", "/messagegroups/g/messages/m") == (caught.value.name, caught.value.subject)
-    assert caught.value.args_["name"] == "basemessageuri"
+        _to_canonical(case.given["domain"], case.given["attributes"], "/x/y")
+    assert ("invalid_attribute", "/x/y") == (caught.value.name, caught.value.subject)
+    assert spelled == caught.value.args_["name"]
+    assert f'"{beside}"' in caught.value.args_["error_detail"]
+
+
+@pytest.mark.parametrize("domain", [MESSAGE, SCHEMA, ENDPOINT, ""])
+def test_a_group_has_no_names_of_messages(domain: str) -> None:
+    """What only a message has another name for is an attribute like any other of a group."""
+    attrs = {"ancestor": "1", "basemessageurl": "/a", "basemessageuri": "/b", "envelopemetadata": {"attributes": {}}}
+    assert attrs is to_canonical(domain, attrs, group=True)
+    for version in VERSIONS.values():
+        assert attrs == from_canonical(domain, attrs, version, group=True)
 
 
 def test_a_model_with_a_name_of_its_own() -> None:

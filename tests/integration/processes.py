@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from tests.patience import LONG, until
 
 __all__ = ["free_port", "missing", "serving"]
 
@@ -24,18 +25,15 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    command: Sequence[str], port: int, folder: Path, *, seconds: float = 90, env: Mapping[str, str] | None = None
+    command: Sequence[str], port: int, folder: Path, *, seconds: float = LONG, env: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """Run a server while the block lasts, which begins once it answers; what it says is in the folder's `log`."""
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT)
     try:
-        until = time.monotonic() + seconds
-        while not _answers(port):
-            assert process.poll() is None, log.read_text(errors="replace")[-3000:]
-            assert time.monotonic() < until, log.read_text(errors="replace")[-3000:]
-            time.sleep(0.05)
+        up = until(lambda: process.poll() is not None or _answers(port), seconds)
+        assert (True, None) == (up, process.poll()), log.read_text(errors="replace")[-3000:]
         yield
     finally:
         process.terminate()

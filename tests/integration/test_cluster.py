@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyspark
 import pytest
 
 from signalbook.pipeline.session import find_java
+from tests.patience import until
 from tests.pipeline.lakes import document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -52,10 +52,8 @@ def free_port() -> int:
 
 def wait_for(log: Path, words: str, times: int = 1) -> None:
     """Wait until a daemon has said something so often."""
-    until = time.monotonic() + SECONDS
-    while not log.exists() or log.read_text(errors="replace").count(words) < times:
-        assert time.monotonic() < until, log.read_text(errors="replace")[-2000:]
-        time.sleep(0.2)
+    said = until(lambda: log.exists() and log.read_text(errors="replace").count(words) >= times)
+    assert said, log.read_text(errors="replace")[-2000:]
 
 
 @pytest.fixture(scope="module")

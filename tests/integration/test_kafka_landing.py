@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from scripts.brokers import Broker
 from scripts.spark_jars import Unfetched, kafka_connector
 from tests.integration.conftest import REQUIRED
 from tests.integration.processes import missing
+from tests.patience import until
 from tests.pipeline.lakes import document, event, places
 
 pytestmark = [pytest.mark.broker("kafka"), pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -87,7 +87,4 @@ def test_kafka_to_tables(kafka_broker: Broker, tmp_path: Path) -> None:
 
 def wait_for(lake: Path, count: int) -> None:
     """Wait until so many records are in the tables."""
-    until = time.monotonic() + 300
-    while places(lake).total() < count:
-        assert time.monotonic() < until, "the stream does not land anything"
-        time.sleep(0.5)
+    assert until(lambda: places(lake).total() >= count), "the stream does not land anything"

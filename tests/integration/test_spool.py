@@ -154,10 +154,8 @@ def sent(request: pytest.FixtureRequest) -> Sent:
 
 def until_it_reads(publish: Send, folder: Path) -> None:
     """The first one makes the subscription or the queue, from when on nothing may be lost."""
-    deadline = time.monotonic() + 60
     publish(0)
     while 0 not in spooled(folder):
-        assert time.monotonic() < deadline
         time.sleep(0.1)
         publish(0)
 
@@ -178,8 +176,7 @@ def test_nothing_is_lost(sent: Sent, tmp_path: Path) -> None:
     for number in numbers:
         publish(number)
     with spooler(place, tmp_path) as last:
-        deadline = time.monotonic() + 60
-        while set(range(COUNT)) - set(spooled(tmp_path)) and time.monotonic() < deadline:
+        while set(range(COUNT)) - set(spooled(tmp_path)):
             assert last.poll() is None
             time.sleep(0.2)
     next(sender, None)
@@ -199,8 +196,7 @@ def test_a_connection_that_breaks(sent: Sent, tmp_path: Path) -> None:
                 if number % (COUNT // CUTS) == 0:
                     wire.cut(1)
                 time.sleep(0.005)
-            deadline = time.monotonic() + 60
-            while set(range(COUNT)) - set(spooled(tmp_path)) and time.monotonic() < deadline:
+            while set(range(COUNT)) - set(spooled(tmp_path)):
                 assert process.poll() is None
                 time.sleep(0.2)
             process.terminate()

@@ -18,16 +18,19 @@ XID = "/messagegroups/g/messages/m"
 ORIGIN = Origin(lambda: datetime(2024, 5, 17, 12, 30, tzinfo=UTC), lambda: "new-id")
 
 
-def catalog_of(definition: dict[str, Any]) -> Catalog:
-    """A catalog of one definition."""
-    return Catalog.from_documents({"messagegroups": {"g": {"messages": {"m": definition}}}})
+def catalog_of(definition: dict[str, Any], **more: Any) -> Catalog:
+    """A catalog of one definition, with the schemas of the group s, reached by some addresses."""
+    schemas = {"s": {"schemas": more.pop("schemas", {})}}
+    document = {"messagegroups": {"g": {"messages": {"m": definition}}}, "schemagroups": schemas}
+    return Catalog.from_documents(document, **more)
 
 
 @cases("messages/build")
 def test_build(case: Case) -> None:
     """A build gives the event and the message, or everything that is missing and wrong."""
     given = dict(case.given)
-    catalog = catalog_of(given.pop("definition"))
+    more = {name: given.pop(name) for name in ("roots", "schemas") if name in given}
+    catalog = catalog_of(given.pop("definition"), **more)
     built = catalog.message(XID).build(**given, origin=ORIGIN)
     written = json.loads(built.to_bytes())
     expected = {"ok": "problems" not in case.expect, **case.expect}
@@ -40,7 +43,7 @@ def test_build(case: Case) -> None:
 
 def test_an_unknown_definition_is_refused() -> None:
     """A handle of a definition that is not there cannot be had."""
-    with pytest.raises(CatalogError, match="is no message"):
+    with pytest.raises(CatalogError, match="is not a message of the catalog"):
         catalog_of({}).message("/messagegroups/g/messages/other")
 
 
@@ -48,6 +51,28 @@ def test_an_unknown_protocol_is_refused() -> None:
     """A protocol that nobody knows is a wrong request, not a finding."""
     with pytest.raises(UsageError, match="CARRIERPIGEON"):
         catalog_of({"envelope": "CloudEvents/1.0"}).message(XID).build(protocol="CARRIERPIGEON")
+
+
+@pytest.mark.parametrize(
+    ("framing", "data", "schemaid", "words"),
+    [
+        ("confluent", 1, "7", 'schemaid is "7", but has to be a whole number'),
+        ("confluent", 1, True, "schemaid is True, but has to be a whole number"),
+        ("confluent", 1, 1.5, "schemaid is 1.5, but"),
+        ("confluent", 1, -1, "schemaid is -1, but"),
+        ("confluent", 1, 1 << 32, "from 0 to 4294967295"),
+        ("none", 1, 3, "the payload has no frame to hold it"),
+        (None, 1, 3, "the payload has no frame to hold it"),
+        ("confluent", b"\0\0\0\0\x071", 3, "framed already, with the schema id 7, but schemaid is 3"),
+    ],
+)
+def test_a_schemaid_that_no_frame_takes_is_refused(framing: str | None, data: Any, schemaid: Any, words: str) -> None:
+    """An id for Confluent's frame that is not one, or that would be lost, is a wrong request."""
+    definition: dict[str, Any] = {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}}
+    definition |= {"dataschemaformat": "JsonSchema/draft-07", "dataschema": {"type": "integer"}}
+    definition |= {} if framing is None else {"dataschemaframing": framing}
+    with pytest.raises(UsageError, match=words):
+        catalog_of(definition).message(XID).build(data=data, schemaid=schemaid)
 
 
 def test_ids_and_times_are_new_each_time() -> None:
@@ -188,10 +213,10 @@ def test_the_words_of_problems() -> None:
         definition, attributes={"flag": False}
     )
     mqtt = {"protocol": "MQTT/5.0", "protocoloptions": {"topic_name": "doors/{door}"}}
-    assert ["topic_name needs a value for door", "the definition has no placeholder dor; it has door"] == words(
+    assert ["topic_name needs a value for door", 'the definition has no placeholder "dor"; it has "door"'] == words(
         mqtt, context={"dor": "front"}
     )
-    assert ["the definition has no placeholder zzz"] == words(mqtt, context={"door": "front", "zzz": 1})
+    assert ['the definition has no placeholder "zzz"'] == words(mqtt, context={"door": "front", "zzz": 1})
     assert ["door is nan, which is no number"] == words(mqtt, context={"door": float("nan")})
     assert ["retain is a field of MQTT/5.0: give it under protocol"] == words(
         mqtt, context={"door": "front"}, attributes={"retain": True}

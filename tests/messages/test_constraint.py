@@ -39,7 +39,10 @@ def test_words(stated: dict[str, Any], value: Any, expected: str) -> None:
     ("paper", "expected"),
     [
         ({"protocol": "KAFKA", "topic": 5}, [("/topic", "must be a text")]),
-        ({"protocol": "SMTP"}, [("/protocol", "must be one of HTTP, AMQP/1.0, MQTT/5.0, MQTT/3.1.1, KAFKA, NATS")]),
+        (
+            {"protocol": "SMTP"},
+            [("/protocol", '"SMTP" is not a protocol; use one of HTTP, AMQP/1.0, MQTT/5.0, MQTT/3.1.1, KAFKA, NATS')],
+        ),
         (
             {"protocol": "NATS", "topik": "a"},
             [("/topik", "is no field of NATS; it has subject, reply, headers")],

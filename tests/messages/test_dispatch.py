@@ -119,7 +119,7 @@ def test_registrations_that_cannot_work(catalog: Catalog) -> None:
         dispatcher.add(f"{GROUP}/a", print)
     with pytest.raises(UsageError, match="begin with /"):
         dispatcher.add("a", print)
-    with pytest.raises(UsageError, match=f"no message of the catalog; is {GROUP}/[abc] meant"):
+    with pytest.raises(UsageError, match=f'not a message of the catalog; is "{GROUP}/[abc]" meant'):
         dispatcher.add(f"{GROUP}/bb", print)
     wrong: Any = 5
     for target in (f"{GROUP}/b", f"{GROUP}/*"):

@@ -30,7 +30,7 @@ def catalog_of(given: Mapping[str, Any]) -> Catalog:
     groups = {"g": {"messages": given["messages"]}, **given.get("groups", {})}
     schemas = {"s": {"schemas": given.get("schemas", {})}}
     document = {"messagegroups": groups, "schemagroups": schemas, "endpoints": given.get("endpoints", {})}
-    return Catalog.from_documents(document)
+    return Catalog.from_documents(document, roots=given.get("roots", ()))
 
 
 def message_of(given: Mapping[str, Any]) -> Any:
@@ -47,7 +47,7 @@ def full(name: str) -> str:
 def expect_answer(expected: Mapping[str, Any], answer: Answer) -> None:
     """Compare what a case says with an answer's JSON form; what it leaves out may be anything."""
     found = answer.to_json()
-    said = {"outcome": expected["outcome"]}
+    said: dict[str, Any] = {"outcome": expected["outcome"]}
     seen: dict[str, Any] = {"outcome": found["outcome"]}
     if expected["outcome"] in ("matched", "nonconformant"):
         named = expected.get("definition")
@@ -59,6 +59,11 @@ def expect_answer(expected: Mapping[str, Any], answer: Answer) -> None:
     if "candidates" in expected:
         said["candidates"] = {full(name): problems for name, problems in expected["candidates"].items()}
         seen["candidates"] = {one["definition"]: _places(one["problems"]) for one in found["candidates"]}
+    for name in ("unchecked", "data", "schemaid"):
+        if name in expected:
+            said[name], seen[name] = expected[name], found.get(name, "absent")
+    if expected["outcome"] == "matched":
+        said["unchecked"], seen["unchecked"] = expected.get("unchecked", []), found.get("unchecked", [])
     if "cloudevent" in expected:
         event = found.get("cloudevent", "absent")
         wanted = expected["cloudevent"]

@@ -110,6 +110,7 @@ def test_no_message_is_too_wrong(message: bytes) -> None:
 
 
 SOURCES = st.sampled_from(["/stores/7", "/stores/a b", "/stores/7/8", "/stores/%41", "/stores/", "no", "/stores/7?a"])
+KINDS = st.sampled_from(["sold", "fed", "far"])
 SOLD: dict[str, Any] = {
     "messages": {
         "m": {
@@ -122,7 +123,23 @@ SOLD: dict[str, Any] = {
             },
             "dataschemaformat": "JsonSchema/draft-07",
             "dataschema": {"type": "object", "properties": {"n": {"type": "integer"}}},
-        }
+        },
+        "fed": {
+            "envelope": "CloudEvents/1.0",
+            "envelopemetadata": {
+                "type": {"value": "fed"},
+                "source": {"value": "{feed}"},
+                "subject": {"value": "{till}"},
+            },
+            "dataschemaformat": "JsonSchema/draft-07",
+            "dataschema": {"type": "object"},
+        },
+        "far": {
+            "envelope": "CloudEvents/1.0",
+            "envelopemetadata": {"type": {"value": "far"}},
+            "dataschemaformat": "JsonSchema/draft-07",
+            "dataschemauri": "https://example.com/far.json",
+        },
     }
 }
 EVENTS = st.fixed_dictionaries(
@@ -130,7 +147,7 @@ EVENTS = st.fixed_dictionaries(
         "specversion": st.just("1.0"),
         "id": st.sampled_from(["1", "2", "", 'a"b', "é"]),
         "source": SOURCES,
-        "type": st.sampled_from(["sold", "sold", "sold", "lost"]),
+        "type": st.sampled_from(["sold", "sold", "sold", "lost", "fed", "far"]),
     },
     optional={
         "subject": st.sampled_from(["1-2", "1-%20", "", "x"]),
@@ -145,16 +162,19 @@ TEACHER = {"specversion": "1.0", "id": "1", "source": "/stores/7", "type": "sold
 
 
 @given(
-    st.lists(EVENTS, min_size=1, max_size=3), st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")])
+    st.lists(EVENTS, min_size=1, max_size=3),
+    st.booleans(),
+    st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]),
+    KINDS,
 )
 @settings(max_examples=500)
 def test_the_swift_road_says_what_the_patient_road_says(
-    events: list[dict[str, Any]], like_the_first: bool, spelling: tuple[str, str]
+    events: list[dict[str, Any]], like_the_first: bool, spelling: tuple[str, str], kind: str
 ) -> None:
     """A shape that was learned gives the answer that reading and matching give, to whatever comes after it."""
     catalog = catalog_of(SOLD)
     scope = catalog.scope()
-    teacher = {**events[0], **TEACHER, "subject": "1-2", "kind": "k", "data": {"n": 1}}
+    teacher = {**events[0], **TEACHER, "type": kind, "subject": "1-2", "kind": "k", "data": {"n": 1}}
     if like_the_first:
         events = [{name: event.get(name, value) for name, value in teacher.items()} for event in events]
     for event in (teacher, *events):

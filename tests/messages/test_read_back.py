@@ -22,7 +22,13 @@ CASES = [
 _NULL = "null in a document takes an attribute away when it is written, so nothing is left that could remove"
 _VERSION = "a message of the built-in model keeps one version"
 _URL = "a registry says itself what its URLs are"
+_ADDRESS = "a store does not know which addresses are its own; its server does, and has tests of its own for them"
 KEPT_OTHERWISE = {
+    "a base by its own address": _ADDRESS,
+    "a reference into this catalog that leads nowhere": _ADDRESS,
+    "a schema by its own address": _ADDRESS,
+    "a schema whose document is at this catalog's own address": _ADDRESS,
+    "a derived one without the protocol yields to a base that is bound": _NULL,
     "a base that is a version": _VERSION,
     "a schema by its own URL": _URL,
     "the CloudEvents example": _URL,
@@ -31,6 +37,14 @@ KEPT_OTHERWISE = {
 }
 # What a registry does not take at all, each with the attribute that it refuses.
 REFUSED = {
+    "a scalar replaces a map": "protocoloptions.headers",
+    "a name with a hyphen in a uritemplate is never satisfied": "envelopemetadata.subject.value",
+    "a constant boolean without a type is not a string": "envelopemetadata.ext.value",
+    "an HTTP status that is no number": "protocoloptions.status",
+    "a foreign address beside an xid that leads nowhere": "dataschemauri",
+    "a draft that is not supported": "dataschemaformat",
+    "the message's own protocol comes before its group's": "protocol",
+    "the base's own protocol comes before the group's": "protocol",
     "a broken definition stops nobody": "basemessage",
     "a loop is an error": "basemessage",
     "an AMQP property as a plain value": "protocoloptions.properties.subject",

@@ -79,19 +79,74 @@ def test_no_payload_can_be_found() -> None:
 
 
 def test_a_schema_that_cannot_be_had() -> None:
-    """The message is there without a payload, beside the problem; match then finds the definition by its key."""
+    """A definition whose schema is to be in this catalog and is not has no sample, and the problem says so."""
     definition = {
         "envelope": "CloudEvents/1.0",
         "envelopemetadata": {"type": {"value": "t"}},
         "dataschemaformat": "JsonSchema/draft-07",
         "dataschemauri": "/schemagroups/g/schemas/none",
     }
+    made = catalog_of(definition).message(XID).sample()
+    assert ["schema_unavailable"] == [one.code for one in made.problems]
+    assert (None, None) == (made.cloudevent, made.message)
+
+
+def test_what_is_inferred_is_in_a_sample() -> None:
+    """The content type that the schema's format implies is in a sample, also where it is required without a value."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {
+            "type": {"value": "t"},
+            "datacontenttype": {"required": True},
+            "dataschema": {"required": True},
+        },
+        "dataschemaformat": "XSD/1.0",
+        "dataschemauri": "https://example.com/t.xsd",
+    }
     catalog = catalog_of(definition)
     made = catalog.message(XID).sample()
-    assert ["schema_unavailable"] == [one.code for one in made.problems]
     assert made.cloudevent is not None
-    answer = catalog.match(made.cloudevent)
-    assert ("nonconformant", XID) == (answer.outcome.value, answer.definition)
+    assert ((), ("payload",)) == (made.problems, made.unchecked)
+    found = made.cloudevent.attributes
+    assert ("application/xml", "https://example.com/t.xsd") == (found["datacontenttype"], found["dataschema"])
+    assert ("matched", ("payload",)) == (
+        catalog.match(made.cloudevent).outcome,
+        catalog.match(made.cloudevent).unchecked,
+    )
+
+
+def test_what_is_inferred_is_in_a_sample_without_payload() -> None:
+    """A schema that lies elsewhere leaves a sample without payload, and its format still implies a content type."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}},
+        "dataschemaformat": "JsonSchema/draft-07",
+        "dataschemauri": "https://example.com/t.json",
+    }
+    made = catalog_of(definition).message(XID).sample()
+    assert made.cloudevent is not None
+    assert "application/json" == made.cloudevent.attributes["datacontenttype"]
+
+
+def test_a_framed_payload_has_a_sample() -> None:
+    """The sample of a definition that declares Confluent's framing is framed, and matches."""
+    for format, text in (
+        ("Avro/1.11", {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}),
+        ("Protobuf/3", 'syntax = "proto3"; message A { message B { int32 n = 1; } }'),
+        ("JsonSchema/draft-07", {"type": "integer"}),
+    ):
+        definition = {
+            "protocol": "KAFKA",
+            "protocoloptions": {"topic": "t"},
+            "dataschemaformat": format,
+            "dataschema": text,
+            "dataschemaframing": "confluent",
+        }
+        catalog = catalog_of(definition)
+        made = catalog.message(XID).sample()
+        assert made.message is not None, made.problems
+        assert b"\0\0\0\0\1" == (made.message.payload or b"")[:5]
+        assert 1 == catalog.match(made.message).schemaid
 
 
 def test_a_definition_that_cannot_be_used() -> None:
@@ -115,3 +170,40 @@ def test_a_definition_that_leaves_the_address_open() -> None:
         assert made is not None
         assert "sample" == made.get(field)
         assert "matched" == catalog.match(made.to_bytes()).outcome
+
+
+@pytest.mark.parametrize("protocol", ["None", "none"])
+def test_the_protocol_none_makes_a_bare_event(protocol: str) -> None:
+    """A definition whose protocol is "None" has none: it is built as a bare event, which matches it first of all."""
+    metadata = {"type": {"value": "a.b"}, "source": {"value": "/s"}}
+    base = {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}
+    bound = {**base, "protocol": "KAFKA", "protocoloptions": {"topic": "t"}}
+    messages = {"m": {**base, "protocol": protocol}, "bound": bound}
+    catalog = Catalog.from_documents({"messagegroups": {"g": {"messages": messages}}})
+    made = catalog.message(XID).sample()
+    assert made.ok
+    assert made.message is None
+    assert made.cloudevent is not None
+    assert catalog.match(made.cloudevent).definition == XID
+
+
+def test_a_protocol_that_nobody_knows_is_quoted() -> None:
+    """What cannot be built names the protocol in quotes, and those that can be built for."""
+    made = catalog_of({"protocol": "BunnyMQ/0.9.1"}).message(XID).build()
+    assert made.problems[0].message.startswith('"BunnyMQ/0.9.1" is not a protocol that can be')
+
+
+@pytest.mark.parametrize("place", ["messagegroups", "endpoints"])
+def test_a_sample_has_the_protocol_and_the_envelope_of_its_group(place: str) -> None:
+    """The sample of a definition that names neither is a message of its group, which `origins` names."""
+    group = {"protocol": "KAFKA", "envelope": "CloudEvents/1.0", "messages": {"m": {}}}
+    catalog = Catalog.from_documents({place: {"k": group}})
+    handle = catalog.message(f"/{place}/k/messages/m")
+    made = handle.sample()
+    assert (made.problems, made.message and made.message.protocol) == ((), "KAFKA")
+    assert made.message is not None
+    assert made.cloudevent is not None
+    assert (catalog.match(made.message).definition, catalog.match(made.cloudevent).definition) == (handle.xid,) * 2
+    assert handle.definition.origins() == {"/envelope": f"/{place}/k", "/protocol": f"/{place}/k"}
+    refused = handle.build(protocol="HTTP", attributes={"source": "/s", "type": "t"})
+    assert ("/protocol", "protocol") in [(one.path, one.code) for one in refused.problems]

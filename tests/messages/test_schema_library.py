@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from signalbook import Registry, schemas
+from signalbook import Catalog, Registry, schemas
 from signalbook.errors import Problem
 from signalbook.messages.entities import Entities
 from signalbook.messages.schema_library import SchemaLibrary
@@ -100,3 +100,33 @@ def test_a_schema_by_its_own_address() -> None:
     found = schema_at(library_of({"schemagroups": groups}), dataschemaxid=USER)
     assert not isinstance(found, Problem)
     assert found.check(b'"x"').problems
+
+
+@pytest.mark.parametrize(
+    ("url", "outcome", "unchecked"),
+    [
+        ("/schemagroups/s/schemas/x", "nonconformant", ()),
+        ("/docs/x.json", "matched", ("payload",)),
+        ("https://elsewhere.example/x.json", "matched", ("payload",)),
+        ("/schemagroups/s/schemas/nowhere", "nonconformant", ()),
+    ],
+)
+def test_a_document_that_is_kept_at_an_address(url: str, outcome: str, unchecked: tuple[str, ...]) -> None:
+    """A `schemaurl` of another schema of the catalog is followed; one that leads out leaves the payload unchecked."""
+    schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object", "required": ["a"]}}
+    kept = {"format": "JsonSchema/draft-07", "schemaurl": url}
+    message = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}},
+        "dataschemaformat": "JsonSchema/draft-07",
+        "dataschemauri": "/schemagroups/s/schemas/kept",
+    }
+    catalog = Catalog.from_documents(
+        {
+            "schemagroups": {"s": {"schemas": {"x": schema, "kept": kept}}},
+            "messagegroups": {"g": {"messages": {"m": message}}},
+        }
+    )
+    event = {"specversion": "1.0", "id": "1", "type": "t", "source": "/x", "data": {"b": 1}}
+    answer = catalog.match(event)
+    assert (outcome, unchecked) == (answer.outcome, answer.unchecked)

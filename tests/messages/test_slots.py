@@ -2,12 +2,12 @@
 
 import pytest
 
+from signalbook.document.property_places import PROTOCOLS as PLACES
 from signalbook.messages.protocols import PROTOCOLS
-from signalbook.messages.slots import OPTIONS
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_matched_can_be_built(protocol: str) -> None:
-    """The table for building has the properties that the table for matching has, and no others."""
+def test_what_is_judged_can_be_matched(protocol: str) -> None:
+    """The table of places, by which definitions are judged and built, has what the table for matching has."""
     row = PROTOCOLS[protocol]
-    assert {*row.options, *row.collections} == OPTIONS[protocol].keys()
+    assert {*row.options, *row.collections} == PLACES[protocol].keys()

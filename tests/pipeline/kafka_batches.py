@@ -86,6 +86,11 @@ EVENTS = {
     "split": event_of("split", envelopeoptions={"mode": "binary"}, datacontenttype="application/json"),
     "queued": event_of("queued", protocol="AMQP/1.0"),
     "kafkas": event_of("kafkas", protocol="KAFKA"),
+    "fed": event_of("fed", {"source": {"value": "{feed}"}, "subject": {"value": "{about}"}}),
+    "far": event_of("far", dataschemaformat="JsonSchema/draft-07", dataschemauri="https://example.com/far.json"),
+    "twice": event_of("twice"),
+    "twicebound": event_of("twice", protocol="KAFKA"),
+    "framed": event_of("framed", dataschemaframing="confluent", **KILOMETRES),
 }
 # What definitions say of records beside their events: nothing, their topics, or what no road can know beforehand.
 BESIDE = {
@@ -100,6 +105,10 @@ BESIDE = {
         "mapped": event_of("mapped", {"source": {"value": "/maps"}}, **over_kafka(topic="maps"), **KILOMETRES),
         "boats": {**over_kafka(topic="boats"), "description": "whatever there is"},
     },
+    "homes": {
+        "any": {"envelope": "CloudEvents/1.0", **over_kafka(headers=[{"name": "tenant", "type": "integer"}])},
+    },
+    "frames": {"plain": {**over_kafka(topic="plain"), "dataschemaframing": "confluent", **KILOMETRES}},
     "keys": {
         "key": {**over_kafka(key="k1"), **KILOMETRES},
         "every": {"envelope": "CloudEvents/1.0", **over_kafka(key="k2")},

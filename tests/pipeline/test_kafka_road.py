@@ -52,6 +52,7 @@ def landed(folder: Path, book: Book, inputs: Iterable[Any], **more: Any) -> tupl
 
 
 TYPES = ["seen", "seen", "free", "laid", "split", "queued", "kafkas", "bound", "named", "keyed", "tenants", "unheard"]
+TYPES += ["fed", "far", "twice", "framed"]
 DATA = st.just({"km": 5}) | st.none() | st.dictionaries(st.sampled_from(["km", "x"]), st.integers(-(2**65), 2**65))
 MEMBERS: dict[str, st.SearchStrategy[Any]] = {
     "time": st.sampled_from(["2024-05-17T12:30:00Z", "2024-05-17T14:30:00+02:00", "soon", "0000-01-01T00:00:00Z"]),
@@ -66,7 +67,9 @@ WHOLE = st.fixed_dictionaries(
         "specversion": st.just("1.0"),
         "id": st.sampled_from([*["e1", "e2"] * 3, 'e","source":"/cars/B']),
         "type": st.sampled_from(TYPES),
-        "source": st.sampled_from([*["/cars/A1", "/cars/B2"] * 3, "/boats/C", "no reference %"]),
+        "source": st.sampled_from(
+            [*["/cars/A1", "/cars/B2"] * 3, "/boats/C", "no reference %", "https://e.com/a?b%20c"]
+        ),
         "datacontenttype": st.sampled_from([*["application/json"] * 4, "text/plain", 'application/json;a="b"']),
     },
     optional=MEMBERS,
@@ -78,6 +81,7 @@ BESIDES = st.lists(
             *(("content-type", b"application/cloudevents+json"), ("content-type", None), ("ce_id", b"again")),
             *(("Content-Encoding", b"gzip"), ("content-encoding", b"identity"), ("ce_level", None), ("ce_", b"x")),
             *(("ce_datacontenttype", b"application/json"), ("ce_label", b"\xff"), ("Content-Type", b"text/plain")),
+            *(("content-encoding", b"utf-8"), ("content-encoding", b"aes")),
             *(("ce_extra", b"more"), ('ce_a":"b', b"c"), ("ce_Upper", b"case")),
         ]
     ),

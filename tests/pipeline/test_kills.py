@@ -48,8 +48,7 @@ def killed_at(folder: Path, more: tuple[str, ...], moment: float, between_tables
     before = _commits(folder) if between_tables else _written(folder)
     process = subprocess.Popen(command(folder, *more), start_new_session=True, stdout=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 240
-        while process.poll() is None and time.monotonic() < until:
+        while process.poll() is None:
             if (_commits(folder) if between_tables else _written(folder)) > before:
                 time.sleep(0 if between_tables else moment)
                 break

@@ -247,3 +247,54 @@ def test_thousands_of_tables_in_bounds(tmp_path: Path) -> None:
     report, tables = land(tmp_path, catalog, lines, bounds=Bounds(rows=500, open_files=8))
     assert (900, 300) == (report["landed"], len(tables))
     assert {3} == {len(rows) for rows in tables.values()}
+
+
+def far(**more: Any) -> Book:
+    """A catalog of one definition whose schema lies elsewhere."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "far"}},
+        "dataschemaformat": "JsonSchema/draft-07",
+        "dataschemauri": "https://here.example/schemagroups/s/schemas/n",
+    }
+    schemas = {"n": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}
+    document = {"messagegroups": {"g": {"messages": {"far": definition}}}, "schemagroups": {"s": {"schemas": schemas}}}
+    return Book.of(document, **more)
+
+
+FAR = b'{"specversion":"1.0","id":"%d","type":"far","source":"/s","data":{"a":1}}'
+
+
+def test_a_payload_that_no_schema_is_applied_to(tmp_path: Path) -> None:
+    """A message whose schema lies elsewhere lands with its payload as bytes, and is counted as unchecked."""
+    report, tables = land(tmp_path, far(), [FAR % number for number in range(3)])
+    assert (3, 3, 0, 3) == tuple(report[name] for name in ("input", "landed", "dead", "unchecked"))
+    assert [b'{"a":1}'] * 3 == [row["payload"] for row in tables["g/far"]]
+    assert [None] * 3 == [row.get("data") for row in tables["g/far"]]
+
+
+def test_every_schema_is_required(tmp_path: Path) -> None:
+    """Where schemas are required, a message whose schema lies elsewhere is a dead letter."""
+    report, tables = land(tmp_path, far(schemas_required=True), [FAR % 1])
+    assert (1, 0, 1, 0) == tuple(report[name] for name in ("input", "landed", "dead", "unchecked"))
+    (letter,) = tables[DEAD_LETTERS]
+    assert ["schema_unavailable"] == [one["code"] for one in letter["problems"]]
+
+
+def test_a_schema_by_the_catalogs_own_address(tmp_path: Path) -> None:
+    """A schema that is named by an address of the catalog is applied in a worker, too."""
+    report, tables = land(tmp_path, far(roots=("https://here.example",)), [FAR % 1, FAR.replace(b'{"a":1}', b"5") % 2])
+    assert (2, 1, 1, 0) == tuple(report[name] for name in ("input", "landed", "dead", "unchecked"))
+    assert [5] == [row["data"]["value"] for row in tables["g/far"]]
+
+
+def test_an_encoding_that_nobody_knows(tmp_path: Path) -> None:
+    """A payload in an unknown content encoding lands as it came, with no data, and is counted as unchecked."""
+    headers = (("content-type", b"application/json"), ("content-encoding", b"aes"))
+    fields = {"topic": "t", "headers": (*headers, ("ce_specversion", b"1.0"), ("ce_id", b"1"), ("ce_type", b"moved"))}
+    fields["headers"] += (("ce_source", b"/cars/A1"),)
+    report = json.loads(run(job(tmp_path, book()), [Record(None, "given", 0, message=Message("KAFKA", fields, b"?"))]))
+    assert (1, 1, 1) == tuple(report[name] for name in ("input", "landed", "unchecked"))
+    (file,) = report["files"]
+    (row,) = pq.ParquetFile(tmp_path / file["table"] / file["path"]).read().to_pylist()
+    assert (b"?", None) == (row["payload"], row["data"])

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from scripts.crash import Server
+from tests.patience import until
 from tests.replication.peers import Json
 
 
@@ -128,9 +129,7 @@ def replicate(folder: Path, writes: int, kills: int) -> None:
                         followers[place].wait()
                         followers[place] = follow(*links[place])
                 write(chance, client, chance.choice((a, b, hub)), number)
-        until = time.monotonic() + 120
-        while not is_settled(links) and time.monotonic() < until:
-            time.sleep(0.1)
+        assert until(lambda: is_settled(links))
         owned = a.owned() | b.owned() | hub.owned()
         assert len(owned) > 10
         for catalog in (a, b, hub):
@@ -173,21 +172,16 @@ def test_three_catalogs_at_length(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--listen", "127.0.0.1:0")], ids=["by the feed", "by a subscription"])
-def test_a_change_arrives_within_a_second(options: tuple[str, ...], tmp_path: Path) -> None:
-    """`follow` shows a change at the target within a second on loopback, in the middle of ten, and tidies up."""
+def test_a_change_arrives_as_it_happens(options: tuple[str, ...], tmp_path: Path) -> None:
+    """`follow` shows each change at the target though it would compare once an hour only, and tidies up."""
     a, b = start(tmp_path, "a", "b")
-    follower = follow(a, b, *options)
-    seconds = []
+    follower = follow(a, b, "--every", "3600", *options)
     try:
         with httpx.Client(timeout=30) as client:
             for number in range(11):
                 path = f"/messagegroups/g/messages/m{number}"
                 client.put(a.address + path, json={}).raise_for_status()
-                began = time.monotonic()
-                while client.get(b.address + path).status_code != 200:
-                    assert time.monotonic() - began < 30
-                    time.sleep(0.01)
-                seconds.append(time.monotonic() - began)
+                assert until(lambda path=path: client.get(b.address + path).status_code == 200)  # type: ignore[misc]
             subscribed = len(client.get(f"{a.address}/subscriptions").json())
             follower.send_signal(signal.SIGINT)
             follower.wait(30)
@@ -198,4 +192,3 @@ def test_a_change_arrives_within_a_second(options: tuple[str, ...], tmp_path: Pa
         follower.wait()
         for catalog in (a, b):
             catalog.server.kill()
-    assert sorted(seconds[1:])[5] < 1.0, seconds

@@ -305,7 +305,7 @@ class SimpleRegistry:
         return file["xref"] is not None and (meta is None or self.turn.patch)
 
     def _become_xref(self, file: Entity, meta: Entity, own: set[str]) -> None:
-        if own or set(meta) - {"fileid", "xref", "epoch"}:
+        if own or self.flag is not None or set(meta) - {"fileid", "xref", "epoch"}:
             self.turn.fail("extra_xref_attribute")
         xref = meta.get("xref") or file["xref"]
         if not re.fullmatch(r"/(dirs|boxes)/\w+/files/\w+", xref):

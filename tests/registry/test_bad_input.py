@@ -15,6 +15,7 @@ import pytest
 from signalbook import Registry, RegistryError
 from signalbook.registry.reads import Limits
 from tests.conftest import StartServer
+from tests.patience import LONG
 from tests.registry.conftest import Api, MakeApi
 
 LIMIT = 64 * 1024
@@ -29,7 +30,7 @@ def port(start_server: StartServer) -> int:
     return found
 
 
-def talk(port: int, data: bytes, *, finish: bool = False, seconds: float = 20) -> tuple[int, Any]:
+def talk(port: int, data: bytes, *, finish: bool = False, seconds: float = LONG) -> tuple[int, Any]:
     """Send bytes and read until the server closes; the status (0 without an answer) and the body."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         answer = b""
@@ -93,13 +94,11 @@ def test_a_client_that_stalls(port: int) -> None:
     begun = request("PUT", "/messagegroups/g1", b'{"name": ', length=100)
     answers: list[tuple[int, Any]] = []
     threads = [threading.Thread(target=lambda: answers.append(talk(port, begun))) for _ in range(30)]
-    started = time.monotonic()
     for thread in threads:
         thread.start()
     assert lives(port)
     for thread in threads:
         thread.join()
-    assert time.monotonic() - started < 20
     assert {(408, "request_timeout")} == {(status, name(answer)) for status, answer in answers}
     assert lives(port)
 

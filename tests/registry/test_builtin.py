@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from signalbook import Registry
 from signalbook.document.rules import RULES
 
 FOLDER = Path(__file__).parent.parent / "cases" / "builtin"
@@ -58,3 +59,12 @@ def test_enough_cases() -> None:
     assert len(CASES) >= 100
     asked = {case.values[0].get("rule") for case in CASES}  # type: ignore[union-attr]
     assert {rule.name for rule in RULES} <= asked
+
+
+def test_a_message_whose_base_names_the_schema() -> None:
+    """A message that leaves its schema to its base is judged by the rules, and taken."""
+    with Registry.open() as registry:
+        base = {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "/schemagroups/g/schemas/s"}
+        registry.put("/messagegroups/g/messages/base", base)
+        derived = {"basemessage": "/messagegroups/g/messages/base"}
+        assert "m" == registry.put("/messagegroups/g/messages/m", derived)["messageid"]

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signalbook import Registry
 from signalbook.errors import RegistryError
 from signalbook.registry import filters
 from signalbook.registry.filters import Clause, Comparand, Filter, matches_pieces, parse, query, split, terms
+from signalbook.registry.queries import Search
 from tests.cases import Case, cases
 
 TEXTS = st.one_of(
@@ -190,3 +193,68 @@ def test_a_comparand_keeps_its_text() -> None:
     assert Comparand("5", "5", 5, None, None) == Comparand.from_text("5")
     assert Comparand("true", "true", None, True, None) == Comparand.from_text("true")
     assert Comparand("A*", "", None, None, ("a", "")) == Comparand.from_text("A*")
+
+
+ARRAYS = {
+    "endpoints": {
+        "e": {"usage": ["producer"], "protocol": "HTTP", "protocoloptions": {"endpoints": [{"uri": "http://x"}]}},
+        "f": {"usage": ["consumer"], "protocol": "Foo", "protocoloptions": {"endpoints": "x"}, "tags": ["a"]},
+    },
+    "messagegroups": {
+        "g": {
+            "messages": {
+                "m": {
+                    "protocol": "HTTP",
+                    "protocoloptions": {"headers": [{"name": "A", "value": "b"}]},
+                    "tags": ["a", "b"],
+                    "deep": {"tags": [{"a": 1}]},
+                },
+                "n": {"tags": "c"},
+            }
+        },
+        "k": {"messages": {"m": {"protocol": "KAFKA", "protocoloptions": {"headers": {"name": {"value": "b"}}}}}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def arrays() -> Iterator[Registry]:
+    """A registry with arrays in every place that a path can lead to."""
+    with Registry.open() as registry:
+        registry.patch("/", ARRAYS)
+        yield registry
+
+
+@cases("registry/filter_arrays")
+def test_an_array_that_is_taken_for_a_value(case: Case, arrays: Registry) -> None:
+    """A clause that takes an array for one value is refused with what to write where it cannot be answered rightly."""
+    path, sign, text = case.given.partition("?filter=")
+    wanted = f"{path}{sign}{quote(text)}"
+    if isinstance(case.expect, list):
+        found = arrays.get(wanted)
+        assert case.expect == (sorted(found) if path.count("/") % 2 and path != "/" else [found["xid"]])
+        return
+    with pytest.raises(RegistryError) as caught:
+        arrays.get(wanted)
+    assert ("bad_filter", text) == (caught.value.name, caught.value.args_["value"])
+    assert case.expect == caught.value.args_["error_detail"]
+
+
+def test_looking_for_arrays_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the index knows of nothing, a bounded number of entities is looked at for arrays; for labels none is."""
+    looked: list[str] = []
+    original = Search.resource
+
+    def counted(self: Search, kind: Any, row: Any, default: Any, alternatives: Any) -> Any:
+        looked.append(row.xid)
+        return original(self, kind, row, default, alternatives)
+
+    monkeypatch.setattr(Search, "resource", counted)
+    with Registry.open() as registry:
+        many = {f"m{number}": {"labels": {"a": "b"}} for number in range(150)}
+        registry.patch("/", {"messagegroups": {name: {"messages": many} for name in ("g", "h", "i")}})
+        assert {} == registry.get("/messagegroups/g/messages?filter=labels.a=c")
+        assert [] == looked
+        with pytest.raises(RegistryError, match="not_found"):
+            registry.get("/?filter=messagegroups.messages.extra=c")
+        assert 200 == len(looked)

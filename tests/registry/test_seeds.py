@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from signalbook import Catalog
+
 FOLDER = Path(__file__).parent.parent / "cases" / "seeds"
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case['name']}")
@@ -31,6 +33,21 @@ def test_an_example_is_read_back(case: dict[str, Any], version: str, api: Any) -
         assert read[version] == {name: value for name, value in answer.json.items() if name not in SERVERS}
         if "/messages/" in read["path"]:
             assert {"1.0-rc2": "ancestor", "1.0-rc4": "ancestorid"}[version] in answer.json
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_example_is_built_and_found_again(case: dict[str, Any], api: Any) -> None:
+    """Of what an example makes of the registry, a message is built with values given, and it matches its definition."""
+    # The schema that examples name, and do not show.
+    schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
+    assert api("PUT", "/schemagroups/g/schemas/s$details", schema).status == 201
+    assert api(case["method"], case["path"], case["body"]).status in (200, 201)
+    catalog = Catalog.from_documents(api("GET", "/export").json)
+    for xid in catalog.definitions:
+        made = catalog.message(xid).sample()
+        assert made.ok, (xid, made.problems)
+        answer = catalog.validate(made.message or made.cloudevent, xid)
+        assert "matched" == answer.outcome.value, (xid, answer.problems)
 
 
 def test_every_repair_is_named() -> None:

@@ -23,7 +23,9 @@ class ApiPeer:
         self.after: Callable[[str, Any], Any] = lambda path, value: value
         self.requests = 0
 
-    def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Answer:
+    def request(
+        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
+    ) -> Answer:
         """The answer to one request."""
         self.requests += 1
         self.before(method, path)

@@ -12,7 +12,7 @@ import pytest
 
 from signalbook.registry import replica_logs
 from signalbook.registry.registry import Registry
-from signalbook.registry.replicas import home_of
+from signalbook.registry.replica_links import home_of
 from signalbook.registry.store.backup import backup, restore
 from signalbook.settings import Settings
 from tests.registry.conftest import Api

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +18,7 @@ from signalbook.server.change_events import expand
 from tests.replication.conftest import MakePeer
 from tests.replication.peers import ApiPeer, catalog_of, content, without_feed
 
+Json = dict[str, Any]
 MESSAGE = "/messagegroups/g/messages/m"
 SCHEMA = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
 
@@ -67,6 +69,76 @@ def test_a_copy_is_read_only_and_names_its_authority(a: ApiPeer, b: ApiPeer) -> 
     for method in ("PUT", "DELETE"):
         assert "readonly" == b.api(method, MESSAGE, {} if method == "PUT" else None).error
     assert 200 == a.api("PUT", MESSAGE, {"description": "mine"}).status
+
+
+def test_a_copy_has_the_uri_that_its_source_states(a: ApiPeer, b: ApiPeer) -> None:
+    """Seed 004 2.2.2: the canonical link of a version is the same at source and copy, however it was pulled."""
+    a.api("PUT", MESSAGE, {"envelope": "CloudEvents/1.0"})
+    states = {"base": "https://public.example/catalog", "fixed": True}
+    a.after = lambda path, value: value | states if path.startswith("/replicas") and "catalog" in value else value
+    pull(a, b)
+    path = "/messagecatalog/g/messagedefinitions/m/versions/1"
+    stated = a.api("GET", path, base="https://public.example/catalog").headers["link"]
+    assert stated == b.api("GET", path).headers["link"]
+    assert 200 == b.api("GET", f"/messagedefinition?uri={stated.partition('>')[0][1:]}").status
+
+
+def test_a_source_behind_two_addresses(a: ApiPeer, b: ApiPeer) -> None:
+    """Seed 004 2.2.4: an authority is immutable: where no base is fixed, the first address that was used stays it."""
+    fill(a)
+    pull(a, b)
+    a.address = "http://elsewhere.test"
+    a.api("PATCH", MESSAGE, {"description": "new"})
+    for compare in (False, True):
+        assert {} == pull(a, b, compare=compare).problems
+        assert "http://a.test/messagecatalog" == b.api("GET", MESSAGE).json["authority"]
+    assert {"new"} == {b.api("GET", MESSAGE).json["description"]}
+
+
+def test_a_plain_server_behind_two_addresses(a: ApiPeer, b: ApiPeer) -> None:
+    """Another xRegistry server is who its root says that it is, by whatever address it was read."""
+    fill(a)
+    a.before = without_feed
+    a.after = lambda path, value: value | {"self": "https://public.example/"} if path == "/" else value
+    for address in ("http://a.test", "http://127.0.0.1:1"):
+        a.address = address
+        a.api("PATCH", MESSAGE, {"description": address})
+        assert {} == pull(a, b).problems
+        assert {"description": address, "authority": "https://public.example"}.items() <= b.api(
+            "GET", MESSAGE
+        ).json.items()
+
+
+def test_marks_are_those_of_one_source(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """Two servers without feeds whose entities have the same epochs are told apart: the second is a conflict."""
+    hub = make_peer("hub")
+    for peer, words in ((a, "of a"), (b, "of b")):
+        peer.api("PUT", MESSAGE, {"description": words})
+        peer.before = without_feed
+        report = pull(peer, hub)
+    assert [MESSAGE] == list(report.problems)
+
+
+def test_events_of_versions_have_their_times(a: ApiPeer, b: ApiPeer) -> None:
+    """Seed 004 5.5: the time of a version's event is exactly its createdtimeutc, also at a copy that came later."""
+    a.api("PUT", MESSAGE, {"envelope": "CloudEvents/1.0"})
+    a.api("PATCH", MESSAGE, {"description": "new"})
+    pull(a, b)
+    shown = b.api("GET", "/messagecatalog/g/messagedefinitions/m/versions").json
+    for peer in (a, b):
+        events = peer.api("GET", "/changes?since=0").json
+        told = {event["subject"]: event["time"] for event in events if "/version/" in event["subject"]}
+        path = "/messagecatalog/g/messagedefinitions/m/version"
+        assert {f"{path}/{one['version']}": one["createdtimeutc"] for one in shown} == told
+
+
+def test_events_of_groups_have_their_times(a: ApiPeer) -> None:
+    """Seed 004 5.5: the time of a group's event is exactly its updatedtimeutc, also where a client chose that."""
+    a.api("PUT", "/messagegroups/g", {"modifiedat": "2020-10-30T17:31:00Z"})
+    group = a.api("GET", "/messagecatalog/g").json
+    events = {event["subject"]: event for event in a.api("GET", "/changes?since=0").json}
+    assert "2020-10-30T17:31:00Z" == group["updatedtimeutc"] == events["/messagecatalog/g"]["time"]
+    assert "2020-10-30T17:31:00Z" != events["/messagegroups/g"]["time"]
 
 
 def test_changes_and_deletions_travel(a: ApiPeer, b: ApiPeer) -> None:
@@ -272,6 +344,149 @@ def test_a_deleted_group_lingers_while_it_holds_resources(a: ApiPeer, b: ApiPeer
         b.api("POST", "/replicas", {"link": {"name": name, "number": 1}, "entries": entries})
         assert left == b.api("GET", "/messagegroups/g").status
         assert b.api("GET", "/replicas/entities?xid=/messagegroups/g").json["entries"][0]["body"] is None
+
+
+# ---- both of one name
+
+
+def keep(source: ApiPeer, target: ApiPeer, scope: str = "/", *, compare: bool = False) -> Report:
+    """Replicate once, keeping both of what two origins have under one name."""
+    return Replication(source, target, Scope.parse(scope, ()), keep_both=True).run(compare=compare)
+
+
+def kept_xid(authority: str, xid: str = MESSAGE) -> str:
+    """Where the second of one name is kept."""
+    return f"{xid}~{hashlib.sha256(authority.encode()).hexdigest()[:8]}"
+
+
+OF_B = kept_xid("http://b.test/messagecatalog")
+
+
+def event_of(words: str) -> Json:
+    """A message of one type, told apart by its description."""
+    metadata = {"type": {"value": "m", "required": True}}
+    return {"envelope": "CloudEvents/1.0", "description": words, "envelopemetadata": metadata}
+
+
+@pytest.fixture
+def hub(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> ApiPeer:
+    """A hub that has what two origins call by one name."""
+    made = make_peer("hub")
+    for peer, words in ((a, "of a"), (b, "of b")):
+        peer.api("PUT", MESSAGE, event_of(words))
+        assert {} == keep(peer, made).problems
+    return made
+
+
+def descriptions(peer: ApiPeer) -> Json:
+    """The messages of the group by their ids."""
+    found = peer.api("GET", "/messagegroups/g/messages").json
+    return {id_: one.get("description") for id_, one in found.items()}
+
+
+def test_both_of_one_name_are_kept(hub: ApiPeer) -> None:
+    """Seed 004 2.2.1: authority tells definitions of two origins apart: each is found by its own URI."""
+    assert {"m": "of a", OF_B.rpartition("/")[2]: "of b"} == descriptions(hub)
+    assert hub.api("GET", f"{OF_B}/meta").json["readonly"] is True
+    for origin in ("a", "b"):
+        uri = f"http://{origin}.test/messagecatalog/g/messagedefinitions/m/versions/1"
+        assert f"of {origin}" == hub.api("GET", f"/messagedefinition?uri={uri}").json["description"]
+    path = f"/messagecatalog/g/messagedefinitions/{OF_B.rpartition('/')[2]}"
+    shown = hub.api("GET", path)
+    assert ("of b", OF_B.rpartition("/")[2]) == (shown.json["description"], shown.json["id"])
+    assert f"<{uri}>;rel=canonical" == shown.headers["link"]
+
+
+def test_who_has_the_name_outranks_the_kept_copy(hub: ApiPeer, a: ApiPeer) -> None:
+    """In matching the first of two origins decides; where it has gone, the kept copy does."""
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "m"}
+    headers = {"content-type": "application/cloudevents+json"}
+    answer = hub.api("POST", "/match", event, headers).json
+    assert ("matched", MESSAGE) == (answer["outcome"], answer["definition"])
+    a.api("DELETE", MESSAGE)
+    keep(a, hub)
+    answer = hub.api("POST", "/match", event, headers).json
+    assert ("matched", OF_B) == (answer["outcome"], answer["definition"])
+
+
+@pytest.mark.parametrize("has_feed", [True, False])
+@pytest.mark.parametrize("compare", [True, False])
+def test_a_kept_copy_follows_its_origin(hub: ApiPeer, b: ApiPeer, has_feed: bool, compare: bool) -> None:
+    """Updates and deletes reach the kept copy, with or without the option, and no second copy is made."""
+    if not has_feed:
+        hub, b = _without_feeds(hub, b)
+    kept = OF_B if has_feed else kept_xid("http://b.test")
+    for run in (keep, pull):
+        assert {} == run(b, hub, compare=compare).problems
+        b.api("PATCH", MESSAGE, {"description": run.__name__})
+        assert {} == run(b, hub, compare=compare).problems
+        assert {"m": "of a", kept.rpartition("/")[2]: run.__name__} == descriptions(hub)
+    b.api("DELETE", MESSAGE)
+    pull(b, hub, compare=compare)
+    assert {"m": "of a"} == descriptions(hub)
+
+
+def _without_feeds(hub: ApiPeer, b: ApiPeer) -> tuple[ApiPeer, ApiPeer]:
+    """The same where the second origin is a plain xRegistry server."""
+    b.api("DELETE", MESSAGE)
+    pull(b, hub)
+    b.api("PUT", MESSAGE, event_of("of b"))
+    b.before = without_feed
+    keep(b, hub)
+    return hub, b
+
+
+def test_without_the_option_a_conflict_is_reported(hub: ApiPeer, make_peer: MakePeer) -> None:
+    """Nothing is kept under another name unless that was said."""
+    third = make_peer("third")
+    third.api("PUT", MESSAGE, event_of("of the third"))
+    assert [MESSAGE] == list(pull(third, hub).problems)
+    assert 2 == len(descriptions(hub))
+
+
+def test_what_is_this_catalog_s_own_stays_first(a: ApiPeer, b: ApiPeer) -> None:
+    """The local one keeps its name and can still be changed; the copy that comes is kept beside it."""
+    a.api("PUT", MESSAGE, event_of("own"))
+    b.api("PUT", MESSAGE, {**event_of("of b"), "authority": "urn:example:corp"})
+    assert {} == keep(b, a).problems
+    kept = kept_xid("urn:example:corp").rpartition("/")[2]
+    assert {"m": "own", kept: "of b"} == descriptions(a)
+    assert 200 == a.api("PATCH", MESSAGE, {"description": "changed"}).status
+    assert "of b" == a.api("GET", "/messagedefinition?uri=urn:example:corp:g:m:1").json["description"]
+
+
+def test_references_mean_the_kept_copy(a: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """What an origin says by reference it says of its own: bases, aliases and schemas, also in the log."""
+    hub = make_peer("hub")
+    for peer, type_ in ((a, "string"), (b, "integer")):
+        schema = {"format": "JsonSchema/draft-07", "schema": {"type": type_}}
+        assert 201 == peer.api("PUT", "/schemagroups/s/schemas/x$details", schema).status
+        named = {"dataschemauri": "/schemagroups/s/schemas/x", "dataschemaformat": "JsonSchema/draft-07"}
+        assert 201 == peer.api("PUT", MESSAGE, {**event_of("x"), **named}).status
+        peer.api("PUT", f"/messagegroups/g/messages/derived-{type_}", {"basemessage": MESSAGE})
+        peer.api("PUT", f"/messagegroups/g/messages/alias-{type_}", {"meta": {"xref": MESSAGE}})
+        assert {} == keep(peer, hub).problems
+    schema = kept_xid("http://b.test/messagecatalog", "/schemagroups/s/schemas/x")
+    assert "integer" == hub.api("GET", schema).json["type"]
+    for _ in range(2):
+        assert OF_B == hub.api("GET", "/messagegroups/g/messages/derived-integer").json["basemessage"]
+        assert OF_B == hub.api("GET", "/messagegroups/g/messages/alias-integer/meta").json["xref"]
+        assert schema == hub.api("GET", OF_B).json["dataschemauri"]
+        assert MESSAGE == hub.api("GET", "/messagegroups/g/messages/derived-string").json["basemessage"]
+        logged = hub.api("GET", f"/replicas/entities?xid={OF_B}").json["entries"][0]["log"]["snapshots"]
+        assert [schema] == [said["dataschemauri"] for _, _, said in logged]
+        assert {"same"} == keep(b, hub, compare=True).outcomes.keys()
+
+
+def test_a_kept_copy_is_handed_on(hub: ApiPeer, b: ApiPeer, make_peer: MakePeer) -> None:
+    """A further catalog has both from the hub, and no third where it also reads from the origin; that knows its own."""
+    further = make_peer("further")
+    keep(hub, further)
+    b.api("PATCH", MESSAGE, {"description": "newer"})
+    keep(b, further)
+    assert {"m": "of a", OF_B.rpartition("/")[2]: "newer"} == descriptions(further)
+    assert {"m": "newer"} == {id_: words for id_, words in descriptions(b).items() if words != "of a"}
+    assert {"ours"} <= pull(hub, b, compare=True).outcomes.keys()
 
 
 # ---- scope and names

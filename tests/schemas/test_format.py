@@ -47,7 +47,7 @@ def test_each_row_finds_itself() -> None:
 
 def test_an_unknown_format_is_a_schema_error() -> None:
     """Reading a format without a row says which there are."""
-    with pytest.raises(SchemaError, match=r"Numbers/1 is not one of JsonSchema/draft-07, .*"):
+    with pytest.raises(SchemaError, match=r"\"Numbers/1\" is not one of JsonSchema/draft-07, .*"):
         read("Numbers/1", "{}")
 
 

@@ -15,7 +15,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from signalbook.schemas import SchemaError, find, protobuf, read
-from signalbook.schemas.framing import Framed
+from signalbook.schemas.framing import Framed, check
 from tests.cases import Case, cases
 
 
@@ -46,7 +46,7 @@ def test_payload(case: Case) -> None:
     schema = read(case.given["format"], case.given["text"])
     contenttype = case.given["contenttype"]
     payload = case.given["payload"].encode() if contenttype else bytes.fromhex(case.given["payload"])
-    checked = schema.check(payload, contenttype)
+    checked = check(schema, payload, contenttype)
     assert [path for path, _ in case.expect["problems"]] == [problem.path for problem in checked.problems]
     for (_, words), problem in zip(case.expect["problems"], checked.problems, strict=True):
         assert words in problem.message
@@ -230,11 +230,11 @@ def test_frames_of_nested_messages() -> None:
     """The indexes of a frame lead to the message of a deep link, and the frame's id is kept."""
     line = protobuf.read_proto3(TEXT).at(":Order.Line")
     for indexes in (b"\x04\x00\x00", b"\x04\x00\x02"):  # without and with the entry of the map before it
-        framed = line.check(b"\0\0\0\1\2" + indexes + b"\x0a\x01a")
+        framed = check(line, b"\0\0\0\1\2" + indexes + b"\x0a\x01a")
         assert isinstance(framed, Framed)
         assert (258, "a") == (framed.schemaid, framed.value["sku"])
-    assert line.check(b"\0\0\0\1\2" + b"\x0a\x0a").problems
-    assert line.check(b"\0\0\0\1\2" + b"\x7e").problems
+    assert check(line, b"\0\0\0\1\2" + b"\x0a\x0a").problems
+    assert check(line, b"\0\0\0\1\2" + b"\x7e").problems
 
 
 def test_imports_from_the_catalog() -> None:

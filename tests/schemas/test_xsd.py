@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import random
-import resource
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +17,7 @@ from signalbook.schemas.xsd import read as read_xsd
 from signalbook.schemas.xsd_pattern import danger
 from tests.cases import Case, cases, read_cases
 from tests.schemas.arrow_types import assert_tabular
+from tests.schemas.bounds import bounded
 from tests.schemas.xsd_documents import WRAP, document
 
 ORDER = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:o" xmlns="urn:o"
@@ -238,15 +235,6 @@ def test_threads() -> None:
 
 
 # ---- hostile input
-
-
-@contextmanager
-def bounded(seconds: float, mebibytes: int = 300) -> Iterator[None]:
-    """Fail where the block takes more time or memory."""
-    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield
-    assert time.monotonic() - start < seconds
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < mebibytes * 1024
 
 
 LAUGHS = (

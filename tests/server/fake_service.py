@@ -47,6 +47,9 @@ class FakeService:
             raise RegistryError("not_found", "/missing")
         if request.path.startswith("/sleep/"):
             time.sleep(float(request.path.removeprefix("/sleep/")))
+        if request.path.startswith("/until/"):
+            while not Path(request.path.removeprefix("/until")).exists():
+                time.sleep(0.01)
         told = {"method": request.method, "size": len(request.body), "headers": dict(request.headers.items())}
         return Response(200, [JSON], json.dumps(told).encode())
 

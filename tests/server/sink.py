@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from typing import Any
 from signalbook.cloudevents import CloudEvent
 from signalbook.cloudevents.bindings.http import from_http
 from signalbook.wire import Message
+from tests.patience import until
 
 
 @dataclass
@@ -44,12 +44,9 @@ class Sink:
         """Where it is."""
         return f"http://127.0.0.1:{self.port}/events"
 
-    def wait(self, ready: Callable[[], bool], seconds: float = 20) -> bool:
-        """Tell whether something becomes true in time."""
-        until = time.monotonic() + seconds
-        while not ready() and time.monotonic() < until:
-            time.sleep(0.02)
-        return ready()
+    def wait(self, ready: Callable[[], bool]) -> bool:
+        """Tell whether something becomes true."""
+        return until(ready)
 
     def ids(self) -> list[str]:
         """The ids of what came, each once, in the order of their first coming."""

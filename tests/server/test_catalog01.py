@@ -129,6 +129,24 @@ def test_a_group_document_with_definitions(client: httpx.Client) -> None:
     assert [1, 2] == numbers(client, "b")
 
 
+def test_a_group_document_has_every_version(client: httpx.Client) -> None:
+    """2.1, 2.2: a group's document has an array of versions a definition, and specversion once, for the group."""
+    make_group(client)
+    for text in ("one", "two"):
+        post(client, {**event("a"), "description": "all", "documentation": text}).raise_for_status()
+    (embedded,) = client.get(f"{ROOT}/g").json()["definitions"]
+    assert {"id": "a", "format": "CloudEvents", "description": "all"} == {
+        n: embedded[n] for n in embedded if n != "versions"
+    }
+    wanted = [(1, "one", event("a")["definition"]), (2, "two", event("a")["definition"])]
+    assert wanted == [(one["version"], one["documentation"], one["definition"]) for one in embedded["versions"]]
+    assert all("createdtimeutc" in one and "specversion" not in one for one in embedded["versions"])
+    for path in ("", "/a", "/a/versions", "/a/versions/1"):
+        shown = client.get(f"{ROOT}/g/messagedefinitions{path}").json()
+        for one in shown if isinstance(shown, list) else [shown]:
+            assert ("0.1", False) == (one["specversion"], "versions" in one)
+
+
 def test_definitions_of_a_group_refer_to_each_other(client: httpx.Client) -> None:
     """2.2.4: a definition may be related to a later one of the same document, and in a circle; not to nobody."""
     first, second = {**event("a"), "relatedto": "b"}, {**event("b"), "relatedto": "a"}
@@ -144,6 +162,8 @@ def test_an_id_is_given_once(client: httpx.Client) -> None:
         definitions = [{"id": id_, "definition": {}, "description": str(place)} for place, id_ in enumerate(ids)]
         answer = make_group(client, form="NATS", definitions=definitions)
         assert (400, "definitions") == (answer.status_code, answer.json()["args"]["name"])
+    answer = make_group(client, form="NATS", definitions=[{"definition": {}}, {"definition": {}}])
+    assert (400, "definitions[0].id") == (answer.status_code, answer.json()["args"]["name"])
     assert [] == client.get(ROOT).json()
 
 
@@ -259,6 +279,22 @@ def test_rules_of_definitions(client: httpx.Client) -> None:
         assert [] == client.get(f"{ROOT}/{form}/messagedefinitions").json()
 
 
+def test_an_error_says_where(client: httpx.Client) -> None:
+    """What is wrong in a group's document is told at the definition that has it, in the names of 0.1."""
+    for case in read_cases("server/catalog01_places"):
+        first = {"id": "first", "definition": {"attributes": {"type": {"value": "first"}}}}
+        first = first if case.given["format"] == "CloudEvents" else {"id": "first", "definition": {}}
+        answer = make_group(client, form=case.given["format"], definitions=[first, case.given["definition"]])
+        told = answer.json()
+        assert (400, *case.expect) == (answer.status_code, told.get("subject"), told["args"]["name"]), case.name
+    assert [] == client.get(ROOT).json()
+    make_group(client).raise_for_status()
+    answer = post(client, {**event("a"), "authority": "not a uri"})
+    assert f"{ROOT}/g/messagedefinitions/a" == answer.json()["subject"]
+    answer = make_group(client, labels={"A": "x"})
+    assert (f"{ROOT}/g", "labels") == (answer.json()["subject"], answer.json()["args"]["name"])
+
+
 DEFINITIONS: dict[str, list[Json]] = {
     "AMQP": [
         {
@@ -266,14 +302,23 @@ DEFINITIONS: dict[str, list[Json]] = {
             "properties": {"subject": {"value": "s", "required": True}, "correlationid": {"value": ""}},
             "applicationproperties": {"Own": {"value": "{x}"}},
             "applicationdata": {"dataschema": {"value": "https://s", "schematype": "Avro"}, "amqpencoding": "Value"},
-        }
+        },
+        {"header": {"durable": True, "priority": {"value": 4}}, "properties": {"creationtime": {"required": True}}},
+        {"applicationdata": {"dataschema": {"schema": {"type": "record", "name": "R", "fields": []}}}},
+        {"applicationdata": {"dataschema": {"schema": "nobody knows what"}}},
     ],
     "MQTT": [
         {"publish": {"mqttversion": "3.1.1", "qos": {"value": "1"}, "topicname": {"value": "a/{b}"}}},
         {"publish": {"mqttversion": "5.0", "topicname": {"value": "t"}}, "userproperty": {"p": {"value": "v"}}},
+        {"publish": {"mqttversion": {"value": "5.0"}, "qos": 1, "retain": {"value": "{r}", "required": True}}},
+        {"publish": {"topicname": {"value": "a/{b-c}"}, "contenttype": {"required": True, "description": "d"}}},
     ],
     "NATS": [{"pub": {"subject": {"value": "a.{b}", "required": True}, "replyto": {"value": "r"}}}],
     "Own Format": [{"anything": {"at": ["all"]}}],
+    "Kafka": [{"topic": {"own": 1}, "Headers": [1], "payload": {"dataschema": {"rule": 2}}}],
+    "HTTP": [{"path": 5, "status": {"x-y": "z"}}],
+    "mqtt": [{"publish": {"qos": "high"}}],
+    "Generic": [{"payload": {"dataschema": {"schema": 5}}}],
 }
 
 
@@ -284,7 +329,28 @@ def test_formats(client: httpx.Client, form: str) -> None:
     for number, definition in enumerate(DEFINITIONS[form]):
         answer = post(client, {"id": f"d{number}", "definition": definition})
         assert (201, definition) == (answer.status_code, answer.json().get("definition")), answer.text
-    assert form == client.get(f"{ROOT}/g").json()["format"]
+    group = client.get(f"{ROOT}/g").json()
+    shown = [one["versions"][0]["definition"] for one in group["definitions"]]
+    assert (form, DEFINITIONS[form]) == (group["format"], shown)
+
+
+@pytest.mark.parametrize("tags", ["b,a", "a, b", " A ,b,,a", "x y,X", " ", ",", " , ", ",a"])
+def test_tags_come_back_as_they_came(client: httpx.Client, tags: str) -> None:
+    """2.1.1, 2.2.4: tags are one string, and stay it: order, spaces and case."""
+    assert tags == make_group(client, tags=tags).json()["tags"]
+    assert tags == post(client, {**event("a"), "tags": tags}).json()["tags"]
+    client.patch("/messagegroups/g", json={"labels": {"c": ""}}).raise_for_status()
+    assert "c" == client.get(f"{ROOT}/g").json()["tags"]
+
+
+def test_protocols_of_10_are_formats(client: httpx.Client) -> None:
+    """A group of 1.0 with a protocol that 0.1 has no format for is one of that name, and takes more of its kind."""
+    messages = {"m": {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}}}
+    client.put("/messagegroups/g", json={"protocol": "KAFKA", "messages": messages}).raise_for_status()
+    assert "KAFKA" == post(client, {"id": "n", "definition": {"topic": "u"}}).json()["format"]
+    assert "KAFKA" == client.get("/messagegroups/g/messages/n").json()["protocol"]
+    copied = client.put(f"{ROOT}/h", json={**client.get(f"{ROOT}/g").json(), "id": "h"})
+    assert (201, "KAFKA") == (copied.status_code, client.get("/messagegroups/h/messages/m").json()["protocol"])
 
 
 def test_relations(client: httpx.Client) -> None:
@@ -363,6 +429,22 @@ def test_the_same_document_is_no_new_version(client: httpx.Client) -> None:
     assert [(201, 1), (200, 1)] == [(answer.status_code, answer.json()["version"]) for answer in answers]
 
 
+def test_the_same_document_is_no_change(client: httpx.Client) -> None:
+    """2.2: a document that is sent again, as it was sent or as it is shown, raises no epoch and sends no event."""
+    make_group(client, tags="b, A", documentation="# d")
+    for text in ("one", "two"):
+        post(client, {**event("a", subject={"description": text}), "tags": "x, y"}).raise_for_status()
+    whole = client.get(f"{ROOT}/g").json()
+    cursor, before = client.get("/changes").headers["signalbook-cursor"], client.get("/export").json()
+    assert 200 == make_group(client, tags="b, A", documentation="# d").status_code
+    assert 200 == client.put(f"{ROOT}/g", json=whole).status_code
+    assert 200 == post(client, {**event("a", subject={"description": "two"}), "tags": "x, y"}).status_code
+    assert 200 == post(client, client.get(f"{ROOT}/g/messagedefinitions/a").json()).status_code
+    assert [] == client.get("/changes", params={"since": cursor}).json()
+    assert before == client.get("/export").json()
+    assert 201 == post(client, {**event("a"), "tags": "x,y"}).status_code
+
+
 def test_version_uris(client: httpx.Client) -> None:
     """2.2.2, 4.4.3: a version is found by its authority and its id, wherever its copy is."""
     make_group(client)
@@ -376,11 +458,11 @@ def test_version_uris(client: httpx.Client) -> None:
         (f"{base}/g/messagedefinitions/implied", "implied", 2),
         (f"{base}/implied", "implied", 2),
         ("https://catalog.example.com/g/messagedefinitions/url/versions/1", "url", 1),
-        ("https://catalog.example.com/elsewhere/messagedefinitions/url/versions/2", "url", 2),
         ("https://catalog.example.com/url", "url", 2),
         ("urn:example:messagecatalog:urn", "urn", 2),
         ("urn:example:messagecatalog:urn:1", "urn", 1),
         ("urn:example:messagecatalog:g:urn:1", "urn", 1),
+        ("urn:example:messagecatalog:g:urn", "urn", 2),
     ):
         answer = client.get("/messagedefinition", params={"uri": uri})
         assert (200, name, version) == (answer.status_code, *(answer.json().get(part) for part in ("id", "version")))
@@ -400,6 +482,45 @@ def test_what_no_uri_names(client: httpx.Client) -> None:
     for uri in ("https://c.example/a/versions/9", "https://c.example/a/versions/x", "https://c.example/b"):
         answer = client.get("/messagedefinition", params={"uri": uri})
         assert (404, uri) == (answer.status_code, answer.json()["subject"])
+
+
+def test_a_uri_names_the_definition_of_its_group(client: httpx.Client) -> None:
+    """2.2.2, 4.4.3: a reference is unambiguous: another group's definition is never the answer, nor one of several."""
+    base = f"{client.base_url}{ROOT}".replace("//messagecatalog", "/messagecatalog")
+    for group, authority in (("ua", None), ("ub", "urn:example:cat"), ("uc", None), ("ud", "urn:example:cat:ub")):
+        for name in ("zed", "zed9") if group == "ua" else ("zed",):
+            definition = {"id": name, "definition": {"pub": {"subject": {"value": f"from.{group}"}}}}
+            make_group(client, group, "NATS").raise_for_status()
+            post(client, definition | ({"authority": authority} if authority else {}), group).raise_for_status()
+    for case in read_cases("server/catalog01_uris"):
+        answer = client.get("/messagedefinition", params={"uri": case.given.replace("BASE", base)})
+        subject = answer.json()["definition"]["pub"]["subject"]["value"] if answer.status_code == 200 else None
+        assert (200 if case.expect else 404, case.expect) == (answer.status_code, subject), case.name
+
+
+def test_a_uri_that_names_several_says_which(client: httpx.Client) -> None:
+    """4.4.3: where a URI could mean several definitions, the answer says which."""
+    for group in ("a", "b"):
+        make_group(client, group, "NATS", definitions=[{"id": "m", "definition": {}}]).raise_for_status()
+    answer = client.get("/messagedefinition", params={"uri": f"{client.base_url}".rstrip("/") + f"{ROOT}/m"})
+    words = "Several definitions could be meant: /messagegroups/a/messages/m, /messagegroups/b/messages/m."
+    assert (404, words) == (answer.status_code, answer.json()["detail"])
+
+
+def test_definitions_are_a_list(client: httpx.Client) -> None:
+    """2.1: the definitions of a group are a list of objects; what is something else is refused and makes no group."""
+    for given in ({}, "", 0, False, "x", {"a": 1}, [1], [None]):
+        answer = make_group(client, definitions=given)
+        assert (400, "definitions") == (answer.status_code, answer.json()["args"]["name"]), given
+    assert [] == client.get(ROOT).json()
+
+
+def test_labels_are_a_map(client: httpx.Client) -> None:
+    """Labels, a further attribute of groups and definitions, are a map; what is something else is refused."""
+    make_group(client).raise_for_status()
+    for given in ("", 0, False, [], 1):
+        assert "labels" == make_group(client, labels=given).json()["args"]["name"], given
+        assert "labels" == post(client, {**event("a"), "labels": given}).json()["args"]["name"], given
 
 
 def test_versions_are_told(client: httpx.Client) -> None:
@@ -505,5 +626,33 @@ def test_an_answer_in_05(client: httpx.Client) -> None:
     assert ["g"] == list(client.get("/messagegroups?specversion=0.5-wip").json())
     whole = client.get("/export?specversion=0.5-wip").json()
     assert ("0.5-wip", "a") == (whole["specversion"], whole["messagegroups"]["g"]["messages"]["a"]["id"])
+    client.put("/messagegroups/h/messages/b", json={"meta": {"xref": "/messagegroups/g/messages/a"}}).raise_for_status()
+    places = ("/messagegroups/h/messages/b", "/messagegroups/h/messages", "/messagegroups/h?inline=messages")
+    for place in (*places, "/messagegroups?inline=messages", "/?inline=messagegroups.messages"):
+        shown = client.get(place + ("&" if "?" in place else "?") + "specversion=0.5-wip").json()
+        for name in ("messagegroups", "h", "messages", "b"):
+            shown = shown.get(name, shown)
+        url = f"{client.base_url}/messagegroups/h/messages/b/versions/1"
+        found = [shown[name] for name in ("xref", "defaultversionid", "defaultversionurl")]
+        assert ["messagegroups/g/messages/a", "1", url] == found, place
     assert 404 == client.get("/messagegroups/g/messages/a/meta?specversion=0.5-wip").status_code
     assert 400 == client.put("/messagegroups/h?specversion=0.5-wip", json={}).status_code
+
+
+@pytest.mark.parametrize("messageid", ["a~b", "a~", "a~7eb", "a~41", "_~~x", "a~b~deadbeef", "a:b@c", "a~ff"])
+def test_whatever_a_listing_shows_is_there(client: httpx.Client, messageid: str) -> None:
+    """An id that 1.0 had first is fetched, found by its URI and deleted by what a listing of 0.1 shows for it."""
+    entity = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": messageid}}}
+    group = {"envelope": "CloudEvents/1.0", "messages": {messageid: entity}}
+    client.put("/", json={"messagegroups": {messageid: group}}).raise_for_status()
+    (shown,) = client.get(ROOT).json()
+    path = f"{ROOT}/{shown['id']}/messagedefinitions"
+    (listed,) = client.get(path).json()
+    found = client.get(f"{path}/{listed['id']}")
+    assert (200, listed) == (found.status_code, found.json())
+    assert [listed] == client.get(path, params={"id": listed["id"]}).json()
+    uri = f"{client.base_url}{path}/{listed['id']}".replace("//messagecatalog", "/messagecatalog")
+    by_uri = client.get("/messagedefinition", params={"uri": uri})
+    assert (200, listed) == (by_uri.status_code, by_uri.json())
+    assert client.delete(f"{path}/{listed['id']}").is_success
+    assert [] == client.get(path).json()

@@ -3,13 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
+from signalbook.registry.incoming import typed
 from signalbook.server.headers import (
     decode_attributes,
     decode_value,
     encode_attributes,
     encode_value,
     refuse_headers,
-    typed,
+    repeated,
 )
 from signalbook.server.http import joined
 from tests.cases import Case, cases
@@ -46,8 +47,11 @@ def test_a_repeated_header_of_an_attribute_is_no_list() -> None:
     given = [("Accept", "a"), ("accept", "b"), ("xRegistry-name", "a"), ("xregistry-Name", "b")]
     headers = joined(given)
     assert "a, b" == headers["accept"]
-    with pytest.raises(RegistryError, match="it is given more than once"):
-        decode_attributes(headers, "/d/f", singular="file", has_body=False)
+    assert {"name": "a"} == decode_attributes(headers, "/d/f", singular="file", has_body=False)
+    fault = repeated(headers, "/d/f")
+    assert fault is not None
+    assert ("header_error", "/d/f", "xRegistry-name") == (fault.name, fault.subject, fault.args_["name"])
+    assert repeated(joined([("accept", "a"), ("accept", "b"), ("xRegistry-name", "a")]), "/d/f") is None
 
 
 def test_metadata_in_the_body_forbids_headers() -> None:

@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from signalbook import Registry, UsageError
-from signalbook.app import RegistryCatalog, catalog_of, flow
+from signalbook.app import RegistryCatalog, catalog_of, flow, service
 from signalbook.server.asgi import AsgiApp
+from signalbook.server.run import flow_for
 from signalbook.settings import Settings
 
 XID = "/messagegroups/g/messages/moved"
@@ -153,7 +154,7 @@ def test_a_line_that_cannot_be_built_refuses_no_other(client: Client) -> None:
     body = "\n".join(json.dumps(one) for one in ({**values, "definition": XID}, {"definition": "/z"}, values))
     found = [json.loads(line) for line in client.send("POST", "/build", body).text.splitlines()]
     assert [True, False, False] == [one["ok"] for one in found]
-    assert "/z is no message of the catalog" == found[1]["problems"][0]["message"]
+    assert '"/z" is not a message of the catalog' == found[1]["problems"][0]["message"]
     assert "definition" in found[2]["problems"][0]["message"]
     assert 400 == client.send("POST", "/build", {"definition": "/z"}).status_code
 
@@ -281,3 +282,119 @@ def test_a_catalog_is_compiled_once() -> None:
         registry.patch(XID, {"description": "x"})
         assert first is not kept.current()
         assert [XID] == list(catalog_of(registry).definitions)
+
+
+SCHEMA = {"format": "JsonSchema/draft-07", "schema": {"definitions": {"n": {"type": "integer"}}, "type": "integer"}}
+
+
+@pytest.mark.parametrize("suffix", ["", "$details", "/versions/1", "/versions/1$details", "#/definitions/n"])
+@pytest.mark.parametrize("host", ["http://registry.example:8080", "http://other.example"])
+def test_a_schema_by_the_registrys_own_address(client: Client, suffix: str, host: str) -> None:
+    """A schema that is named by an address of the server is found by /match and /build, whichever it is reached by."""
+    assert 201 == client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA).status_code
+    uri = f"{host}/schemagroups/s/schemas/n{suffix}"
+    named = {**DEFINITION, "dataschemaformat": "JsonSchema/draft-07", "dataschemauri": uri}
+    assert 200 == client.send("PUT", XID, named).status_code
+    there = {"headers": {"host": host.removeprefix("http://")}}
+    wrong = client.send("POST", "/match", {**MOVED, "data": "no"}, **there).json()
+    assert ("nonconformant", ["/data"]) == (wrong["outcome"], [one["path"] for one in wrong["problems"]])
+    right = client.send("POST", "/match", {**MOVED, "data": 5}, **there).json()
+    assert ("matched", 5, None) == (right["outcome"], right["data"], right.get("unchecked"))
+    built = client.send("POST", f"/build?definition={XID}", {"context": {"vin": "A"}, "data": "no"}, **there).json()
+    assert [("/data", "payload")] == [(one["path"], one["code"]) for one in built["problems"]]
+    elsewhere = client.send("POST", "/match", {**MOVED, "data": "no"}, headers={"host": "third.example"}).json()
+    assert ("matched", ["payload"]) == (elsewhere["outcome"], elsewhere["unchecked"])
+
+
+def test_the_names_of_this_machine_are_one(client: Client) -> None:
+    """A schema that is named by 127.0.0.1 is found by those who say localhost."""
+    client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA)
+    uri = "http://127.0.0.1:8080/schemagroups/s/schemas/n"
+    client.send("PUT", XID, {**DEFINITION, "dataschemaformat": "JsonSchema/draft-07", "dataschemauri": uri})
+    found = client.send("POST", "/match", {**MOVED, "data": "no"}, headers={"host": "localhost:8080"}).json()
+    assert "nonconformant" == found["outcome"]
+
+
+@pytest.mark.parametrize(
+    "named", ["127.0.0.1:8099", "localhost:8099", "[::1]:8099", "fixed.example", "sent.example:81"]
+)
+@pytest.mark.parametrize("listening", ["127.0.0.1", "0.0.0.0", "::1"])
+def test_each_address_of_a_server_is_its_own(named: str, listening: str) -> None:
+    """Where it listens, what its operator fixed and the host of a request are addresses of a server."""
+    settings = Settings(store="memory:", log=False, host=listening, port=8099, base_url="http://fixed.example")
+    client = Client()
+    client.app.close()
+    client.app = AsgiApp(flow_for(service(settings), settings))
+    client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA)
+    uri = f"http://{named}/schemagroups/s/schemas/n"
+    client.send("PUT", XID, {**DEFINITION, "dataschemaformat": "JsonSchema/draft-07", "dataschemauri": uri})
+    event = {**MOVED, "data": "no"}
+    found = client.send("POST", "/match", event, headers={"host": "sent.example:81"}).json()
+    other = client.send("POST", "/match", event, headers={"host": "other.example:x:y"}).json()
+    client.close()
+    known = "matched" if named == "sent.example:81" else "nonconformant"
+    assert ("nonconformant", known) == (found["outcome"], other["outcome"])
+
+
+def test_a_relative_schema_is_absolute_in_what_is_built(client: Client) -> None:
+    """The dataschema of an event that is built has the address by which the server was reached."""
+    client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA)
+    relative = {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "/schemagroups/s/schemas/n"}
+    client.send("PUT", XID, {**DEFINITION, **relative})
+    for host in ("a.example", "b.example:81"):
+        values = {"context": {"vin": "A"}, "data": 5}
+        built = client.send("POST", f"/build?definition={XID}", values, headers={"host": host}).json()
+        assert f"http://{host}/schemagroups/s/schemas/n" == built["cloudevent"]["dataschema"]
+
+
+def test_schemas_required() -> None:
+    """With --schemas required a schema at a foreign host is a problem; without it the metadata decide."""
+    foreign = {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "https://example.com/n.json"}
+    for setting, outcome in (("optional", "matched"), ("required", "nonconformant")):
+        client = Client(schemas=setting)
+        client.send("PUT", XID, {**DEFINITION, **foreign})
+        assert outcome == client.send("POST", "/match", {**MOVED, "data": 1}).json()["outcome"]
+        client.close()
+
+
+BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-type": "moved", "ce-source": "/vehicles/A1"}
+
+
+@pytest.mark.parametrize("path", ["/match", "/validate", f"/validate?definition={XID}"])
+def test_an_event_in_binary_mode(client: Client, path: str) -> None:
+    """A request may be an event itself: its ce- headers, and the data as its body, whatever that is."""
+    for content_type, body in (("application/json", '{"a": 1}'), ("application/octet-stream", b"\0\1"), (None, "")):
+        headers = {**BINARY, **({"content-type": content_type} if content_type else {})}
+        found = client.send("POST", path, body or None, headers=headers)
+        assert (200, "matched", {"vin": "A1"}) == (
+            found.status_code, found.json()["outcome"], found.json()["context"],
+        )  # fmt: skip
+        assert content_type == found.json()["cloudevent"].get("datacontenttype")
+
+
+def test_an_event_in_binary_mode_that_is_none(client: Client) -> None:
+    """A request that claims to be an event and is none is malformed, and what its type would have meant is named."""
+    found = client.send("POST", "/match", "1", headers={**BINARY, "ce-id": ""}).json()
+    assert ("malformed", [XID]) == (found["outcome"], [one["definition"] for one in found["candidates"]])
+
+
+def test_the_content_type_goes_before_ce_headers(client: Client) -> None:
+    """A structured event is read from its body, whatever headers stand beside it."""
+    headers = {**BINARY, "ce-type": "other", "content-type": "application/cloudevents+json"}
+    assert "matched" == client.send("POST", "/match", MOVED, headers=headers).json()["outcome"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/cloudevents+json", [MOVED]),
+        ("application/cloudevents+json; charset=utf-8", []),
+        ("Application/CloudEvents-Batch+JSON", MOVED),
+    ],
+)
+def test_a_batch_as_one_event_and_the_reverse(client: Client, content_type: str, body: Any) -> None:
+    """A batch that is sent as one event is refused, and so is one event that is sent as a batch."""
+    refused = client.send("POST", "/match", body, headers={"content-type": content_type})
+    assert (400, "bad_request") == (refused.status_code, refused.json()["type"].rpartition("#")[2])
+    right = {"content-type": "application/cloudevents-batch+json"}
+    assert ["matched"] == [one["outcome"] for one in client.send("POST", "/match", [MOVED], headers=right).json()]

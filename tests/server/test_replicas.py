@@ -17,9 +17,9 @@ ENTRY = {"xid": "/messagegroups/g", "origin": ORIGIN, "body": {"name": "G"}}
 
 
 def test_a_catalog_has_an_id_of_its_own(api: Api) -> None:
-    """It is random, and stays."""
+    """It is random, and stays; beside it stands the base that the catalog states for itself."""
     found = api("GET", "/replicas").json
-    assert {"catalog", "cursor"} == found.keys()
+    assert {"base", "catalog", "cursor", "fixed"} == found.keys()
     assert found == api("GET", "/replicas").json
 
 

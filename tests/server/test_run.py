@@ -4,15 +4,16 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 from signalbook.errors import UsageError
 from signalbook.server.run import _shown, serve
 from signalbook.settings import Settings
+from tests.patience import LONG, in_flight, until
 from tests.server.fake_service import DOCUMENT, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +51,7 @@ class Running:
         self.url = found[1]
         self.port = int(self.url.rpartition(":")[2])
 
-    def talk(self, *pieces: bytes, pause: float = 0.0, seconds: float = 10.0) -> bytes:
+    def talk(self, *pieces: bytes, pause: float = 0.0, seconds: float = LONG) -> bytes:
         """Everything the server says to these bytes until it closes or falls silent."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             for piece in pieces:
@@ -59,7 +61,7 @@ class Running:
             with contextlib.suppress(TimeoutError, ConnectionResetError):
                 while more := connection.recv(65536):
                     answer += more
-                    connection.settimeout(0.3)
+                    connection.settimeout(1)
             return answer
 
     def workers(self) -> list[int]:
@@ -68,14 +70,17 @@ class Running:
             int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         ]
 
-    def stop(self, sign: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """The exit code and the seconds it took."""
-        started = time.monotonic()
+    def stop(self, sign: signal.Signals = signal.SIGTERM) -> int:
+        """The exit code."""
         self.process.send_signal(sign)
-        code = self.process.wait(timeout=30)
+        return self.ended()
+
+    def ended(self) -> int:
+        """The exit code, once it has ended."""
+        code = self.process.wait(timeout=LONG)
         assert self.process.stdout is not None
         self.process.stdout.close()
-        return code, time.monotonic() - started
+        return code
 
 
 def lives(pid: int) -> bool:
@@ -147,12 +152,10 @@ def test_pipelining(server: Running) -> None:
 
 
 def test_too_much_is_refused_unread(server: Running) -> None:
-    """A body that announces too much is refused at once and the connection ends."""
-    started = time.monotonic()
+    """A body that announces too much is refused without waiting for it, and the connection ends."""
     answer = server.talk(request("PUT", "/echo", "content-length: 99999999999", body=b"x" * 1000))
     assert b"HTTP/1.1 413" in answer
     assert b"request_too_large" in answer
-    assert time.monotonic() - started < 5
 
 
 def test_too_much_unannounced(server: Running) -> None:
@@ -218,79 +221,113 @@ def test_slow_clients_hold_nobody_up(server: Running) -> None:
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             whole = request("PUT", "/echo", "content-length: 1000", body=b"x")
             connection.sendall(whole[:20] if number % 2 else whole)
-        started = time.monotonic()
-        assert all(httpx.get(f"{server.url}/{path}").status_code == 200 for path in ("quick", "echo") * 10)
-        assert time.monotonic() - started < 5
+        for path in ("quick", "echo") * 10:
+            assert httpx.get(f"{server.url}/{path}", timeout=LONG).status_code == 200
 
 
-def test_many_at_once(server: Running) -> None:
-    """Slow answers do not stand in the way of quick ones."""
-    with httpx.Client(base_url=server.url) as client:
-        threads = [threading.Thread(target=httpx.get, args=(f"{server.url}/sleep/1",)) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.3)
-        started = time.monotonic()
-        assert client.get("/quick").status_code == 200
-        assert time.monotonic() - started < 0.5
-        for thread in threads:
-            thread.join()
-        assert time.monotonic() - started < 5
+def test_many_at_once(server: Running, tmp_path: Path) -> None:
+    """Slow answers do not stand in the way of others: these come while all of those are still to come."""
+    given = tmp_path / "given"
+    with httpx.Client(base_url=server.url, timeout=LONG) as client, ThreadPoolExecutor(20) as pool:
+        slow = [pool.submit(httpx.get, f"{server.url}/until{given}", timeout=LONG) for _ in range(20)]
+        assert until(lambda: in_flight(server.url) == len(slow))
+        assert [200, 200] == [client.get(path).status_code for path in ("/quick", "/echo")]
+        assert not any(one.done() for one in slow)
+        given.touch()
+        assert {200} == {one.result().status_code for one in slow}
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_server_stops_at_once(start: Start, sign: signal.Signals) -> None:
-    """With nothing to do but an open connection, a signal ends it within a second, with exit code 0."""
+    """With nothing to do but an open connection, a signal ends it with exit code 0, and nothing has to be killed."""
     server = start()
     with httpx.Client(base_url=server.url) as client:
         client.get("/quick")
-        code, seconds = server.stop(sign)
-    assert 0 == code
-    assert seconds < 1
+        assert 0 == server.stop(sign)
+    assert "illing" not in server.log_file.read_text()
 
 
-def test_what_was_begun_is_finished(start: Start) -> None:
+def test_what_was_begun_is_finished(start: Start, tmp_path: Path) -> None:
     """A signal lets a request that has begun come to its end, and its line into the log."""
     server = start()
-    answers: list[int] = []
-    thread = threading.Thread(target=lambda: answers.append(httpx.get(f"{server.url}/sleep/1").status_code))
-    thread.start()
-    time.sleep(0.4)
-    code, seconds = server.stop()
-    thread.join()
-    assert (0, [200]) == (code, answers)
-    assert 0.3 < seconds < 5
-    assert "GET /sleep/1 200" in server.log_file.read_text()
+    given = tmp_path / "given"
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(httpx.get, f"{server.url}/until{given}", timeout=LONG)
+        assert until(lambda: in_flight(server.url) == 1)
+        server.process.send_signal(signal.SIGTERM)
+        assert until(lambda: not accepts(server))
+        assert not begun.done()
+        given.touch()
+        assert 200 == begun.result().status_code
+    assert 0 == server.ended()
+    assert f"GET /until{given} 200" in server.log_file.read_text()
+
+
+def accepts(server: Running) -> bool:
+    """Whether the server takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", server.port)) == 0
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads the list of processes from /proc")
 def test_a_killed_server_is_gone(start: Start) -> None:
     """When the first process is killed, the workers end too and the port is free."""
     server = start(workers=2)
-    until = time.monotonic() + 20
-    while len(workers := server.workers()) < 2 and time.monotonic() < until:
-        time.sleep(0.02)  # the first one answers before the second is there
-    assert len(workers) >= 2
+    assert until(lambda: len(server.workers()) >= 2)  # the first one answers before the second is there
+    workers = server.workers()
     server.stop(signal.SIGKILL)
-    until = time.monotonic() + 10
-    while any(map(lives, workers)) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert [] == [pid for pid in workers if lives(pid)]
+    assert until(lambda: not any(map(lives, workers)))
     start(port=server.port)
 
 
-def test_several_workers(start: Start) -> None:
-    """Each worker answers and counts for itself."""
+def figure(server: Running, name: str) -> int:
+    """A figure of `/metrics`; 0 where it is not there, -1 where nobody answers."""
+    try:
+        text = httpx.get(f"{server.url}/metrics").text
+    except httpx.HTTPError:
+        return -1
+    found = re.findall(rf"^{re.escape(name)} (\d+)$", text, re.MULTILINE)
+    return int(found[0]) if found else 0
+
+
+def test_the_figures_of_all_workers(start: Start) -> None:
+    """Whichever worker is asked, `/metrics` has the figures of all, and those of one that was killed stay."""
     server = start(workers=2)
-    processes = {re.findall(r'process="(\d+)"', httpx.get(f"{server.url}/metrics").text)[0] for _ in range(60)}
-    assert 2 == len(processes)
+    assert until(lambda: figure(server, "signalbook_workers") == 2)
+    name = 'signalbook_requests_total{method="GET",status="404"}'
+    assert 0 == figure(server, name)
+    for _ in range(40):  # a connection each, so that both workers get some
+        httpx.get(f"{server.url}/missing")
+    assert until(lambda: figure(server, name) == 40)  # the last is counted once it is sent
+    assert [40] * 10 == [figure(server, name) for _ in range(10)]
+    first, second = server.workers()
+    os.kill(first, signal.SIGKILL)
+    assert until(lambda: len({*server.workers()} - {first, second}) == 1)
+    assert until(lambda: figure(server, "signalbook_workers") == 2)
+    assert 40 == figure(server, name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads the list of processes from /proc")
+def test_a_single_worker_is_started_again(start: Start) -> None:
+    """A worker that dies is followed by another, also where it is the only one, and the figures go on."""
+    server = start()
+    name = 'signalbook_requests_total{method="GET",status="404"}'
+    httpx.get(f"{server.url}/missing")
+    assert until(lambda: figure(server, name) == 1)  # a request is counted once its answer is sent
+    (worker,) = server.workers()
+    os.kill(worker, signal.SIGKILL)
+    assert until(lambda: worker not in server.workers() and figure(server, name) == 1)
+    httpx.get(f"{server.url}/missing")
+    assert until(lambda: figure(server, name) == 2)
+    assert "its store in memory with it" in server.log_file.read_text()
 
 
 def test_it_starts_quickly(start: Start) -> None:
-    """From the command to the first accepted connection it takes well under two seconds even on a busy machine."""
-    started = time.monotonic()
-    start()
-    assert time.monotonic() - started < 2
+    """From the command to the first accepted connection it takes little work, whatever else the machine does."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert 0 == start().stop()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 6
 
 
 def test_a_port_in_use(server: Running) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import signalbook
 from signalbook.errors import UsageError
+from signalbook.pipeline.book import Book
 from signalbook.sources import Reach, SourceError, open_source
 from signalbook.sources import external as external_module
 from tests.conftest import StartServer
@@ -92,6 +93,29 @@ def test_a_registry_is_asked_whether_it_changed(web: Web) -> None:
     assert {"Bearer secret"} == {request.headers["authorization"] for request in web.asked}
 
 
+@pytest.mark.parametrize("asked", ["http://127.0.0.1:81", "http://localhost:81/", "http://[::1]:81"])
+@pytest.mark.parametrize("named", ["127.0.0.1:81", "localhost:81", "[::1]:81", "cat.example"])
+def test_a_schema_by_any_address_of_the_registry(web: Web, asked: str, named: str) -> None:
+    """A schema that is named by another name of the same machine is found, by a worker of the pipeline too."""
+    uri = f"http://{named}/schemagroups/s/schemas/n"
+    held = document(
+        envelope="CloudEvents/1.0",
+        envelopemetadata={"type": {"value": "t"}},
+        dataschemaformat="JsonSchema/draft-07",
+        dataschemauri=uri,
+    )
+    schema = {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}
+    held["schemagroups"] = {"s": {"schemas": {"n": schema}}}
+    link = {"link": '<http://cat.example/>; rel="xregistry-root"'}
+    web.pages["/export"] = httpx.Response(200, json=held, headers=link)
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": "no"}
+    with open_source(asked) as source:
+        outcomes = [
+            one.match(event).outcome.value for one in (source.catalog(), Book.of_contents(source.read()).catalog())
+        ]
+    assert ["nonconformant"] * 2 == outcomes
+
+
 def test_a_registry_without_exports(web: Web) -> None:
     """Where there is no export, everything is asked for inline."""
     web.pages["/?inline=*"] = httpx.Response(200, json=document(name="x"))
@@ -104,6 +128,22 @@ def test_a_document_at_an_address(web: Web) -> None:
     web.pages["/a/c.yaml"] = httpx.Response(200, text="messagegroups: {g: {messages: {m: {name: x}}}}")
     with open_source("https://files.example/a/c.yaml") as source:
         assert [XID] == list(source.catalog().definitions)
+
+
+def test_a_document_at_an_address_is_read_by_its_dialect(web: Web) -> None:
+    """A document of an older dialect on a web server means what it means in a file; a foreign one is refused."""
+    message = {"id": "m", "binding": "Kafka", "message": {"topic": {"value": "t"}}}
+    old = {"specversion": "0.5-wip", "messagegroups": {"g": {"id": "g", "messages": {"m": message}}}}
+    web.pages["/old.json"] = httpx.Response(200, json=old)
+    with open_source("https://files.example/old.json") as source:
+        assert source.catalog().match({"protocol": "KAFKA", "topic": "t"}).matched
+        assert not source.catalog().match({"protocol": "NATS", "subject": "s"}).matched
+    web.pages["/api.json"] = httpx.Response(200, json={"asyncapi": "3.0.0", "info": {}})
+    with (
+        open_source("https://files.example/api.json") as source,
+        pytest.raises(UsageError, match=r"files\.example/api\.json is not a catalog document"),
+    ):
+        source.catalog()
 
 
 @pytest.mark.parametrize(

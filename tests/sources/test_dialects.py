@@ -76,7 +76,7 @@ def test_a_lone_definition_needs_a_group() -> None:
         in_canonical(Raw("it", {"id": "m", "binding": "Kafka"}))
     with pytest.raises(UsageError, match="without an id"):
         in_canonical(Raw("it", {"binding": "Kafka"}), group="g")
-    with pytest.raises(UsageError, match="no JSON object"):
+    with pytest.raises(UsageError, match="one JSON object"):
         in_canonical(Raw("it", 7))
 
 

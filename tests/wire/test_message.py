@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from signalbook.document.dialects import read
+from signalbook.spec.dialects import DIALECTS
 from signalbook.wire import FIELDS, Message, Typed, WireError, find_protocol
 from tests.cases import Case, cases
 
@@ -56,11 +58,26 @@ def test_a_python_value_that_is_no_json() -> None:
 @pytest.mark.parametrize(
     ("spelling", "protocol"),
     [("http/1.1", "HTTP"), ("HTTP/2", "HTTP"), ("amqp", "AMQP/1.0"), ("Kafka", "KAFKA"), ("mqtt", "MQTT/5.0"),
-     ("MQTT/3.1.1", "MQTT/3.1.1"), ("nats", "NATS"), ("smtp", None)],
+     ("MQTT/3.1.1", "MQTT/3.1.1"), ("nats", "NATS"), ("smtp", None), ("MQTT/3", "MQTT/3.1.1"), ("HTTP/3.0", "HTTP"),
+     ("Kafka/2", "KAFKA"), ("KAFKA/0.11", "KAFKA"), ("AMQP/1", "AMQP/1.0"), ("nats/2.10", "NATS"), ("mqtt/4", None),
+     ("MQTT/", None), ("HTTP/", None), ("kafka/", None), ("HTTP/1.", None), ("HTTP/x", None), ("", None), (5, None),
+     ("\u212aafka", None)],
 )  # fmt: skip
-def test_protocols(spelling: str, protocol: str | None) -> None:
-    """A protocol is known by every spelling of it."""
+def test_protocols(spelling: Any, protocol: str | None) -> None:
+    """A protocol is known by every spelling of it, and means the same on paper, in a definition and in 0.5."""
     assert protocol == find_protocol(spelling)
+    definition: Any = {"messagegroups": {"g": {"messages": {"m": {"protocol": spelling}}}}}
+    older: Any = {"messagegroups": {"g": {"messages": {"m": {"binding": spelling}}}}}
+    assert (protocol or spelling) == _read(definition, "1.0-rc2") == _read(older, "0.5-wip")
+    if protocol is not None:
+        assert protocol == Message.from_json({"protocol": spelling}).protocol
+    else:
+        with pytest.raises(WireError, match="/protocol"):
+            Message.from_json({"protocol": spelling})
+
+
+def _read(document: Any, dialect: str) -> Any:
+    return read(document, DIALECTS[dialect]).content["messagegroups"]["g"]["messages"]["m"]["protocol"]
 
 
 def test_python_values() -> None:

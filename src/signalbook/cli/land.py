@@ -179,8 +179,7 @@ class _Books:
 
         contents = self._read()
         if self._known is None or self._known[0] is not contents:
-            book = Book.of(*(document.content for document in contents.documents), bases=contents.external)
-            self._known = (contents, book)
+            self._known = (contents, Book.of_contents(contents))
         return self._known[1]
 
 
@@ -205,4 +204,6 @@ def _print(result: Result, as_json: bool) -> None:
     for xid, count in sorted(result.messages.items(), key=lambda item: -item[1]):
         click.echo(f"{count:>12,}  {xid}")
     outcomes = ", ".join(f"{count:,} {name}" for name, count in result.outcomes.items())
+    if result.unchecked:
+        click.echo(f"{result.unchecked:>12,}  of the landed have a payload that no schema was applied to")
     click.echo(f"{result.input:,} arrived = {result.landed:,} landed + {result.dead:,} dead ({outcomes or 'none'})")

@@ -1,9 +1,10 @@
 """The command load: catalog documents into a store or a server.
 
 Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
-is safe: it writes the same entities over. The documents of one load may refer to each other in any order. A document
-that breaks the rules of its own dialect is refused before anything is written. Versions that did not stay, because
-their type keeps only so many, are told.
+is safe: it writes what is not there yet. The documents of one load may refer to each other in any order. A document
+that breaks the rules of its own dialect is refused before anything is written, unless the configuration of lint says
+that this is no error. Versions that did not stay, because their type keeps only so many, are told. With --keep-going
+a document that is refused leaves nothing behind, and the others are loaded.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from signalbook.cli import options
-from signalbook.cli.failures import Exit
+from signalbook.cli.failures import Exit, sentence
 from signalbook.cli.output import print_json, say
 from signalbook.cli.target import Target
-from signalbook.errors import RegistryError
+from signalbook.errors import RegistryError, SignalbookError, UsageError
 from signalbook.sources import Part
-from signalbook.sources.dialects import read_raw
-from signalbook.sources.loading import Loadable, Loading, loadable
+from signalbook.sources.dialects import read_each, read_raw
+from signalbook.sources.documents import UnreadableDocument
+from signalbook.sources.loading import Loadable, Loading, load_good, loadable
 from signalbook.sources.parts import MAX_ENTRIES
 
 __all__ = ["load"]
@@ -55,6 +60,15 @@ class Tally:
 @click.option("--with-model", is_flag=True, help="Take over a document's model source and capabilities too.")
 @click.option("--with-metadata", is_flag=True, help="Take over the registry's own name, description and labels too.")
 @click.option("--group", metavar="ID", default="", help="The group for a document that is one definition by itself.")
+@click.option(
+    "--keep-going", is_flag=True, help="Load every document that is good, each in one request; tell the others."
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How bad findings are, as for lint; else the file .signalbook-lint.toml of this folder, where there is one.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar and no summary.")
 @options.model
 @options.as_json
@@ -66,25 +80,24 @@ def load(
     with_model: bool,
     with_metadata: bool,
     group: str,
+    keep_going: bool,
+    config: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Write the catalog documents in a file, a folder or standard input into a registry.
 
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
-    YAML file. Entities that are there already are replaced; others stay. Documents of older dialects are read too, as
-    `signalbook convert` would; those that break the rules of their dialect are refused.
+    YAML file. Entities that are there already are replaced where the documents say something else, and left alone
+    where they do not; others stay. Documents of older dialects are read too, as `signalbook convert` would; those that
+    break the rules of their dialect are refused, unless a configuration of lint says that this is no error.
     """
+    if keep_going and click.get_current_context().get_parameter_source("chunk") is ParameterSource.COMMANDLINE:
+        raise UsageError("--keep-going writes each document in one request; leave --chunk out")
     tally = Tally()
-    documents: list[Loadable] = []
-    told: set[str] = set()
-    for raw in read_raw(location):
-        documents.append(loadable(raw, group))
-        tally.documents += 1
-        for note in documents[-1].notes:
-            told.add(note.code)
-            say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
-    if "invalid" in told:
+    documents, bad = _read(location, group, config, keep_going=keep_going)
+    tally.documents = len(documents)
+    if bad and not keep_going:
         say("signalbook: nothing was loaded; correct what is invalid")
         return Exit.REFUSED
     with _progress(_resources(documents), visible=not quiet) as advance:
@@ -95,19 +108,65 @@ def load(
             tally.requests += 1
             advance(part.resources)
 
-        loading = Loading(target, chunk=chunk, with_model=with_model, with_metadata=with_metadata, written=written)
-        for one in documents:
-            with _reporting(one.document.source, tally):
-                loading.load(one)
-        with _reporting(location, tally):
-            loading.finish()
-    _tell_unkept(loading)
+        begin = partial(Loading, target, with_model=with_model, with_metadata=with_metadata, written=written)
+        if keep_going:
+
+            def refused(one: Loadable, error: SignalbookError) -> None:
+                bad.append(one.document.source)
+                tally.documents -= 1
+                say(f"signalbook: {one.document.source} was not loaded: {sentence(error)}")
+
+            loadings = load_good(lambda name: begin(chunk=0, name=name), documents, refused)
+        else:
+            loading = begin(chunk=chunk)
+            for one in documents:
+                with _reporting(one.document.source, tally):
+                    loading.load(one)
+            with _reporting(location, tally):
+                loading.finish()
+            loadings = [loading]
+    for loading in loadings:
+        _tell_unkept(loading)
     if as_json:
         counted = ("documents", "groups", "resources", "requests")
         print_json({name: getattr(tally, name) for name in counted}, compact=True)
     elif not quiet:
         say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
-    return Exit.OK
+    if bad:
+        say(f"signalbook: {len(bad)} document(s) were not loaded")
+    return Exit.REFUSED if bad else Exit.OK
+
+
+def _read(location: str, group: str, config: Path | None, *, keep_going: bool) -> tuple[list[Loadable], list[str]]:
+    """The documents to load, and the sources of those that cannot be; what there is to say of each is said."""
+    from signalbook.sources.lint import NOTED, Config, noted
+
+    severities = Config.read(config)
+    good: list[Loadable] = []
+    bad: list[str] = []
+    for raw in read_each(location) if keep_going else read_raw(location):
+        if isinstance(raw, UnreadableDocument):
+            bad.append(raw.source)
+            say(f"signalbook: {raw.source} was not loaded: {raw.reason}")
+            continue
+        try:
+            one = loadable(raw, group)
+        except (RegistryError, UsageError) as error:
+            if not keep_going:
+                raise
+            bad.append(raw.source)
+            say(f"signalbook: {raw.source} was not loaded: {sentence(error)}")
+            continue
+        for note in (note for note in one.notes if note.code not in NOTED):
+            say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
+        findings = list(severities.apply(noted(one.document, one.notes)))
+        for finding in findings:
+            say(f"{raw.source}: {finding.code}: {finding.message.removesuffix('.')}")
+        if any(finding.severity == "error" for finding in findings):
+            bad.append(raw.source)
+        else:
+            good.append(one)
+    return good, bad
 
 
 @contextlib.contextmanager

@@ -136,7 +136,8 @@ def _sentences(number: int, answer: Answer) -> Iterator[str]:
     """An answer for a person: what, why, and what comes near."""
     context = ", ".join(f"{name}={_shown(value)}" for name, value in answer.context.items())
     what = " ".join(part for part in (answer.outcome.value, answer.definition or "") if part)
-    yield f"line {number}: {what}" + (f" ({context})" if context else "")
+    left = f"; unchecked: {', '.join(answer.unchecked)}" if answer.unchecked else ""
+    yield f"line {number}: {what}" + (f" ({context})" if context else "") + left
     for problem in answer.problems:
         yield f"  {problem.path or '/'}: {problem.message} [{problem.code}]"
     what = "holds" if answer.outcome.value == "ambiguous" else "near"

@@ -15,7 +15,7 @@ import click
 from signalbook.errors import UsageError
 from signalbook.spec import versions
 
-__all__ = ["as_json", "model", "on_target", "read_secret", "specversion", "store"]
+__all__ = ["as_json", "ca", "model", "on_target", "read_secret", "schemas", "specversion", "store"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -52,6 +52,22 @@ specversion = click.option(
     default=None,
     help=f"The xRegistry version to speak: {' or '.join(v.name for v in versions.VERSIONS.values())}.",
 )
+ca = click.option(
+    "--ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="SIGNALBOOK_CA",
+    show_envvar=True,
+    help="The certificates (PEM) to trust, where the server's is signed by none that is known.",
+)
+schemas = click.option(
+    "--schemas",
+    type=click.Choice(["optional", "required"]),
+    default="optional",
+    show_default=True,
+    help="What becomes of messages whose payload schema lies elsewhere or is of a format that is not supported: their "
+    "metadata decide and the payload stays unchecked, or they do not conform.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 
 _SERVER = click.option(
@@ -73,13 +89,21 @@ _TOKEN_FILE = click.option(
 
 
 def on_target(command: Command) -> Command:
-    """Give a command the options --store, --server and --token, and an open `Target` as its first argument.
+    """Give a command the options --store, --server, --token and --ca, and an open `Target` as its first argument.
 
     A store that is not there is made only for a command that also has the option --model.
     """
 
     @functools.wraps(command)
-    def run(*args: Any, store: str, server: str | None, token: str | None, token_file: Path | None, **kw: Any) -> Any:
+    def run(
+        *args: Any,
+        store: str,
+        server: str | None,
+        token: str | None,
+        token_file: Path | None,
+        ca: Path | None,
+        **kw: Any,
+    ) -> Any:
         from signalbook.cli.target import open_target
 
         context = click.get_current_context()
@@ -88,11 +112,11 @@ def on_target(command: Command) -> Command:
             raise UsageError("--store and --server name two different catalogs; give one of them")
         address = None if said else server
         secret = read_secret("--token", token, token_file)
-        with open_target(store, address, token=secret, model=kw.pop("model", None)) as target:
+        with open_target(store, address, token=secret, ca=ca, model=kw.pop("model", None)) as target:
             return command(target, *args, **kw)
 
     decorated: Any = run
-    for option in (_TOKEN_FILE, _TOKEN, _SERVER, store):
+    for option in (ca, _TOKEN_FILE, _TOKEN, _SERVER, store):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
 

@@ -18,7 +18,7 @@ from signalbook.cli import options
 from signalbook.cli.failures import Exit
 from signalbook.cli.output import print_json, say
 from signalbook.errors import UsageError
-from signalbook.replication.bell import Bell
+from signalbook.replication.bell import check_place
 from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
@@ -39,10 +39,23 @@ def replicate() -> None:
     """
 
 
+_APIS = click.Choice(["auto", "xregistry", "0.1"])
+
+
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all of them have."""
     for option in (
         options.as_json,
+        click.option("--to-api", type=_APIS, default="auto", show_default=True, help="What the target speaks."),
+        click.option("--from-api", type=_APIS, default="auto", show_default=True, help="What the source speaks."),
+        click.option(
+            "--on-conflict",
+            type=click.Choice(["report", "keep-both"]),
+            default="report",
+            show_default=True,
+            help="Of two origins' resources of one name: report the second, or keep it under a name of its own.",
+        ),
+        options.ca,
         click.option("--authority", default="", metavar="URI", help="Who the source is, where not its address."),
         click.option(
             "--map-group", multiple=True, metavar="A=B", help="Name the group A of the source B at the target."
@@ -121,15 +134,15 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
     """
     if sink and not listen:
         raise UsageError("--sink says how the source reaches --listen; give that too")
+    if listen:
+        check_place(listen)
     with _replication(**named) as replication, ExitStack() as stack:
-        bell = None
-        if listen:
-            if not replication.source.address:
-                raise UsageError("--listen needs a source that is a server; a store calls nobody")
-            bell = Bell(replication.source, listen, sink)
-            stack.callback(bell.close)
+        if listen and not replication.source.address:
+            raise UsageError("--listen needs a source that is a server; a store calls nobody")
         told: object = None
-        for report in replication.follow(every, bell=bell):
+        reports = replication.follow(every, listen=(listen, sink) if listen else None)
+        stack.callback(getattr(reports, "close", lambda: None))
+        for report in reports:
             wrong = (report.problems, report.failure) if report.problems or report.failure else None
             if report.changed or (wrong is not None and wrong != told):
                 _tell(report, as_json=as_json)
@@ -142,6 +155,8 @@ def _tell(report: Report, *, as_json: bool) -> int:
     else:
         for problem in report.problems.values():
             say(f"{problem.code}: {problem.path}: {problem.message}")
+        for xid, words in report.notes:
+            say(f"note: {xid}: {words}")
         counted = ", ".join(f"{number} {outcome}" for outcome, number in sorted(report.outcomes.items()))
         say(f"signalbook: {report.failure or counted or 'nothing changed'}")
     return Exit.REFUSED if report.problems or report.failure else Exit.OK
@@ -150,7 +165,8 @@ def _tell(report: Report, *, as_json: bool) -> int:
 @contextmanager
 def _replication(
     source: str, target: str, scope: str, map_group: tuple[str, ...], authority: str, from_token: str | None,
-    from_token_file: Path | None, to_token: str | None, to_token_file: Path | None,
+    from_token_file: Path | None, to_token: str | None, to_token_file: Path | None, on_conflict: str, ca: Path | None,
+    from_api: str, to_api: str,
 ) -> Iterator[Replication]:  # fmt: skip
     chosen = Scope.parse(scope, map_group)
     tokens = (
@@ -158,14 +174,17 @@ def _replication(
         options.read_secret("--to-token", to_token, to_token_file),
     )
     with ExitStack() as stack:
-        origin = _peer(source, tokens[0], stack, must_exist=True)
-        copy = _peer(target, tokens[1], stack, must_exist=False)
-        yield Replication(origin, copy, chosen, authority=authority)
+        origin = _peer(source, tokens[0], ca, stack, must_exist=True)
+        copy = _peer(target, tokens[1], ca, stack, must_exist=False)
+        yield Replication(
+            origin, copy, chosen, authority=authority, keep_both=on_conflict == "keep-both", apis=(from_api, to_api)
+        )
 
 
-def _peer(place: str, token: str, stack: ExitStack, *, must_exist: bool) -> Peer:
+def _peer(place: str, token: str, ca: Path | None, stack: ExitStack, *, must_exist: bool) -> Peer:
     if place.lower().startswith(("http://", "https://")):
-        peer = HttpPeer(place, token)
+        root = place.rstrip("/").removesuffix("/messagecatalog")  # also where the 0.1 API itself is named
+        peer = HttpPeer(root, token, ca)
         stack.callback(peer.close)
         return peer
     if must_exist:
@@ -188,7 +207,9 @@ class _LocalPeer:
         self._service = app.service(Settings(store=store, deliver=False))
         stack.callback(self._service.close)
 
-    def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Answer:
+    def request(
+        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
+    ) -> Answer:
         from signalbook.server import problems
         from signalbook.server.http import Request
 

@@ -225,7 +225,7 @@ def _read(file: str, asked: _Asked) -> Schema:
     name = asked.format or guess_format(file, text)
     if schemas.find(name) is None:
         known = ", ".join(row.name for row in schemas.FORMATS)
-        raise UsageError(f"the format {name} is not one of {known}")
+        raise UsageError(f'"{name}" is not one of the formats {known}')
     read = schemas.read(name, text, _references(asked.references))
     return read.at(asked.fragment) if asked.fragment else read
 
@@ -266,7 +266,7 @@ def guess_format(file: str, text: bytes) -> str:
     found = _SYNTAX.search(text)
     if suffix == ".proto" or found:
         return "Protobuf/2" if found is None or found[1] != b"proto3" else "Protobuf/3"
-    raise UsageError(f"what format {file} has cannot be told; name it with --format")
+    raise UsageError(f"what format '{file}' has cannot be told; name it with --format")
 
 
 def _guess_json(text: bytes) -> str:

@@ -124,6 +124,7 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     is_flag=True,
     help="Take schemas for compatible where that cannot be decided; else it is refused.",
 )
+@options.schemas
 @click.option(
     "--without",
     type=click.Choice(sorted(OPTIONAL_PATHS)),
@@ -174,6 +175,7 @@ def serve(
     body_timeout: float,
     include_from: Path | None,
     trust_unknown: bool,
+    schemas: str,
     without: tuple[str, ...],
     keep_changes: float,
     allow_sink: tuple[str, ...],
@@ -201,6 +203,7 @@ def serve(
         body_timeout=body_timeout,
         include_from=include_from,
         trust_unknown=trust_unknown,
+        schemas=schemas,
         without=frozenset(without),
         keep_changes=keep_changes,
         allow_sinks=allow_sink,

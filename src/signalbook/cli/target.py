@@ -27,6 +27,7 @@ from signalbook.document.model import ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.errors import RegistryError, StoreError, UsageError
 from signalbook.sources import choose_model
+from signalbook.sources.remote import trusted, unanswered
 from signalbook.spec import versions
 from signalbook.spec.error_types import ERROR_TYPES
 
@@ -64,8 +65,11 @@ class Target(Protocol):
         """The whole registry, with documents in forms that a load turns back into the same bytes."""
         ...
 
-    def send(self, method: str, path: str, body: Any = None) -> str:
-        """The answer to a PUT, PATCH, POST or DELETE, as JSON text; empty where there is none."""
+    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+        """The answer to a PUT, PATCH, POST or DELETE, as JSON text; empty where there is none.
+
+        A part of a load, which has a name, writes only what is new where the registry knows how.
+        """
         ...
 
     def document(self, path: str) -> bytes:
@@ -78,7 +82,9 @@ class Target(Protocol):
 
 
 @contextmanager
-def open_target(store: str, server: str | None, *, token: str = "", model: str | None = None) -> Iterator[Target]:
+def open_target(
+    store: str, server: str | None, *, token: str = "", ca: Path | None = None, model: str | None = None
+) -> Iterator[Target]:
     """The server if one is named, else the store; a store that is not there is made only with a `model`."""
     if server:
         import httpx
@@ -86,7 +92,7 @@ def open_target(store: str, server: str | None, *, token: str = "", model: str |
         if not _is_address(server):
             raise UsageError(f"'{server}' is no address of a server; try http://127.0.0.1:8080")
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        with httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT) as client:
+        with httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, verify=trusted(ca)) as client:
             yield _Server(client, server)
         return
     if model is None:
@@ -158,8 +164,8 @@ class _Store:
     def export(self, specversion: str | None) -> Any:
         return self._registry.export(specversion or "")
 
-    def send(self, method: str, path: str, body: Any = None) -> str:
-        return self._registry.write_text(method, path, body)
+    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+        return self._registry.write_text(method, path, body, load=load)
 
     def document(self, path: str) -> bytes:
         plain, _, flags = path.partition("?")
@@ -203,9 +209,12 @@ class _Server:
         carry_documents(exported, read_model(self.get("/model")))
         return exported
 
-    def send(self, method: str, path: str, body: Any = None) -> str:
+    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
         content = None if body is None else orjson.dumps(body)
-        answer = self._request(method, details(path) if method != "POST" else path, content)
+        headers = {"content-type": "application/json"} if content is not None else {}
+        if load:
+            headers["prefer"] = f"load={load}"  # a server that does not know it leaves it alone (RFC 7240)
+        answer = self._request(method, details(path) if method != "POST" else path, content, headers)
         return self._text(answer) if answer.content else ""
 
     def document(self, path: str) -> bytes:
@@ -231,15 +240,9 @@ class _Server:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"'{path}' cannot be asked for at {self._address} ({error})") from None
         except httpx.HTTPError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise Unreachable(
-                    f"the certificate of {self._address} is not trusted here; "
-                    "name the file of its authority (PEM) in SSL_CERT_FILE"
-                ) from None
-            raise Unreachable(
-                f"no server answers at {self._address} ({error or type(error).__name__}); "
-                "start one with: signalbook serve"
-            ) from None
+            said = unanswered(self._address, error)
+            remedy = "" if "--ca" in said else "; start one with: signalbook serve"
+            raise Unreachable(said + remedy) from None
         if answer.status_code >= 400:
             raise self._refusal(answer)
         return answer

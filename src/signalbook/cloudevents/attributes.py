@@ -26,6 +26,7 @@ __all__ = [
     "AttributeValue",
     "attribute_type",
     "canonical",
+    "flaw",
     "is_clean",
     "is_name",
     "meaning",
@@ -133,6 +134,11 @@ def problems(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(pointer(name), rule, f"{said(name)} {words}")
 
 
+def flaw(name: str, value: AttributeValue) -> str | None:
+    """Why no event can have the value for an attribute, in words that follow its name; None where one can."""
+    return next((words for _, words in _faults(name, value)), None)
+
+
 def too_many(count: int) -> Problem:
     """What is said of an event with more attributes than are read."""
     return Problem("", "R43", f"has {count:,} attributes; at most {MAX_ATTRIBUTES:,} are read")
@@ -215,7 +221,8 @@ def _kind_of(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return "a number"
-    return {dict: "an object", list: "an array", bytes: "bytes"}.get(value.__class__, f"a {value.__class__.__name__}")
+    kinds: tuple[tuple[type, str], ...] = ((Mapping, "an object"), (list, "an array"), (bytes, "bytes"))
+    return next((words for kind, words in kinds if isinstance(value, kind)), f"a {value.__class__.__name__}")
 
 
 def _not_empty(value: str) -> _Words | None:

@@ -33,6 +33,8 @@ class Attribute:
     description: str = ""
     enum: tuple[Any, ...] = ()
     strict: bool | None = None
+    matchcase: bool = False
+    exact: bool = False  # whether its enum is compared with case: its model says so, or the specification of its type
     matchversions: bool = False
     readonly: bool = False
     immutable: bool = False
@@ -51,6 +53,14 @@ class Attribute:
     def allowed(self) -> tuple[Any, ...]:
         """The only values it may have; empty where the model sets no limit."""
         return () if self.strict is False else self.enum
+
+    def allows(self, value: Any) -> bool:
+        """Whether its enum, where it has a strict one, holds a value."""
+        return not self.allowed or self.comparable(value) in map(self.comparable, self.allowed)
+
+    def comparable(self, value: Any) -> Any:
+        """A value in the form in which it is compared with those of an enum: texts without case, as a rule."""
+        return value.lower() if isinstance(value, str) and not self.exact else value
 
     def to_dict(self) -> dict[str, Any]:
         """Its definition as the full model shows it: aspects in the specification's order, none that says nothing."""
@@ -84,5 +94,5 @@ Attributes = Mapping[str, Attribute]
 
 _PLAIN = (
     *("name", "type", "target", "namecharset", "description", "enum"),
-    *("strict", "matchversions", "readonly", "immutable", "required"),
+    *("strict", "matchcase", "matchversions", "readonly", "immutable", "required"),
 )

@@ -35,9 +35,9 @@ _ITEM = {"type": str, "target": str, "namecharset": str, "attributes": dict, "it
 _ATTRIBUTE = {
     **_ITEM,
     **dict.fromkeys(("name", "description"), str),
-    **dict.fromkeys(("strict", "matchversions", "readonly", "immutable", "required"), bool),
+    # `matchcase` is an aspect of 1.0-rc2 (text of May 2026) and 1.0-rc3, gone in 1.0-rc4
+    **dict.fromkeys(("strict", "matchcase", "matchversions", "readonly", "immutable", "required"), bool),
     **{"enum": list, "ifvalues": dict, "default": object},
-    **{"matchcase": bool},  # an aspect of 1.0-rc3, accepted and not kept
 }
 _KIND_NAMES = {str: "a string", bool: "a boolean", dict: "an object", list: "an array", int: "an integer"}
 
@@ -62,13 +62,14 @@ class Place:
     """Where in the model something is being read.
 
     `types` are the plural names of the Group types, each with those of its Resource types; `unmatched` says why an
-    attribute here cannot have `matchversions`.
+    attribute here cannot have `matchversions`; `exact` that enums here are compared with case.
     """
 
     types: Mapping[str, Collection[str]]
     path: str = ""
     depth: int = 0
     unmatched: str = ""
+    exact: bool = False
     budget: Budget = field(default_factory=Budget)
 
     def __truediv__(self, name: str) -> Place:
@@ -151,7 +152,7 @@ def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[st
     if opaque(row):
         return row
     if row.get("enum"):
-        outside = [value for value in given.get("enum", ()) if value not in row["enum"]]
+        outside = [value for value in given.get("enum", ()) if str(value).lower() not in row["enum"]]
         if outside or given.get("strict") is False:
             raise model_error(f'"{place.path}" may only allow values of: {", ".join(row["enum"])}')
     merged = {**row, **given, "immutable": row.get("immutable", False)}
@@ -187,6 +188,8 @@ def _read(
         description=given.get("description", ""),
         enum=enum,
         strict=given.get("strict", True if enum else None),
+        matchcase=given.get("matchcase", False),
+        exact=given.get("matchcase", place.exact),
         matchversions=given.get("matchversions", False),
         readonly=given.get("readonly", False),
         immutable=given.get("immutable", False),
@@ -246,8 +249,8 @@ def _read_target(target: str, type_: str, place: Place) -> str:
 
 
 def _read_enum(values: Collection[Any], attribute: Attribute, path: str) -> tuple[Any, ...]:
-    # MODEL-7 allows scalars only; the published endpoint model sets an array's, which then is its items'.
-    of = attribute.item if attribute.type == "array" and attribute.item else attribute
+    # MODEL-7 allows scalars only; the published endpoint model sets an array's, which then is its items'. So for a map.
+    of = attribute.item or attribute
     if values and not of.scalar:
         raise model_error(f'"{path}" is not a scalar, or an array of scalars, so "enum" is not allowed')
     try:
@@ -267,7 +270,7 @@ def _read_default(value: Any, attribute: Attribute, path: str) -> Any:
         raise model_error(f'"{path}" "default" value must be of type "{attribute.type}"') from None
     if not attribute.required:
         raise RegistryError("model_required_true", "/model", name=path)
-    if attribute.allowed and value not in attribute.allowed:
+    if not attribute.allows(value):
         listed = ", ".join(map(text_of, attribute.allowed))
         raise model_error(f'"{path}" default value "{text_of(value)}" must be one of the enum values: {listed}')
     return value

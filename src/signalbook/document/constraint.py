@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -45,6 +45,11 @@ class Constraint:
     enum: tuple[Any, ...] = ()
     equals: Path = ()
     equals_text: str = ""
+    exact: bool = False  # whether the enum is compared with case
+
+    def allows(self, value: Any) -> bool:
+        """Whether its enum, where it has one, holds a value."""
+        return not self.enum or _comparable(value, self.exact) in (_comparable(one, self.exact) for one in self.enum)
 
     @property
     def path_text(self) -> str:
@@ -114,23 +119,27 @@ def check_instance_constraints(
     try:
         return read_constraints(constraints, group_type.attributes, resources, group_type.constraints)
     except ValueError as problem:
-        raise RegistryError("invalid_attribute", subject, name="constraints", error_detail=problem) from None
+        raise RegistryError("bad_request", subject, error_detail=f'Group "{subject}" {problem}') from None
 
 
 def effective_constraints(
-    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str
+    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str, subject: str = ""
 ) -> tuple[Constraint, ...]:
-    """The constraints that hold for one Resource type in a Group with these attributes."""
-    every = check_instance_constraints(group_type, group_attrs.get("constraints"), f"/{group_type.plural}")
+    """The constraints that hold for a Resource type in a Group with these attributes; `subject` is the Group's xid."""
+    every = check_instance_constraints(group_type, group_attrs.get("constraints"), subject)
     return tuple(constraint for constraint in every.values() if constraint.resources == resources)
 
 
 def constraint_defaults(
-    group_type: Constrained, group_attrs: Mapping[str, Any], resources: str, version_attrs: Mapping[str, Any]
+    group_type: Constrained,
+    group_attrs: Mapping[str, Any],
+    resources: str,
+    version_attrs: Mapping[str, Any],
+    subject: str = "",
 ) -> Mapping[str, Any]:
     """A Version's attributes with its Group's defaults filled in; the same object where there are none."""
     filled = version_attrs
-    for constraint in effective_constraints(group_type, group_attrs, resources):
+    for constraint in effective_constraints(group_type, group_attrs, resources, subject):
         if constraint.default is not None:
             filled = _fill(filled, constraint.path, constraint.default)
     return filled
@@ -146,12 +155,12 @@ def constraint_violations(
         same = folded(constraint.path, value)
         if wanted is not None and same != folded(constraint.path, wanted):
             yield constraint.path_text, "equals"
-        if (
-            constraint.enum
-            and value is not None
-            and same not in [folded(constraint.path, one) for one in constraint.enum]
-        ):
+        if value is not None and not constraint.allows(value):
             yield constraint.path_text, "enum"
+
+
+def _comparable(value: Any, exact: bool) -> Any:
+    return value.lower() if isinstance(value, str) and not exact else value
 
 
 def _get(attrs: Any, path: Path) -> Any:
@@ -197,9 +206,10 @@ def _read(
         enum=enum or above.enum,
         equals=equals or above.equals,
         equals_text=equals_text or above.equals_text,
+        exact=attribute.exact,
     )
     inherits = above.default if above.default is not None else attribute.default
-    if enum and definition.get("default") is None and inherits is not None and inherits not in enum:
+    if enum and definition.get("default") is None and inherits is not None and not constraint.allows(inherits):
         raise ValueError(f"has an enum set ({_listed(enum)}) without the inherited default value ({text_of(inherits)})")
     return constraint
 
@@ -235,7 +245,8 @@ def _read_enum(values: Any, attribute: Attribute, above: Constraint) -> tuple[An
         raise ValueError('has an "enum" that is not an array')  # noqa: TRY004
     enum = tuple(_typed(value, attribute, "an enum") for value in values)
     limit = above.enum or attribute.allowed
-    outside = [value for value in enum if limit and value not in limit]
+    allows = replace(attribute, enum=limit, strict=True).allows
+    outside = [value for value in enum if not allows(value)]
     if outside:
         raise ValueError(f"has an enum value ({text_of(outside[0])}) that is not one of: {_listed(limit)}")
     return enum
@@ -246,7 +257,7 @@ def _read_default(value: Any, attribute: Attribute, enum: tuple[Any, ...], above
         return above.default
     value = _typed(value, attribute, "a default")
     limit = enum or above.enum or attribute.allowed
-    if limit and value not in limit:
+    if not replace(attribute, enum=limit, strict=True).allows(value):
         raise ValueError(f"has a default value ({text_of(value)}) that is not one of: {_listed(limit)}")
     return value
 

@@ -9,26 +9,23 @@ message/spec.md of 1.0-rc2 (texts of September 2025 and May 2026) and 1.0-rc4; M
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.document.inherited import MAX_CHAIN, message_of
+from signalbook.document.property_places import CONTENT_TYPE, Place, fault, stated_properties
+from signalbook.document.property_types import TYPES
 from signalbook.document.rule import Check, Finding, Path, Subject
-from signalbook.document.value_types import check as check_value
+from signalbook.document.spelling import is_event
 from signalbook.document.xid import Xid
+from signalbook.spec.protocols import find_protocol
 
-__all__ = ["MAX_CHAIN"]
-
-MAX_CHAIN = 100  # definitions in one basemessage chain; a longer one is a mistake, and each write walks it
+__all__: list[str] = []
 
 NAME_AND_VERSION = re.compile(r"[^/\s]+/\S+")
 NAME = re.compile(r"[^/\s]+(/\S+)?")
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:\S+")
-# RFC 9110 section 5.6.2: a token, which header names and methods are.
-TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-# RFC 2045 section 5.1: type "/" subtype *(";" parameter).
-_MEDIA_TYPE = re.compile(
-    rf"{TOKEN.pattern}/{TOKEN.pattern}(\s*;\s*{TOKEN.pattern}=(\"[^\"]*\"|{TOKEN.pattern}))*\s*;?\s*"
-)
 
 
 def section(attrs: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
@@ -56,7 +53,7 @@ def named(attribute: str, form: re.Pattern[str], words: str) -> Check:
     """A check that the attribute's value has the form."""
 
     def check(subject: Subject) -> Iterator[Finding]:
-        value = subject.attrs[attribute]
+        value = subject.whole[attribute]
         if isinstance(value, str) and not form.fullmatch(value):
             yield (attribute,), f"value ({value}) must be {words}"
 
@@ -67,7 +64,7 @@ def of_group(attribute: str) -> Check:
     """M-3, E-3: a message has its group's value, or a more precise one where the group names no version."""
 
     def check(subject: Subject) -> Iterator[Finding]:
-        own, groups = subject.attrs[attribute], subject.group.get(attribute)
+        own, groups = subject.whole[attribute], subject.group.get(attribute)
         if not (isinstance(own, str) and isinstance(groups, str) and groups):
             return
         if own.lower() != groups.lower() and not own.lower().startswith(groups.lower() + "/"):
@@ -97,7 +94,7 @@ def envelope_stated(subject: Subject) -> Iterator[Finding]:
 
 def base_reference(subject: Subject) -> Iterator[Finding]:
     """M-5: an absolute URI, which nobody checks, or the xid of a message or of its version."""
-    base = subject.attrs["basemessage"]
+    base = subject.attrs.get("basemessage")
     if not isinstance(base, str) or ABSOLUTE.fullmatch(base):
         return
     try:
@@ -107,6 +104,17 @@ def base_reference(subject: Subject) -> Iterator[Finding]:
         return
     if xid.resources != "messages" or xid.kind == "meta":
         yield ("basemessage",), f"value ({base}) must be the xid of a message or of its version"
+
+
+def uri_reference(name: str) -> Check:
+    """Return the check that an attribute is a URI reference (RFC 3986)."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        value = subject.attrs.get(name)  # it may be there by the base alone
+        if isinstance(value, str) and not is_uri_reference(value):
+            yield (name,), f"value ({value}) must be a URI or a relative reference"
+
+    return check
 
 
 def base_chain(subject: Subject) -> Iterator[Finding]:
@@ -128,16 +136,12 @@ def base_chain(subject: Subject) -> Iterator[Finding]:
         attrs = subject.lookup(base)
 
 
-def message_of(xid: str) -> str:
-    return xid.partition("/versions/")[0]
-
-
 # --- payload ----------------------------------------------------------------------------------------------------
 
 
 def one_dataschema(subject: Subject) -> Iterator[Finding]:
     """M-9: the schema is here or elsewhere."""
-    if "dataschemauri" in subject.attrs:
+    if "dataschemauri" in subject.whole:
         yield ("dataschema",), 'must not be present together with "dataschemauri"'
 
 
@@ -151,7 +155,7 @@ def dataschema_has_format(subject: Subject) -> Iterator[Finding]:
 
 def dataschemaxid_agrees(subject: Subject) -> Iterator[Finding]:
     """M-10: the URI is the `self` of the entity that the xid names; it may point into the document."""
-    xid, uri = subject.attrs["dataschemaxid"], subject.attrs.get("dataschemauri")
+    xid, uri = subject.whole["dataschemaxid"], subject.whole.get("dataschemauri")
     if not isinstance(xid, str) or not isinstance(uri, str) or not xid:
         return
     root, found, rest = uri.partition("#")[0].replace("$details", "").rpartition(xid)
@@ -161,17 +165,31 @@ def dataschemaxid_agrees(subject: Subject) -> Iterator[Finding]:
 
 def content_type_syntax(subject: Subject) -> Iterator[Finding]:
     """M-11: a media type as RFC 2046 has it."""
-    value = subject.attrs["datacontenttype"]
-    if isinstance(value, str) and not is_template(value) and not _MEDIA_TYPE.fullmatch(value):
-        yield ("datacontenttype",), f"value ({value}) must be a media type"
+    value = subject.whole["datacontenttype"]
+    words = fault(CONTENT_TYPE, None, value)
+    if words is not None:
+        yield ("datacontenttype",), f"value ({value}) {words}"
 
 
 def content_types_agree(subject: Subject) -> Iterator[Finding]:
     """M-11: wherever the content type stands, it is the same; for a structured event it is the envelope's."""
-    attrs = subject.attrs
+    attrs = subject.whole
     found = [(path, value) for path, value in _content_types(attrs) if isinstance(value, str) and "{" not in value]
+    options = section(attrs, "envelopeoptions") if is_event(attrs.get("envelope")) else _EMPTY
+    mode, form = options.get("mode"), options.get("format")
+    nested = mode == "structured" or (mode is None and any(_of_envelope(value) for _, value in found))
+    if isinstance(form, str) and mode != "binary" and _of_envelope(form):
+        nested = True
+        found.insert(0, (("envelopeoptions", "format"), form))
+    for path, value in found:
+        if nested and not _of_envelope(value):
+            yield path, f"value ({value}) must be the content type of the envelope, which holds the data"
+            return
+        if mode == "binary" and _of_envelope(value):
+            yield path, f"value ({value}) must be the content type of the data, since the mode is binary"
+            return
     event = section(attrs, "envelopemetadata", "datacontenttype").get("value")
-    if isinstance(event, str) and "{" not in event and not _is_structured(attrs, found):
+    if isinstance(event, str) and "{" not in event and not nested:
         found.append((("envelopemetadata", "datacontenttype", "value"), event))
     for path, value in found[1:]:
         if _media_type(value) != _media_type(found[0][1]):
@@ -179,10 +197,8 @@ def content_types_agree(subject: Subject) -> Iterator[Finding]:
             yield path, f'value ({value}) must be the same as "{first}" ({found[0][1]})'
 
 
-def _is_structured(attrs: Mapping[str, Any], found: Iterable[tuple[Path, str]]) -> bool:
-    return section(attrs, "envelopeoptions").get("mode") == "structured" or any(
-        value.lower().startswith("application/cloudevents") for _, value in found
-    )
+def _of_envelope(value: str) -> bool:
+    return value.lower().startswith("application/cloudevents")
 
 
 def _content_types(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
@@ -218,69 +234,52 @@ def members(options: Mapping[str, Any], name: str) -> Iterator[tuple[str | int, 
     return iter(enumerate(value)) if isinstance(value, list) else iter(())
 
 
+def metadata_objects(subject: Subject) -> Iterator[Finding]:
+    """M-8: whatever the envelope or the protocol is."""
+    for name in ("envelopemetadata", "envelopeoptions", "protocoloptions"):
+        if not isinstance(subject.attrs.get(name, {}), dict):
+            yield (name,), "must be an object"
+
+
+def properties(subject: Subject) -> Iterator[Finding]:
+    """M-12, M-13: a value is one that a message can have: of its type, stated or implied."""
+    attrs = subject.whole
+    protocol = find_protocol(attrs.get("protocol")) or ""
+    event = is_event(attrs.get("envelope"))
+    for path, place, stated, value in stated_properties(attrs, event, protocol):
+        words = fault(place, stated, value)
+        if words is not None and path != _SPECVERSION:
+            yield path, f"value ({value}) {words}"
+    for path, member in _property_definitions(attrs):
+        if member.get("description") == "":
+            yield (*path, "description"), "must not be empty"
+        specurl = member.get("specurl")
+        if isinstance(specurl, str) and not is_uri_reference(specurl):
+            yield (*path, "specurl"), f"value ({specurl}) must be a URI or a relative reference"
+        # Another envelope or protocol implies no type, yet all have these definitions in common.
+        if "type" in member and not (event if path[0] == "envelopemetadata" else protocol):
+            known = isinstance(member["type"], str) and member["type"] in TYPES
+            words = fault(_ANY, member["type"], member.get("value")) if known else None
+            if words is not None:
+                yield (*path, "value"), f"value ({member.get('value')}) {words}"
+
+
+_ANY = Place("any", nests=True)
+_SPECVERSION = ("envelopemetadata", "specversion", "value")  # has a rule of its own
 _SECTIONS = frozenset(
     {
-        "properties",
-        "application-properties",
-        "message-annotations",
-        "delivery-annotations",
-        "footer",
-        "headers",
-        "query",
-        "user_properties",
+        *("properties", "application-properties", "message-annotations", "delivery-annotations", "footer"),
+        *("headers", "query", "user_properties"),
     }
 )
 
 
-def _text(pattern: str) -> Callable[[Any], bool]:
-    compiled = re.compile(pattern)
-    return lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None
-
-
-def _number(kinds: tuple[type, ...], pattern: str) -> Callable[[Any], bool]:
-    text = _text(pattern)
-    return lambda value: (isinstance(value, kinds) and not isinstance(value, bool)) or text(value)
-
-
-_is_integer = _number((int,), r"-?\d+")
-# M-12: in JSON's own type, or as the string that a header would carry; the published model has strings only.
-_VALUES: Mapping[str, Callable[[Any], bool]] = {
-    "any": lambda _: True,
-    "binary": _text(r"[A-Za-z0-9+/]*={0,2}"),
-    "boolean": lambda value: isinstance(value, bool) or value in ("true", "false"),
-    "duration": _text(r"P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)"),
-    "integer": _is_integer,
-    "number": _number((int, float), r"-?\d+(\.\d+)?([eE][+-]?\d+)?"),
-    "string": _text(r"(?s).*"),
-    "symbol": _text(r"[\x21-\x7e]+"),
-    "timestamp": lambda value: check_value("timestamp", value) is None,
-    "ulong": lambda value: _is_integer(value) and int(value) >= 0,
-    "uri": _text(r"[^\s\x00-\x1f]+"),
-    "uritemplate": _text(r"(?s).*"),
-    "uuid": _text(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
-}
-
-
-def properties(subject: Subject) -> Iterator[Finding]:
-    """M-12, M-13: a value is one of its type, where a type is stated; a description says something."""
-    for key, member in members(subject.attrs, "envelopemetadata"):
-        if isinstance(member, dict) and not _STATEMENTS.isdisjoint(member):
-            for step, words in _property(member):
-                yield ("envelopemetadata", key, step), words
-    options = section(subject.attrs, "protocoloptions")
+def _property_definitions(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    for key, member in members(attrs, "envelopemetadata"):
+        if isinstance(member, dict):
+            yield ("envelopemetadata", key), member
+    options = section(attrs, "protocoloptions")
     for name in _SECTIONS.intersection(options):
         for key, member in members(options, name):
-            if isinstance(member, dict) and not _STATEMENTS.isdisjoint(member):
-                for step, words in _property(member):
-                    yield ("protocoloptions", name, key, step), words
-
-
-_STATEMENTS = frozenset({"type", "description"})
-
-
-def _property(member: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    kind, value = str(member.get("type")), member.get("value")
-    if value is not None and kind in _VALUES and not _VALUES[kind](value):
-        yield "value", f"value ({value}) must be of type {kind}"
-    if member.get("description") == "":
-        yield "description", "must not be empty"
+            if isinstance(member, dict):
+                yield ("protocoloptions", name, key), member

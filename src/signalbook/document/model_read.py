@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from signalbook.document.include import resolve
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.xid import ATTRIBUTE_NAME, TYPE_NAME, must_match
 from signalbook.errors import RegistryError
+from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
 __all__ = ["VERSION_MODES", "read_model"]
 
@@ -56,6 +58,9 @@ _RESOURCE = {
 }
 # `ancestorid` as a full model of 1.0-rc2 has it.
 _ANCESTOR = {"name": "ancestor", "type": "string", "required": True}
+
+# The specifications whose values are the same in one case only, such as `mode` and the `type` of a property.
+DOMAINS = frozenset({ENDPOINT, MESSAGE, SCHEMA})
 
 Given = Mapping[str, Any]
 
@@ -183,7 +188,7 @@ def _find_home(importer: str, reference: Any, groups: Mapping[str, Given], trail
 def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType], place: Place) -> GroupType:
     _check_unique(f'Resource types of "{plural}"', ((one.plural, one.singular) for one in resources.values()))
     own = spec_attributes.group_attributes(plural, given["singular"], resources)
-    where = place / "groups" / plural
+    where = replace(place / "groups" / plural, exact=given.get("modelcompatiblewith") in DOMAINS)
     attributes = read_attributes(given.get("attributes", {}), where, own)
     try:
         constraints = read_constraints(
@@ -206,6 +211,7 @@ def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType]
 
 def _read_resource(home: str, plural: str, given: Given, place: Place) -> ResourceType:
     where = place / "groups" / home / "resources" / plural
+    where = replace(where, exact=given.get("modelcompatiblewith") in DOMAINS)
     unmatched = where.below("not being a Version attribute")
     singular = given["singular"]
     _check_aspects(plural, given)

@@ -20,18 +20,31 @@ Attributes = dict[str, Any]
 
 
 def spell_options(model: dict[str, Any], spec: SpecVersion) -> dict[str, Any]:
-    """A full model with the members of `protocoloptions` named as `spec` names them."""
-    groups = {plural: _group(group, spec) for plural, group in model.get("groups", {}).items()}
+    """A full model with the members of `protocoloptions` named as `spec` names them, and aspects that it has."""
+    if not spec.matchcase:
+        model = _without_matchcase(model)
+    groups = {
+        plural: _group(_members(group, "attributes", spec), spec) for plural, group in model.get("groups", {}).items()
+    }
     if all(group is model["groups"][plural] for plural, group in groups.items()):
         return model
     return {**model, "groups": groups}
+
+
+def _without_matchcase(value: Any) -> Any:
+    """A part of a model without that aspect; an attribute of this name, whose definition is an object, stays."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_matchcase(one) for name, one in value.items() if (name, one) != ("matchcase", True)}
 
 
 def _group(group: dict[str, Any], spec: SpecVersion) -> dict[str, Any]:
     if group.get("modelcompatiblewith") == ENDPOINT and spec.address != "uri":
         group = _with_options(group, lambda _, options: _addresses(options, spec.address))
     resources = group.get("resources", {})
-    spelled = {plural: _resource(resource, spec) for plural, resource in resources.items()}
+    spelled = {
+        plural: _resource(_members(resource, "metaattributes", spec), spec) for plural, resource in resources.items()
+    }
     if all(resource is resources[plural] for plural, resource in spelled.items()):
         return group
     return {**group, "resources": spelled}
@@ -41,6 +54,16 @@ def _resource(resource: dict[str, Any], spec: SpecVersion) -> dict[str, Any]:
     if resource.get("modelcompatiblewith") != MESSAGE or not spec.options:
         return resource
     return _with_options(resource, lambda protocol, options: _renamed(options, spec.options.get(protocol, {})))
+
+
+def _members(kind: dict[str, Any], level: str, spec: SpecVersion) -> dict[str, Any]:
+    """The type with the members of its groups' or metas' attributes named as `spec` names them."""
+    for name, names in spec.members.items():
+        attribute = kind.get(level, {}).get(name, {})
+        if not names.keys().isdisjoint(attribute.get("attributes", {})):
+            renamed = {**attribute, "attributes": _renamed(attribute["attributes"], names)}
+            kind = {**kind, level: {**kind[level], name: renamed}}
+    return kind
 
 
 def _with_options(kind: dict[str, Any], change: Callable[[str, Attributes], Attributes]) -> dict[str, Any]:

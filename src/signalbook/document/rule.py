@@ -27,13 +27,22 @@ def _nothing(_: str) -> None:
 class Subject:
     """One entity in canonical spelling, with its owning group and a way to look at others by xid.
 
-    `lookup` gives the attributes of a group, of a resource's default version or of a version, or None.
+    `lookup` gives the attributes of a group, of a resource's default version or of a version, or None. `by_model` gives
+    the faults that the entity would have by its model with other attributes. `whole` is a message definition with what
+    it has from its bases and its group (`inherited`), and any other entity as it is.
     """
 
     xid: str
     attrs: Mapping[str, Any]
     group: Mapping[str, Any] = field(default_factory=dict)
     lookup: Callable[[str], Mapping[str, Any] | None] = _nothing
+    by_model: Callable[[Mapping[str, Any], str], Iterator[Problem]] | None = None
+    inherited: Mapping[str, Any] | None = None
+
+    @property
+    def whole(self) -> Mapping[str, Any]:
+        """The entity with what it inherits."""
+        return self.attrs if self.inherited is None else self.inherited
 
 
 Check = Callable[[Subject], Iterator[Finding]]
@@ -43,7 +52,8 @@ Check = Callable[[Subject], Iterator[Finding]]
 class Rule:
     """One rule: `check` runs where the attribute `on` is present ("" is always) and the protocol is one of `protocols`.
 
-    `reads` names the attributes of the owning group that it looks at.
+    Both are asked of the entity with what it inherits. `reads` names the attributes of the owning group that it looks
+    at.
     """
 
     name: str

@@ -75,6 +75,11 @@ RULES: tuple[Rule, ...] = (
         reads=("protocol",),
     ),
     _message(
+        "message-metadata-objects",
+        "`envelopemetadata`, `envelopeoptions` and `protocoloptions` are objects, whatever envelope and protocol are.",
+        message.metadata_objects,
+    ),
+    _message(
         "message-envelope-stated",
         "A message repeats the `envelope` of its group, since other groups may borrow it.",
         message.envelope_stated,
@@ -125,6 +130,12 @@ RULES: tuple[Rule, ...] = (
         on="dataschemaformat",
     ),
     _message(
+        "message-dataschemauri-reference",
+        "`dataschemauri` is a URI or a relative reference.",
+        message.uri_reference("dataschemauri"),
+        on="dataschemauri",
+    ),
+    _message(
         "message-dataschemaxid-agrees",
         "Where both are present, `dataschemauri` is the `self` URL of what `dataschemaxid` names.",
         message.dataschemaxid_agrees,
@@ -138,13 +149,17 @@ RULES: tuple[Rule, ...] = (
     ),
     _message(
         "message-datacontenttype-agrees",
-        "The content type is the same wherever a definition states it; for a structured event it is the envelope's.",
+        "The content type is the same wherever a definition states it; for a structured event it is the envelope's, for"
+        " a binary one that of the data.",
         message.content_types_agree,
     ),
     _message(
         "message-property",
-        "The `value` of a property is one of its `type`, in JSON or as a string; its `description` is not empty.",
+        "The value of a property is one that a message can have: of its `type`, or of the type that the text implies"
+        " for it, in JSON or as a string, with placeholders as the text has them, and one that its protocol can send,"
+        " which a wildcard is not; its `description` is not empty, its `specurl` a URI reference.",
         message.properties,
+        reads=("envelope", "protocol"),
     ),
     _event(
         "cloudevents-required",
@@ -182,22 +197,22 @@ RULES: tuple[Rule, ...] = (
         protocols=("HTTP",),
     ),
     _options(
-        "http-status-code",
-        "The `status` of an HTTP message is a status code.",
-        protocol.http_status,
-        protocols=("HTTP",),
-    ),
-    _options(
-        "http-method-name",
-        "The `method` of an HTTP message is a valid method name.",
-        protocol.http_method,
-        protocols=("HTTP",),
-    ),
-    _options(
         "http-header-name",
         "The headers of an HTTP message have valid names.",
-        protocol.http_header_names,
+        protocol.names("headers"),
         protocols=("HTTP",),
+    ),
+    _options(
+        "http-query-name",
+        "The query parameters of an HTTP message have names, which are percent-encoded.",
+        protocol.names("query"),
+        protocols=("HTTP",),
+    ),
+    _options(
+        "message-property-name",
+        "The headers of Kafka and NATS and the user properties of MQTT have names, which the protocol can send.",
+        protocol.names("headers", "user_properties"),
+        protocols=("KAFKA", "MQTT/5.0", "NATS"),
     ),
     _options(
         "kafka-one-key",
@@ -206,26 +221,23 @@ RULES: tuple[Rule, ...] = (
         protocols=("KAFKA",),
     ),
     _options(
-        "kafka-key-base64",
-        "The `key_base64` of a Kafka record is Base64.",
-        protocol.kafka_key_base64,
-        protocols=("KAFKA",),
+        "amqp-property-name",
+        "Application properties, annotations and footers of an AMQP message have names of ASCII characters.",
+        protocol.names("application-properties", "message-annotations", "delivery-annotations", "footer"),
+        protocols=("AMQP/1.0",),
     ),
     _options(
-        "mqtt-qos", "The `qos` of an MQTT message is 0, 1 or 2.", protocol.mqtt_qos, protocols=_MQTT, severity="warning"
+        "amqp-property-unique",
+        "Application properties, annotations and footers of an AMQP message have names of their own, whatever the keys"
+        " are under which a map has them.",
+        protocol.unique_names,
+        protocols=("AMQP/1.0",),
     ),
     _options(
-        "mqtt-topic-wildcard",
-        "The `topic_name` of an MQTT message has no wildcards.",
-        protocol.no_wildcards("topic_name", _MQTT_WILDCARD, "topic"),
-        protocols=_MQTT,
-        severity="warning",
-    ),
-    _options(
-        "nats-subject-wildcard",
-        "The `subject` of a NATS message has no wildcards.",
-        protocol.no_wildcards("subject", _NATS_WILDCARD, "subject"),
-        protocols=("NATS",),
+        "amqp-message-id-value",
+        "The `message-id` of an AMQP message has no fixed value; it may be a template.",
+        protocol.amqp_message_id,
+        protocols=("AMQP/1.0",),
         severity="warning",
     ),
     _endpoint(

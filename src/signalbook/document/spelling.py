@@ -2,26 +2,40 @@
 
 Rule 1: what differs is a row in a table here or a field of a `SpecVersion`; no function knows a version.
 Rule 2: nothing is changed in place, and what needs no change is returned as the same object.
-Rule 3: `to_canonical` is idempotent. A partial document (PATCH) goes through it twice: as it came, for the names, and
-merged with what is stored, for the shapes that depend on `protocol`.
+Rule 3: metadata and options are respelled only where the entity's own envelope or protocol is one of the
+specification's; those of others, and of an entity that names none, stay as they are.
+Rule 4: two spellings of one thing may agree; where they contradict each other, neither is dropped: that is an error.
+Rule 5: `to_canonical` is idempotent. A partial document (PATCH) goes through `named` as it came, and through
+`to_canonical` merged with what is stored (`registry.spellings.patched`).
 
-Which spelling is canonical, and why, is in docs/decisions/0005-builtin-model-is-the-union.md.
+Which spelling is canonical, and why, is in docs/decisions/0005-builtin-model-is-the-union.md; every respelling is
+listed in docs/reference/dialects.md.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from signalbook.document.property_names import KEYED, PROPERTY, keyed, listed, properties
 from signalbook.errors import RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE
+from signalbook.spec.protocols import find_protocol
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
-__all__ = ["PROTOCOLS", "Spelling", "canonical_name", "from_canonical", "spelling_for", "to_canonical"]
+__all__ = [
+    "Spelling",
+    "canonical_name",
+    "from_canonical",
+    "is_event",
+    "respelled",
+    "spelled_members",
+    "spelling_for",
+    "to_canonical",
+]
 
 Attributes = Mapping[str, Any]
 
@@ -38,7 +52,20 @@ class Spelling:
 
     def to_canonical(self, attrs: Attributes, subject: str = "") -> Attributes:
         """`attrs` with every name and shape in canonical form."""
-        attrs = _renamed(attrs, self.aliases, subject)
+        try:
+            return self._spelled(_renamed(attrs, self.aliases))
+        except _Contradiction as error:
+            raise RegistryError("invalid_attribute", subject, name=error.name, error_detail=error.words) from None
+
+    def named(self, attrs: Attributes, subject: str = "") -> Attributes:
+        """`attrs` of a partial document with canonical names; their shapes wait until the whole is known."""
+        try:
+            renamed: Attributes = _renamed(attrs, self.aliases)
+        except _Contradiction as error:
+            raise RegistryError("invalid_attribute", subject, name=error.name, error_detail=error.words) from None
+        return renamed
+
+    def _spelled(self, attrs: Attributes) -> Attributes:
         if self.moves is not None:
             attrs = self.moves(attrs)
         for name, shape in self.shapes:
@@ -57,24 +84,58 @@ class Spelling:
         return attrs if self.outward is None else self.outward(attrs, spec)
 
 
-def to_canonical(domain: str, attrs: Attributes, subject: str = "") -> Attributes:
+def to_canonical(domain: str, attrs: Attributes, subject: str = "", *, group: bool = False) -> Attributes:
     """`attrs` of an entity of a type with this `modelcompatiblewith`, with every name and shape in canonical form."""
-    return _spelling(domain).to_canonical(attrs, subject)
+    return _spelling(domain, group).to_canonical(attrs, subject)
 
 
-def from_canonical(domain: str, attrs: Attributes, spec: SpecVersion) -> Attributes:
+def from_canonical(domain: str, attrs: Attributes, spec: SpecVersion, *, group: bool = False) -> Attributes:
     """`attrs`, which are canonical, as `spec` spells them."""
-    return _spelling(domain).from_canonical(attrs, spec)
+    return _spelling(domain, group).from_canonical(attrs, spec)
+
+
+def spelled_members(attrs: Mapping[str, Any], spec: SpecVersion) -> Mapping[str, Any]:
+    """`attrs` of a group or meta with the names that `spec` has for the members of its attributes."""
+    for name, names in spec.members.items():
+        value = attrs.get(name)
+        if isinstance(value, dict):
+            spelled = {one: other for one, other in names.items() if one in value and other not in value}
+            attrs = {**attrs, name: {spelled.get(key, key): member for key, member in value.items()}}
+    return attrs
 
 
 def canonical_name(domain: str, name: str) -> str:
-    """The canonical name of a top-level attribute, as a filter or a header may spell it."""
-    return _spelling(domain).aliases.get(name, name)
+    """The canonical name of a top-level attribute of a resource, as a filter or a header may spell it."""
+    return _spelling(domain, False).aliases.get(name, name)
 
 
-def spelling_for(domain: str, declared: Collection[str]) -> Spelling:
+def respelled(domain: str, attrs: Attributes, spec: SpecVersion, *, group: bool = False) -> Iterator[tuple[str, str]]:
+    """Each place of an entity that is stored in another spelling than it and `spec` have, with words about it."""
+    try:
+        canonical = to_canonical(domain, attrs, group=group)
+    except RegistryError:  # a contradiction, which a check tells
+        return
+    yield from _differences(attrs, from_canonical(domain, canonical, spec, group=group), "")
+
+
+def _differences(given: Any, shown: Any, at: str) -> Iterator[tuple[str, str]]:
+    if given is shown or given == shown:
+        return
+    if not isinstance(given, dict) or not isinstance(shown, dict):
+        plain = isinstance(given, str | int | float) and isinstance(shown, str | int | float)
+        yield at, f'is stored as "{shown}"' if plain else "is stored in another form"
+        return
+    added = ", ".join(f'"{name}"' for name in shown if name not in given)
+    for name, value in given.items():
+        if name in shown:
+            yield from _differences(value, shown[name], f"{at}/{name}")
+        elif value is not None:
+            yield f"{at}/{name}", f"is stored as {added}" if added else "is stored in another place"
+
+
+def spelling_for(domain: str, declared: Collection[str], *, group: bool = False) -> Spelling:
     """The spellings for a type of a model: a name that the model declares itself is no alias."""
-    spelling = _spelling(domain)
+    spelling = _spelling(domain, group)
     own = spelling.aliases.keys() & set(declared)
     if not own:
         return spelling
@@ -86,122 +147,58 @@ def spelling_for(domain: str, declared: Collection[str]) -> Spelling:
 
 
 @lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
-def _spelling(domain: str) -> Spelling:
-    return _SPELLINGS.get(domain, _CORE)
+def _spelling(domain: str, group: bool) -> Spelling:
+    return _GROUPS.get(domain, _PLAIN) if group else _RESOURCES.get(domain, _CORE)
 
 
-def _renamed(attrs: Any, aliases: Mapping[str, str], subject: str = "") -> Any:
+class _Contradiction(Exception):  # it becomes a RegistryError, which has the entity's name
+    """Two spellings of one thing that say something different: the place of the second, and words about the first."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(name, words)
+        self.name, self.words = name, words
+
+
+def _renamed(attrs: Attributes, aliases: Mapping[str, str], at: str = "") -> Any:
     if aliases.keys().isdisjoint(attrs):
         return attrs
-    renamed: dict[str, Any] = {}
-    for key, value in attrs.items():
+    said: dict[str, str] = {}
+    for key in attrs:
         name = aliases.get(key, key)
-        if name != key and attrs.get(name, value) != value:
-            words = f'is another spelling of "{name}", which has a different value'
-            raise RegistryError("invalid_attribute", subject, name=key, error_detail=words)
-        renamed[name] = value
-    return renamed
+        other = said.setdefault(name, key)
+        if attrs[other] != attrs[key]:
+            spelled, beside = (key, other) if key in aliases else (other, key)
+            words = f'is another spelling of "{name}", and "{beside}" has a different value; give one of them'
+            raise _Contradiction(at + spelled, words)
+    return {name: attrs[key] for name, key in said.items()}
+
+
+def _joined(outer: Mapping[str, Any], inner: Mapping[str, Any], at: str, beside: str) -> dict[str, Any]:
+    """Members that stand in two places, in one; `inner` were at the place `at`, `outer` at `beside`."""
+    for name, member in inner.items():
+        if member is not None and outer.get(name) is not None and outer[name] != member:
+            words = f'says something different from "{beside}.{name}"; give one of them'
+            raise _Contradiction(f"{at}.{name}", words)
+    return {**inner, **{name: member for name, member in outer.items() if member is not None or name not in inner}}
 
 
 # --- names of protocols and envelopes ---------------------------------------------------------------------------
 
-# endpoint/spec.md `protocol`: "HTTP" stands for all its versions, "AMQP" and "MQTT" for AMQP/1.0 and MQTT/5.0.
-PROTOCOLS: Mapping[str, str] = MappingProxyType(
-    {
-        **{name.lower(): name for name in ("HTTP", "AMQP/1.0", "MQTT/3.1.1", "MQTT/5.0", "KAFKA", "NATS")},
-        **{f"http/{version}": "HTTP" for version in ("1.0", "1.1", "2", "2.0", "3", "3.0")},
-        "amqp": "AMQP/1.0",
-        "mqtt": "MQTT/5.0",
-        "mqtt/5": "MQTT/5.0",
-        "mqtt/3": "MQTT/3.1.1",
-    }
-)
-_ENVELOPES: Mapping[str, str] = MappingProxyType({"cloudevents/1.0": "CloudEvents/1.0"})
+_EVENT = "CloudEvents/1.0"
 
 
-def _known(names: Mapping[str, str]) -> Callable[[Any, Attributes], Any]:
-    canonical = frozenset(names.values())
-
-    def shape(value: Any, _: Attributes) -> Any:
-        return names.get(value.lower(), value) if isinstance(value, str) and value not in canonical else value
-
-    return shape
+def is_event(envelope: object) -> bool:
+    """Whether an `envelope` is the one that the specification defines, in any case."""
+    return isinstance(envelope, str) and envelope.lower() == "cloudevents/1.0"
 
 
-# --- property definitions ---------------------------------------------------------------------------------------
-
-# The text of September 2025 has `urireference`; in that of May 2026 `uri` takes absolute and relative ones.
-_OLD_TYPES = {"urireference": "uri", "uri-reference": "uri"}
-_PROPERTY = frozenset({"description", "name", "required", "specurl", "type", "value"})
-_KEY = re.compile(r"[a-z0-9][a-z0-9:_.\-]{0,62}")
+def _envelope(value: Any, _: Attributes) -> Any:
+    return _EVENT if value != _EVENT and is_event(value) else value
 
 
-def _properties(value: Any) -> Any:
-    """An object or array of property definitions, each with today's name of its type."""
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for member in members:
-        if _has_old_type(member):
-            break
-    else:
-        return value
-    if isinstance(value, dict):
-        return {name: _retyped(member) for name, member in value.items()}
-    return [_retyped(member) for member in value]
-
-
-def _has_old_type(member: Any) -> bool:
-    return isinstance(member, dict) and isinstance(member.get("type"), str) and member["type"] in _OLD_TYPES
-
-
-def _retyped(member: Any) -> Any:
-    return {**member, "type": _OLD_TYPES[member["type"]]} if _has_old_type(member) else member
-
-
-def _defined(value: Any) -> dict[str, Any]:
-    """A property definition, also of a bare value."""
-    return value if isinstance(value, dict) else {"value": value}
-
-
-def _listed(value: Any) -> Any:
-    """Named properties as an array; a map of them names each by its key."""
-    if isinstance(value, dict):
-        value = [{"name": name, **_defined(member)} for name, member in value.items() if member is not None]
-    return _properties(value)
-
-
-def _keyed(value: Any) -> Any:
-    """Named properties as a map; a name that cannot be a key (ID-9) becomes the member `name` of a key like it."""
-    if isinstance(value, list) and all(isinstance(m, dict) and isinstance(m.get("name"), str) for m in value):
-        pairs: Any = [(member["name"], member) for member in value]
-    elif isinstance(value, dict):
-        if all(isinstance(member, dict) and _KEY.fullmatch(name) for name, member in value.items()):
-            return _properties(value)
-        pairs = value.items()
-    else:
-        return value
-    return _properties(dict(_keys(pairs)))
-
-
-def _keys(pairs: Collection[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    taken: set[str] = {name for name, _ in pairs if _KEY.fullmatch(name)}
-    used: set[str] = set()
-    for name, member in pairs:
-        if member is None:
-            continue
-        key = name
-        if not _KEY.fullmatch(name) or name in used:
-            stem = (re.sub(r"[^a-z0-9:_.\-]", "_", name.lower()).lstrip(":_.-") or "name")[:56]
-            key, count = stem, 1
-            while key in taken or key in used:
-                count += 1
-                key = f"{stem}-{count}"
-            member = {"name": name, **_defined(member)}
-        elif not isinstance(member, dict):
-            member = {"value": member}
-        elif member.get("name") == name:
-            member = {part: value for part, value in member.items() if part != "name"}
-        used.add(key)
-        yield key, member
+def _protocol(value: Any, _: Attributes) -> Any:
+    found = find_protocol(value)
+    return value if found is None or found == value else found
 
 
 # --- messages ---------------------------------------------------------------------------------------------------
@@ -212,64 +209,77 @@ def _pointer(value: Any, _: Attributes) -> Any:
     return value[1:] if isinstance(value, str) and value.startswith("#/") else value
 
 
-def _flat(value: Any, _: Attributes) -> Any:
-    """Envelope metadata without the level `attributes`, which the text describes and its examples do not have."""
-    inner = value.get("attributes") if isinstance(value, dict) else None
-    if isinstance(inner, dict) and inner and all(isinstance(member, dict) for member in inner.values()):
-        value = {**{name: member for name, member in value.items() if name != "attributes"}, **inner}
-    return _properties(value)
+def _event(attrs: Attributes) -> Attributes:
+    """A message with the attributes of its event in one place.
 
-
-def _constraints_to_metadata(attrs: Attributes) -> Attributes:
-    """What the overview puts into `envelopeoptions`, and the normative text into `envelopemetadata`."""
-    options = attrs.get("envelopeoptions")
-    if not isinstance(options, dict):
+    The text has an inner level `attributes` too, which its examples lack; its overview has them in `envelopeoptions`.
+    """
+    if not is_event(attrs.get("envelope")):
         return attrs
-    moved = {
+    metadata = attrs.get("envelopemetadata")
+    if metadata is None or isinstance(metadata, dict):
+        flat = properties(_flat(metadata or {}))
+        options = attrs.get("envelopeoptions")
+        moved = _constraints(options) if isinstance(options, dict) else {}
+        if moved:
+            left = {name: member for name, member in options.items() if name not in moved}  # type: ignore[union-attr]
+            flat = _joined(flat, properties(moved), "envelopeoptions", "envelopemetadata")
+            rest = {name: value for name, value in attrs.items() if name != "envelopeoptions"}
+            return {**rest, "envelopemetadata": flat, **({"envelopeoptions": left} if left else {})}
+        if metadata is not None and flat is not metadata:
+            return {**attrs, "envelopemetadata": flat}
+    return attrs
+
+
+def _flat(metadata: dict[str, Any]) -> dict[str, Any]:
+    inner = metadata.get("attributes")
+    if not isinstance(inner, dict) or not any(isinstance(member, dict) for member in inner.values()):
+        return metadata  # an attribute of that name
+    if not all(member is None or isinstance(member, dict) for member in inner.values()):
+        return metadata
+    outer = {name: member for name, member in metadata.items() if name != "attributes"}
+    return _joined(outer, inner, "envelopemetadata.attributes", "envelopemetadata")
+
+
+def _constraints(options: dict[str, Any]) -> dict[str, Any]:
+    """What of the options of an envelope are property definitions."""
+    return {
         name: member
         for name, member in options.items()
-        if isinstance(member, dict) and member and member.keys() <= _PROPERTY and name not in ("mode", "format")
+        if isinstance(member, dict) and member and member.keys() <= PROPERTY and name not in ("mode", "format")
     }
-    metadata = attrs.get("envelopemetadata") or {}
-    if not moved or not isinstance(metadata, dict):
-        return attrs
-    left = {name: member for name, member in options.items() if name not in moved}
-    rest = {name: value for name, value in attrs.items() if name not in ("envelopeoptions", "envelopemetadata")}
-    return {**rest, "envelopemetadata": {**moved, **metadata}, **({"envelopeoptions": left} if left else {})}
 
 
 _Shapes = tuple[tuple[str, Callable[[Any], Any]], ...]
 # Shapes of `protocoloptions` by protocol. Endpoints have plain values, so this is for messages only.
 _MESSAGE_SHAPES: Mapping[str, _Shapes] = MappingProxyType(
     {
-        "HTTP": (("headers", _listed), ("query", _listed)),
-        "AMQP/1.0": (
-            ("properties", _properties),
-            ("application-properties", _keyed),
-            ("message-annotations", _keyed),
-            ("delivery-annotations", _keyed),
-            ("footer", _keyed),
-        ),
-        "MQTT/5.0": (("user_properties", _listed),),
-        "KAFKA": (("headers", _keyed),),
-        "NATS": (("headers", _listed),),
+        "HTTP": (("headers", listed), ("query", listed)),
+        "AMQP/1.0": (("properties", properties), *((name, keyed) for name in KEYED["AMQP/1.0"])),
+        "MQTT/5.0": (("user_properties", listed),),
+        "KAFKA": tuple((name, keyed) for name in KEYED["KAFKA"]),
+        "NATS": (("headers", listed),),
     }
 )
-_OLD_OPTIONS = {"user_properties": "user-properties"}  # the text's prose has the hyphen, its table the underscore
-# Other names of options, which mean the same under whatever protocol they stand.
-_MESSAGE_OPTIONS: Mapping[str, str] = MappingProxyType(
+# Other names of options. The text's prose has `user-properties`, its table the underscore.
+_OPTION_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        spelled: name
-        for names in (*(row for spec in VERSIONS.values() for row in spec.options.values()), _OLD_OPTIONS)
-        for name, spelled in names.items()
+        protocol: {
+            spelled: name for spec in VERSIONS.values() for name, spelled in spec.options.get(protocol, {}).items()
+        }
+        | ({"user-properties": "user_properties"} if protocol == "MQTT/5.0" else {})
+        for protocol in _MESSAGE_SHAPES
     }
 )
 
 
 def _message_options(value: Any, attrs: Attributes) -> Any:
-    if not isinstance(value, dict):
+    protocol = find_protocol(attrs.get("protocol"))
+    if protocol is None or not isinstance(value, dict):
         return value
-    return _shaped(_renamed(value, _MESSAGE_OPTIONS), _MESSAGE_SHAPES.get(str(attrs.get("protocol")), ()))
+    return _shaped(
+        _renamed(value, _OPTION_NAMES.get(protocol, {}), "protocoloptions."), _MESSAGE_SHAPES.get(protocol, ())
+    )
 
 
 def _shaped(value: dict[str, Any], shapes: _Shapes) -> dict[str, Any]:
@@ -290,7 +300,7 @@ def _message_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
 
 # --- endpoints --------------------------------------------------------------------------------------------------
 
-_ENDPOINT_OPTIONS: Mapping[str, str] = MappingProxyType(
+_AMQP_LINKS: Mapping[str, str] = MappingProxyType(
     {
         "linkproperties": "link-properties",
         "link_properties": "link-properties",
@@ -308,7 +318,7 @@ def _in_array(value: Any, _: Any = None) -> Any:
 
 def _addresses(value: Any) -> Any:
     """Network addresses under `uri`, where 1.0-rc2 has `url`."""
-    return _each(value, lambda member: _renamed(member, {"url": "uri"}))
+    return _each(value, lambda member: _renamed(member, {"url": "uri"}, "protocoloptions.endpoints."))
 
 
 def _each(value: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
@@ -321,14 +331,16 @@ def _each(value: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
 _ENDPOINT_SHAPES: _Shapes = (("endpoints", _addresses), ("authorization", _in_array))
 
 
-def _endpoint_options(value: Any, _: Attributes) -> Any:
-    if not isinstance(value, dict):
+def _endpoint_options(value: Any, attrs: Attributes) -> Any:
+    protocol = find_protocol(attrs.get("protocol"))
+    if protocol is None or not isinstance(value, dict):
         return value
-    return _shaped(_renamed(value, _ENDPOINT_OPTIONS), _ENDPOINT_SHAPES)
+    names = _AMQP_LINKS if protocol == "AMQP/1.0" else {}
+    return _shaped(_renamed(value, names, "protocoloptions."), _ENDPOINT_SHAPES)
 
 
 def _deprecated(value: Any, _: Attributes) -> Any:
-    return _renamed(value, {"docs": "documentation"}) if isinstance(value, dict) else value
+    return _renamed(value, {"docs": "documentation"}, "deprecated.") if isinstance(value, dict) else value
 
 
 def _pointers(value: Any, attrs: Attributes) -> Any:
@@ -339,7 +351,7 @@ def _pointers(value: Any, attrs: Attributes) -> Any:
 
 def _endpoint_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
     options = attrs.get("protocoloptions")
-    if spec.address == "uri" or not isinstance(options, dict):
+    if spec.address == "uri" or not isinstance(options, dict) or find_protocol(attrs.get("protocol")) is None:
         return attrs
     addresses = options.get("endpoints")
     spelled = _each(addresses, lambda member: _renamed(member, {"uri": spec.address}))
@@ -350,26 +362,28 @@ def _endpoint_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
 
 _CORE_ALIASES = {"ancestor": "ancestorid"}
 _CORE = Spelling(aliases=MappingProxyType(_CORE_ALIASES), names=frozenset({"ancestorid"}))
-_SELECTORS = (("envelope", _known(_ENVELOPES)), ("protocol", _known(PROTOCOLS)))
+_PLAIN = Spelling(aliases=MappingProxyType({}))
+_SELECTORS = (("envelope", _envelope), ("protocol", _protocol))
 
-_SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
+_RESOURCES: Mapping[str, Spelling] = MappingProxyType(
     {
         MESSAGE: Spelling(
             aliases=MappingProxyType(
                 {**_CORE_ALIASES, "basemessageuri": "basemessage", "basemessageurl": "basemessage"}
             ),
-            shapes=(
-                *_SELECTORS,
-                ("basemessage", _pointer),
-                ("envelopemetadata", _flat),
-                ("protocoloptions", _message_options),
-            ),
-            moves=_constraints_to_metadata,
+            shapes=(*_SELECTORS, ("basemessage", _pointer), ("protocoloptions", _message_options)),
+            moves=_event,
             outward=_message_outward,
             names=frozenset({"ancestorid", "basemessage"}),
-        ),
+        )
+    }
+)
+# A group has no ancestor, no base and no options of a message: such names are attributes of its owner's.
+_GROUPS: Mapping[str, Spelling] = MappingProxyType(
+    {
+        MESSAGE: Spelling(aliases=MappingProxyType({}), shapes=_SELECTORS),
         ENDPOINT: Spelling(
-            aliases=MappingProxyType(_CORE_ALIASES),
+            aliases=MappingProxyType({}),
             shapes=(
                 *_SELECTORS,
                 ("usage", _in_array),
@@ -378,7 +392,6 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
                 ("protocoloptions", _endpoint_options),
             ),
             outward=_endpoint_outward,
-            names=frozenset({"ancestorid"}),
         ),
     }
 )

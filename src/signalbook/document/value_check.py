@@ -7,11 +7,12 @@ Rule 2: what is inside an object is somebody else's: `compile_object` is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from signalbook.document.attribute import Attribute
 from signalbook.document.attribute_read import TARGET
-from signalbook.document.spec_attributes import FOLDED, NONEMPTY
+from signalbook.document.spec_attributes import NONEMPTY
 from signalbook.document.value_types import VALUE_TYPES, moment, text_of
 from signalbook.document.xid import MAP_KEY, Xid, must_match, parse_xidtype
 
@@ -59,12 +60,12 @@ def _any(value: Any, at: str, name: str, report: Report) -> Any:
 
 
 def _item(attribute: Attribute) -> Attribute:
-    """The item of an array or map; an array's own enum is that of its items."""
+    """The item of an array or map, whose own enum is that of its items."""
     item = attribute.item
     assert item is not None
     if not attribute.enum:
         return item
-    return Attribute(type=item.type, target=item.target, enum=attribute.enum, strict=attribute.strict)
+    return replace(item, enum=attribute.enum, strict=attribute.strict, exact=attribute.exact)
 
 
 def _map(item: Check) -> Check:
@@ -106,8 +107,8 @@ def _array(item: Check) -> Check:
 
 def _scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
     read = _reader(attribute, types)
-    folded = spec and attribute.name in FOLDED
-    allowed = frozenset(one.lower() if folded else one for one in attribute.allowed)
+    comparable = attribute.comparable
+    allowed = frozenset(map(comparable, attribute.allowed))
     nonempty = spec and attribute.name in NONEMPTY
 
     def check(value: Any, at: str, name: str, report: Report) -> Any:
@@ -122,7 +123,7 @@ def _scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
             if nonempty and not value:
                 report("invalid_attribute", at + name, "can't be an empty string")
                 return value
-        if allowed and (value.lower() if folded else value) not in allowed:
+        if allowed and comparable(value) not in allowed:
             listed = ", ".join(map(text_of, attribute.allowed))
             report("invalid_attribute", at + name, f"value ({text_of(value)}) must be one of the enum values: {listed}")
         return value

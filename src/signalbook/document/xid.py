@@ -8,6 +8,7 @@ Rule 2: an xid is syntax only; whether its types exist is asked of a model, whet
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ __all__ = [
     "TYPE_NAME",
     "Xid",
     "check_id",
+    "kept_id",
+    "kept_of",
     "must_match",
     "parse_xid",
     "parse_xidtype",
@@ -36,6 +39,21 @@ TYPE_NAME = re.compile(r"^[a-z_][a-z_0-9]{0,56}$")
 
 # ID-6: the words that flags and `ancestorid` use in place of a version's id.
 RESERVED_VERSION_IDS = frozenset({"null", "request"})
+
+
+# What an id ends with where a copy is kept beside another entity of its name: see `kept_id`.
+_KEPT = re.compile(r"(.+)~[0-9a-f]{8}", re.DOTALL)
+
+
+def kept_id(id_: str, authority: str) -> str:
+    """The id of a copy whose own is taken: with `~` and eight hex digits of its authority's hash (SHA-256)."""
+    return f"{id_}~{hashlib.sha256(authority.encode()).hexdigest()[:8]}"
+
+
+def kept_of(id_: str) -> str | None:
+    """The id that a kept copy has at its owner; None where an id is not of a kept copy's form."""
+    found = _KEPT.fullmatch(id_)
+    return found[1] if found is not None else None
 
 
 def must_match(pattern: re.Pattern[str]) -> str:

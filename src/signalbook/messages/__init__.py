@@ -7,6 +7,7 @@ from signalbook.messages.definition import Definition
 from signalbook.messages.dispatch import Delivery, Dispatcher, Unhandled
 from signalbook.messages.filling import Origin
 from signalbook.messages.handle import MessageHandle
+from signalbook.messages.schema_library import SchemaPolicy
 
 __all__ = [
     "Answer",
@@ -20,5 +21,6 @@ __all__ = [
     "MessageHandle",
     "Origin",
     "Outcome",
+    "SchemaPolicy",
     "Unhandled",
 ]

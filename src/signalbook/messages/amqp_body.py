@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from signalbook.cloudevents.json_value import write_json
+from signalbook.document.property_types import canonical
 from signalbook.errors import Problem
-from signalbook.messages.property_types import canonical
 from signalbook.wire import Typed
 from signalbook.wire.amqp_values import read_value
 

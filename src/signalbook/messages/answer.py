@@ -14,11 +14,15 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from signalbook.cloudevents import CloudEvent, decode, encode
+from signalbook.cloudevents import CloudEvent, Kind, decode, encode
 from signalbook.errors import Problem
 from signalbook.schemas import Checked
+from signalbook.schemas.framing import FrameOnly
+from signalbook.schemas.json_exact import BadJson
+from signalbook.schemas.json_exact import decode as decode_json
+from signalbook.schemas.json_exact import encode as encode_json
 
-__all__ = ["Answer", "Candidate", "Event", "Outcome", "answer_of"]
+__all__ = ["UNCHECKED_PAYLOAD", "Answer", "Candidate", "Event", "Outcome", "answer_of"]
 
 
 class Outcome(enum.StrEnum):
@@ -48,6 +52,10 @@ Event = CloudEvent | Callable[[], CloudEvent | None] | bytes | None
 _NO_CONTEXT: Final[Mapping[str, str]] = {}
 
 
+# What an answer says of a payload whose schema, or whose content encoding, could not be applied.
+UNCHECKED_PAYLOAD: Final = ("payload",)
+
+
 class _Parts(NamedTuple):
     outcome: Outcome
     definition: str | None = None
@@ -56,6 +64,7 @@ class _Parts(NamedTuple):
     candidates: tuple[Candidate, ...] = ()
     event: Event = None
     checked: Checked | None = None
+    unchecked: tuple[str, ...] = ()
 
 
 # A named tuple and not a dataclass: one is made for each message, and it costs a third.
@@ -78,9 +87,31 @@ class Answer(_Parts):
         return event() if callable(event) else event
 
     @property
+    def data(self) -> Any:
+        """The decoded payload: what the schema made of it, or without one the JSON value that the event holds.
+
+        None where there is no payload, where it could not be decoded, and where it was not checked.
+        """
+        if self.checked is not None and self._is_judged:
+            return _decoded(self.checked.value)
+        event = None if self.unchecked else self.cloudevent
+        data = None if event is None else event.data
+        if data is None or data.kind is not Kind.JSON:
+            return None
+        try:
+            return decode_json(data.content)
+        except BadJson:
+            return None
+
+    @property
     def schemaid(self) -> int | None:
         """The schema id of Confluent's framing, where the payload came with one."""
         return getattr(self.checked, "schemaid", None)
+
+    @property
+    def _is_judged(self) -> bool:
+        """Whether a schema was applied to the payload."""
+        return self.checked is not None and not isinstance(self.checked, FrameOnly)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a JSON value."""
@@ -98,9 +129,16 @@ class Answer(_Parts):
             "problems": [_problem(one) for one in self.problems],
             "candidates": [one.to_json() for one in self.candidates],
         }
+        if self.unchecked:
+            written["unchecked"] = list(self.unchecked)
+        if self.schemaid is not None:
+            written["schemaid"] = self.schemaid
         event = self.cloudevent
         if event is not None:
             written["cloudevent"] = event_of(encode(event))
+        data = self.data
+        if data is not None or self._is_judged:
+            written["data"] = event_of(encode_json(data).encode())
         return written
 
     def __eq__(self, other: object) -> bool:
@@ -119,12 +157,23 @@ class Answer(_Parts):
 
     def _parts(self) -> tuple[Any, ...]:
         context = dict(self.context)
-        return self.outcome, self.definition, context, self.problems, self.candidates, self.cloudevent
+        return self.outcome, self.definition, context, self.problems, self.candidates, self.cloudevent, self.unchecked
+
+
+def _decoded(value: Any) -> Any:
+    """What a schema made of a payload, as plain values: of an XML document, its text."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "getroottree"):
+        from lxml import etree  # which is loaded already, where there is such a value
+
+        return etree.tostring(value, encoding="unicode")
+    return value
 
 
 def _problem(problem: Problem) -> dict[str, str]:
     return {"path": problem.path, "code": problem.code, "message": problem.message}
 
 
-# Seven parts in their order to an answer, without the Python call that a named tuple's own constructor is.
+# Eight parts in their order to an answer, without the Python call that a named tuple's own constructor is.
 answer_of: Callable[[tuple[Any, ...]], Answer] = partial(tuple.__new__, Answer)

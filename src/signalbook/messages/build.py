@@ -8,26 +8,24 @@ Rule 3: nothing here reads a clock or makes an id by itself: both come from an `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from signalbook import schemas
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name
 from signalbook.cloudevents.bindings import BINDINGS, Mode
 from signalbook.cloudevents.media_type import read_media_type
+from signalbook.document.property_types import canonical
 from signalbook.errors import Problem, UsageError
-from signalbook.messages.answer import Answer
-from signalbook.messages.build_data import event_data, written
-from signalbook.messages.built import Built
+from signalbook.messages.build_data import content_type_of, event_data, framed, schemaid_of, written
+from signalbook.messages.built import Built, Plan
 from signalbook.messages.carry import carry, encoded, native, together
+from signalbook.messages.definition import stated_protocol
 from signalbook.messages.filling import NOTHING, Filling, Origin, template_of
 from signalbook.messages.given import STAND_IN, bent, context_texts, json_flaws, own_values, scalar_flaw, unknown_name
 from signalbook.messages.outgoing import in_definition, unescaped
-from signalbook.messages.property_types import canonical
-from signalbook.messages.slots import BadSlot, Slot, envelope_slots, lay_out, protocol_slots, typed
-from signalbook.schemas import Schema
+from signalbook.messages.slots import BadSlot, Slot, envelope_slots, in_event, lay_out, protocol_slots
 from signalbook.schemas.samples import BadValue, payload_of
 from signalbook.template import Template
 from signalbook.wire import FIELDS, Message, WireError, address_of, find_protocol, sendable
@@ -38,15 +36,6 @@ __all__ = ["Built", "Plan", "build"]
 _STRUCTURED = "application/cloudevents"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a build goes by: the materialised definition, its schema, and what judges the result."""
-
-    document: Mapping[str, Any]
-    schema: Schema | None = None
-    judge: Callable[[CloudEvent | Message], Answer] | None = None
-
-
 def build(
     plan: Plan,
     *,
@@ -54,13 +43,17 @@ def build(
     context: Mapping[str, Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
     protocol: str | Mapping[str, Any] | None = None,
+    schemaid: int | None = None,
     origin: Origin | None = None,
 ) -> Built:
     """The message that the definition and these values make.
 
     `context` has the values of placeholders, `attributes` those of properties, by name; `protocol` names the protocol
-    to use where the definition leaves it open, or is an object that also has fields of its own for the message.
+    to use where the definition leaves it open, or is an object that also has fields of its own for the message;
+    `schemaid` is the id for Confluent's frame, where the definition declares one.
     """
+    if schemaid is not None:
+        plan = replace(plan, asked=schemaid_of(schemaid))
     return _Building(plan, dict(attributes or {}), origin or Origin()).build(data, context or {}, protocol)
 
 
@@ -76,6 +69,7 @@ class _Building:
         self.document = plan.document
         self.given = given
         self.filling = Filling({}, origin)
+        self.unchecked: tuple[str, ...] = ()
         self.unsure: set[str] = set()
         self.refused: set[str] = set()
 
@@ -99,11 +93,13 @@ class _Building:
             event, message = self._message(protocol, own, filled, event, payload)
             message = self._sendable(message)
         self._judge(event, message)
+        if isinstance(self.plan.schema, Problem) and type(self.plan.schema) is Problem:
+            self._note(self.plan.schema)
         missing = {name: gap for name, gap in self.filling.missing.items() if gap.path not in self.refused}
         problems = (*missing.values(), *self.filling.problems)
         if problems:
             return Built(None, None, tuple(missing), problems)
-        return Built(event, message)
+        return Built(event, message, unchecked=self.unchecked)
 
     # What was asked for ----------------------------------------------------------------------------------------------
 
@@ -111,16 +107,18 @@ class _Building:
         """The protocol to use, and the fields that were given for its message."""
         own = dict(asked) if isinstance(asked, Mapping) else {}
         named = own.pop("protocol", None) if isinstance(asked, Mapping) else asked
-        declared = find_protocol(str(self.document.get("protocol") or ""))
-        if self.document.get("protocol") and declared is None:
-            self._wrong("/protocol", "protocol", f"{self.document['protocol']} is no protocol that can be built for")
+        stated = stated_protocol(self.document.get("protocol"))
+        declared = find_protocol(stated) if stated else None
+        if stated and declared is None:
+            words = f'"{stated}" is not a protocol that can be built for; they are {", ".join(FIELDS)}'
+            self._wrong("/protocol", "protocol", words)
         if named is None:
             return declared or "", self._own_fields(declared or "", own)
         wanted = find_protocol(str(named))
         if wanted is None:
-            raise UsageError(f"'{named}' is not one of the protocols {', '.join(FIELDS)}")
+            raise UsageError(f'"{named}" is not a protocol; use one of {", ".join(FIELDS)}')
         if declared is not None and wanted != declared:
-            self._wrong("/protocol", "protocol", f"the definition is one of {declared}, not of {wanted}")
+            self._wrong("/protocol", "protocol", f'the definition is one of "{declared}", not of "{wanted}"')
             self._own_fields(wanted, own)
             return declared, {}
         return wanted, self._own_fields(wanted, own)
@@ -180,19 +178,7 @@ class _Building:
     # The payload -----------------------------------------------------------------------------------------------------
 
     def _content_type(self) -> str | None:
-        """The content type of the data: what is given or declared, else what the schema's format implies."""
-        declared = self.document.get("envelopemetadata")
-        stated = declared.get("datacontenttype") if isinstance(declared, Mapping) else None
-        candidates = [
-            self.given.get("datacontenttype"),
-            stated.get("value") if isinstance(stated, Mapping) else None,
-            self.document.get("datacontenttype"),
-        ]
-        for value in candidates:
-            if isinstance(value, str) and "{" not in value and not value.lower().startswith(_STRUCTURED):
-                return value
-        row = schemas.find(str(self.document.get("dataschemaformat", "")))
-        return row.media[0] if row is not None else None
+        return content_type_of(self.document, self.given.get("datacontenttype"))
 
     def _payload(self, data: Any) -> bytes | None:
         """The data as bytes, which the schema accepts; empty where it could not be written."""
@@ -200,8 +186,8 @@ class _Building:
             return None
         content_type = self._content_type() or ""
         try:
-            if self.plan.schema is not None:
-                payload = payload_of(self.plan.schema, data, content_type)
+            if self.plan.usable_schema is not None:
+                payload = payload_of(self.plan.usable_schema, data, content_type)
             else:
                 payload = written(data, content_type)
             if self._is_bent(data, payload, content_type):
@@ -212,15 +198,26 @@ class _Building:
         except CloudEventError as error:
             self.filling.problems += [Problem("/data", "payload", one.message) for one in error.problems]
             return b""
-        if self.plan.schema is not None:
-            for problem in self.plan.schema.check(payload, content_type).problems:
+        may_be_framed = isinstance(data, bytes | bytearray | memoryview) and payload[:1] == b"\0"
+        if self.plan.usable_schema is not None and not may_be_framed:
+            for problem in self.plan.usable_schema.check(payload, content_type).problems:
                 code = "schema_unavailable" if problem.code == "schema_unavailable" else "payload"
                 self._wrong(f"/data{problem.path}", code, problem.message)
+        return self._framed(data, payload, content_type)
+
+    def _framed(self, data: Any, payload: bytes, content_type: str) -> bytes:
+        try:
+            return framed(self.plan, data, payload, content_type)
+        except BadValue as bad:
+            self._wrong("/data", "value", bad.message)
+        except KeyError:
+            words = "the payload is framed, so give the id of its schema as schemaid"
+            self.filling.missing.setdefault("schemaid", Problem("/data", "missing", words))
         return payload
 
     def _is_bent(self, data: Any, payload: bytes, content_type: str) -> bool:
         """Whether the data has something that JSON has not and that was written as something else; it is noted."""
-        schema, media = self.plan.schema, read_media_type(content_type) if content_type else None
+        schema, media = self.plan.usable_schema, read_media_type(content_type) if content_type else None
         is_json = schema.format.lower().startswith("json") if schema is not None else media is None or media.is_json
         if not is_json or isinstance(data, bytes | bytearray | memoryview):
             return False
@@ -233,22 +230,25 @@ class _Building:
 
     def _event(self, slots: Mapping[str, Slot], given: Mapping[str, Any], payload: bytes | None) -> CloudEvent | None:
         attributes: dict[str, Any] = {"specversion": "1.0"}
+        inferred = self._inferred()
         for name in dict.fromkeys(("type", "source", "id", *slots, *given)):
             slot = slots.get(name) or Slot(f"/envelopemetadata/{name}", "", name, "string", None, name in _NEEDED)
-            value = self._attribute(slot, given.get(name, NOTHING))
+            unless_given = inferred.get(name, NOTHING) if slot.value is None else NOTHING
+            value = self._attribute(slot, given.get(name, unless_given))
             if value is not NOTHING:
                 attributes[name] = value
-        if payload is not None:
-            content_type = self._content_type()
-            if content_type is not None:
-                attributes.setdefault("datacontenttype", content_type)
-        schema = self.document.get("dataschemauri")
-        if isinstance(schema, str) and "://" in schema:
-            attributes.setdefault("dataschema", schema)
+        attributes = {**attributes, **{name: inferred[name] for name in inferred if name not in attributes}}
         for name in sorted(_NEEDED - attributes.keys()):
             self.unsure.add(f"/envelopemetadata/{name}")
             attributes[name] = STAND_IN
         return self._made(attributes, payload)
+
+    def _inferred(self) -> dict[str, str]:
+        """The attributes that the definition says elsewhere (message/spec.md, CloudEvents/1.0)."""
+        uri = self.document.get("dataschemauri")
+        schema = self.plan.absolute(uri) if isinstance(uri, str) and uri else None
+        found = {"datacontenttype": self._content_type(), "dataschema": schema}
+        return {name: value for name, value in found.items() if value is not None}
 
     def _made(self, attributes: dict[str, Any], payload: bytes | None) -> CloudEvent | None:
         """The event; what is wrong with it is noted and left out or replaced."""
@@ -276,7 +276,7 @@ class _Building:
                 return self.filling.now()
         value = self.filling.value(slot, given)
         try:
-            return typed(slot.type, value)
+            return in_event(slot, value)
         except ValueError as error:
             self.filling.wrong(slot, "type", f"value ({canonical(value)}) {error}")
             return NOTHING
@@ -370,7 +370,9 @@ class _Building:
             return
         said = self._said()
         bad_data = any(path.startswith("/data") for path in said)
-        for problem in self.plan.judge(built).problems:
+        answer = self.plan.judge(built)
+        self.unchecked = answer.unchecked
+        for problem in answer.problems:
             names = self.filling.left_out.get(problem.path, ())
             for name in names if problem.code == "missing" else ():
                 self.filling.missing.setdefault(name, problem)
@@ -381,6 +383,11 @@ class _Building:
         """The places of which something was said."""
         gaps = self.filling.missing.values()
         return self.unsure | {one.path for one in (*gaps, *self.filling.problems)}
+
+    def _note(self, problem: Problem) -> None:
+        """Note a problem that stands beside all others, once."""
+        if problem not in self.filling.problems:
+            self.filling.problems.append(problem)
 
     def _wrong(self, path: str, code: str, words: str) -> None:
         self.filling.problems.append(Problem(path, code, words))

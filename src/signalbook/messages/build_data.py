@@ -1,16 +1,78 @@
-"""The data of a message that is built: a value as bytes, and bytes as an event has them."""
+"""The data of a message that is built: its content type, a value as bytes, its frame, and bytes as events have them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from signalbook import schemas
 from signalbook.cloudevents import Data
 from signalbook.cloudevents.json_value import is_json_text
 from signalbook.cloudevents.media_type import read_media_type
+from signalbook.errors import UsageError
+from signalbook.messages.built import Plan
+from signalbook.schemas.framing import frame, frame_id, is_framed
 from signalbook.schemas.json_exact import encode as encode_json
 from signalbook.schemas.samples import BadValue
 
-__all__ = ["as_text", "event_data", "written"]
+__all__ = ["as_text", "content_type_of", "event_data", "framed", "has_frame", "schemaid_of", "written"]
+
+_STRUCTURED = "application/cloudevents"
+
+
+def content_type_of(document: Mapping[str, Any], given: Any = None) -> str | None:
+    """The content type of the data: what is given or declared, else what the schema's format implies."""
+    declared = document.get("envelopemetadata")
+    stated = declared.get("datacontenttype") if isinstance(declared, Mapping) else None
+    candidates = [
+        given,
+        stated.get("value") if isinstance(stated, Mapping) else None,
+        document.get("datacontenttype"),
+    ]
+    for value in candidates:
+        if isinstance(value, str) and "{" not in value and not value.lower().startswith(_STRUCTURED):
+            return value
+    row = schemas.find(str(document.get("dataschemaformat", "")))
+    return row.media[0] if row is not None else None
+
+
+def schemaid_of(given: Any) -> int:
+    """The id for Confluent's frame that was asked for; raises `UsageError` where it is not one."""
+    if type(given) is not int or not 0 <= given < 1 << 32:
+        shown = f'"{given}"' if isinstance(given, str) else repr(given)
+        raise UsageError(f"schemaid is {shown}, but has to be a whole number from 0 to {(1 << 32) - 1}")
+    return given
+
+
+def framed(plan: Plan, data: Any, payload: bytes, content_type: str) -> bytes:
+    """The payload in the frame that it has to have; bytes that begin as a frame does have theirs.
+
+    Raises KeyError where the id is not known, and `UsageError` where one was given that no frame takes.
+    """
+    if not has_frame(plan, content_type):
+        if plan.asked is not None:
+            words = 'payloads are framed where the definition or its group says "dataschemaframing": "confluent"'
+            raise UsageError(f"schemaid is given, but the payload has no frame to hold it; {words}")
+        return payload
+    known = frame_id(payload) if isinstance(data, bytes | bytearray | memoryview) else None
+    if known is not None:
+        if plan.asked not in (None, known):
+            words = f"the payload is framed already, with the schema id {known}, but schemaid is {plan.asked}"
+            raise UsageError(f"{words}; give only one of them")
+        return payload
+    if plan.usable_schema is None and str(plan.document.get("dataschemaformat", "")).lower().startswith("protobuf"):
+        words = "the schema that has the message indexes of its frame is not at hand"
+        raise BadValue(f"cannot be framed, since {words}; give bytes that have their frame")
+    schemaid = plan.schemaid if plan.asked is None else plan.asked
+    if schemaid is None:
+        raise KeyError("schemaid")
+    return frame(plan.usable_schema, schemaid, payload)
+
+
+def has_frame(plan: Plan, content_type: str) -> bool:
+    """Whether payloads of a definition have to be framed."""
+    stated = plan.document.get("dataschemaframing")
+    return is_framed(stated.lower() if isinstance(stated, str) else None, content_type)
 
 
 def written(data: Any, content_type: str) -> bytes:

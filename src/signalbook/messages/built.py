@@ -1,9 +1,9 @@
-"""`Built`: what a build gives, as a value and as JSON."""
+"""`Plan` and `Built`: what a build goes by, and what it gives, as a value and as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,46 @@ import orjson
 
 from signalbook.cloudevents import CloudEvent, encode
 from signalbook.errors import Problem
+from signalbook.messages.answer import Answer
+from signalbook.schemas import Schema
 from signalbook.wire import Message
 
-__all__ = ["Built"]
+__all__ = ["Built", "Plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build goes by: the materialised definition, its schema or why there is none, and what judges the result.
+
+    `absolute` gives a reference its absolute form, where the catalog has an address; `schemaid` is the id that is known
+    for Confluent's frame, `asked` the one that was asked for.
+    """
+
+    document: Mapping[str, Any]
+    schema: Schema | Problem | None = None
+    judge: Callable[[CloudEvent | Message], Answer] | None = None
+    absolute: Callable[[str], str | None] = lambda reference: reference if "://" in reference else None
+    schemaid: int | None = None
+    asked: int | None = None
+
+    @property
+    def usable_schema(self) -> Schema | None:
+        """The schema, where payloads can be judged by it."""
+        return None if isinstance(self.schema, Problem) else self.schema
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build gives: the event and the message where all is well, else what is missing and what is wrong."""
+    """What a build gives: the event and the message where all is well, else what is missing and what is wrong.
+
+    `unchecked` says, as in an answer, that there is a payload schema which could not be applied.
+    """
 
     cloudevent: CloudEvent | None = None
     message: Message | None = None
     missing: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -44,6 +71,8 @@ class Built:
             written["cloudevent"] = event_of(encode(self.cloudevent))
         if self.message is not None:
             written["message"] = self.message.to_json()
+        if self.unchecked:
+            written["unchecked"] = list(self.unchecked)
         if self.missing:
             written["missing"] = list(self.missing)
         if self.problems:

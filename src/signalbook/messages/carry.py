@@ -19,6 +19,7 @@ from signalbook.cloudevents import CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import canonical, is_name
 from signalbook.cloudevents.bindings import BINDINGS, Binding, Mode, to_message
 from signalbook.errors import Problem
+from signalbook.messages.content_encoding import is_label
 from signalbook.messages.observed import content_encodings
 from signalbook.wire import Message
 
@@ -61,14 +62,11 @@ def encoded(message: Message) -> Message:
     stated = [name.strip().lower() for name in content_encodings(message).split(",")]
     payload = message.payload
     for name in stated if payload else ():
-        if name not in _ENCODERS:
-            raise ValueError(f"the content encoding {name} cannot be applied")
-        payload = _ENCODERS[name](payload or b"")
+        if name in _ENCODERS:
+            payload = _ENCODERS[name](payload or b"")
+        elif not is_label(name):
+            raise ValueError(f'the content encoding "{name}" cannot be applied')
     return message if payload is message.payload else Message(message.protocol, message.fields, payload)
-
-
-def _as_it_is(payload: bytes) -> bytes:
-    return payload
 
 
 def _gzip(payload: bytes) -> bytes:
@@ -76,8 +74,6 @@ def _gzip(payload: bytes) -> bytes:
 
 
 _ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
-    "": _as_it_is,
-    "identity": _as_it_is,
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": zlib.compress,

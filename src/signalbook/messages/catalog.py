@@ -1,11 +1,13 @@
 """`Catalog`: the definitions of some documents, ready to be asked about messages.
 
 Rule 1: a catalog never changes. `updated` gives another, and compiles only what is not the same in both.
-Rule 2: what is wrong with one definition is said about that one; the others match as if it were not there.
+Rule 2: a document that somebody wrote is read by its dialect, one that a registry or a source gave is not read again.
+Rule 3: what is wrong with one definition is said about that one; the others match as if it were not there.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from signalbook.errors import Problem, SignalbookError
+from signalbook.document.dialects import ForeignDocument, detect, whole
+from signalbook.errors import Problem, SignalbookError, UsageError
 from signalbook.messages import match
 from signalbook.messages.answer import Answer
 from signalbook.messages.compiled import Compiled, Limits, compile_definition
@@ -22,14 +25,14 @@ from signalbook.messages.definition import Definition
 from signalbook.messages.entities import Entities, Entity
 from signalbook.messages.materialise import materialise
 from signalbook.messages.observed import Given, GivenAll, each, holds_batch, observe
-from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
 from signalbook.messages.scope import Entry, Scope
 from signalbook.schemas import Schema
 
 if TYPE_CHECKING:
     from signalbook.messages.handle import MessageHandle
 
-__all__ = ["Catalog", "CatalogError"]
+__all__ = ["Catalog", "CatalogError", "in_canonical"]
 
 Documents = Mapping[str, Any]
 _MOST_SCOPES = 64
@@ -65,12 +68,18 @@ class Catalog:
     """
 
     def __init__(
-        self, entities: Entities, bases: Mapping[str, Documents] | None = None, before: Catalog | None = None
+        self,
+        entities: Entities,
+        bases: Mapping[str, Documents] | None = None,
+        before: Catalog | None = None,
+        schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
     ) -> None:
         self.entities = entities
+        self.schemas = schemas
+        self._bases = bases
         self.definitions: Mapping[str, Definition] = MappingProxyType(materialise(entities, bases))
         known: Mapping[str, Compiled] = {} if before is None else before._compiled
-        self._library: SchemaLibrary = SchemaLibrary(entities, None if before is None else before._library)
+        self._library: SchemaLibrary = SchemaLibrary(entities, None if before is None else before._library, schemas)
         self._compiled: dict[str, Compiled] = {
             xid: compile_definition(definition, self._library, known.get(xid))
             for xid, definition in self.definitions.items()
@@ -78,13 +87,51 @@ class Catalog:
         self._scopes: dict[frozenset[str], Scope] = {}
 
     @classmethod
-    def from_documents(cls, *documents: Documents, bases: Mapping[str, Documents] | None = None) -> Catalog:
-        """The catalog of registry documents; `bases` are definitions of other registries by their URI."""
-        return cls(Entities.of(*documents), bases)
+    def from_documents(
+        cls,
+        *documents: Any,
+        bases: Mapping[str, Documents] | None = None,
+        roots: Iterable[str] = (),
+        schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+    ) -> Catalog:
+        """The catalog of documents, each read by its dialect as a file is; what is none of ours is a `UsageError`.
 
-    def updated(self, *documents: Documents, bases: Mapping[str, Documents] | None = None) -> Catalog:
-        """The catalog of other documents; what is the same in both is not compiled again."""
-        return Catalog(Entities.of(*documents), bases, self)
+        `bases` are definitions of other registries by their URI, `roots` the addresses by which this one is reached.
+        """
+        return cls.from_canonical(*in_canonical(*documents), bases=bases, roots=roots, schemas=schemas)
+
+    @classmethod
+    def from_canonical(
+        cls,
+        *documents: Documents,
+        bases: Mapping[str, Documents] | None = None,
+        roots: Iterable[str] = (),
+        schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+    ) -> Catalog:
+        """The same of registry documents that a registry or a source gave, which are not recognised again."""
+        return cls(Entities.of(*documents, roots=roots), bases, schemas=schemas)
+
+    def updated(
+        self, *documents: Any, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
+    ) -> Catalog:
+        """The catalog of other documents of any dialect; what is the same in both is not compiled again."""
+        return self.updated_canonical(*in_canonical(*documents), bases=bases, roots=roots)
+
+    def updated_canonical(
+        self, *documents: Documents, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
+    ) -> Catalog:
+        """The same of registry documents that a registry or a source gave, which are not recognised again."""
+        return Catalog(Entities.of(*documents, roots=roots), bases, self, self.schemas)
+
+    def reached_by(self, *roots: str) -> Catalog:
+        """The same catalog, reached by these addresses: what is named by one of them is its own."""
+        return Catalog(self.entities.at(roots), self._bases, self, self.schemas)
+
+    def addressed(self, *roots: str) -> Catalog:
+        """The same catalog, of which nothing is named by these addresses; what is built with it has the first."""
+        found = copy.copy(self)
+        found.entities = self.entities.at(roots)
+        return found
 
     @cached_property
     def digest(self) -> str:
@@ -118,6 +165,15 @@ class Catalog:
     def schema(self, xid: str) -> Schema | Problem | None:
         """The payload schema of a definition, or why it cannot be had; None where it names none."""
         return self._of(xid).payload.schema
+
+    def absolute(self, reference: str) -> str | None:
+        """The absolute form of a reference; None where it is relative and the catalog has no address."""
+        return self.entities.address(reference)
+
+    def schemaid(self, xid: str) -> int | None:
+        """The id of Confluent's framing that is known for a definition's schema; None where there is none."""
+        payload = self._of(xid).payload
+        return next((one for one in self.schemas.ids if payload.knows(one)), None)
 
     def compiled(self, xid: str) -> Compiled:
         """The definition of that name as constraints."""
@@ -175,14 +231,14 @@ class Catalog:
             elif name in self._compiled:
                 found += [Entry(self._compiled[name])] if self._usable(name) else []
             else:
-                raise CatalogError(f"{name} is no message group, endpoint or message of the catalog")
+                raise CatalogError(f'"{name}" is not a message group, endpoint or message of the catalog')
         return found
 
     def _of_endpoint(self, endpoint: Entity) -> list[Entry]:
         limits = Limits.of(endpoint.attributes)
         carried = endpoint.attributes.get("messagegroups")
         groups = [name for name in carried if isinstance(name, str)] if isinstance(carried, list) else []
-        known = [self.entities.addresses.get(name, name) for name in groups]
+        known = [self.entities.located(name) for name in groups]
         return [entry for name in (endpoint.xid, *known) for entry in self._of_group(name, limits)]
 
     def _of_group(self, name: str, limits: Limits | None) -> list[Entry]:
@@ -201,8 +257,43 @@ class Catalog:
     def _of(self, xid: str) -> Compiled:
         found = self._compiled.get(xid)
         if found is None:
-            raise CatalogError(f"{xid} is no message of the catalog")
+            raise CatalogError(f'"{xid}" is not a message of the catalog')
         return found
+
+
+def in_canonical(*documents: Any) -> list[Documents]:
+    """Documents of any dialect as a registry has them; of a definition in several versions, the newest counts."""
+    several = len(documents) > 1
+    return [
+        _in_canonical(_plain(document), f"document {number}" if several else "the document")
+        for number, document in enumerate(documents, 1)
+    ]
+
+
+def _in_canonical(document: Any, name: str) -> Documents:
+    try:
+        dialect = detect(document).dialect
+    except UsageError as error:
+        mark = "" if isinstance(error, ForeignDocument) else ":"
+        raise UsageError(f"{name}{mark} {error}") from None
+    try:
+        found: Documents = whole(document, dialect)[0][-1]
+    except UsageError as error:
+        raise UsageError(f"{name} {error}") from None
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value with dictionaries for other mappings; itself where there are none."""
+    if isinstance(value, Mapping):
+        members = {key: _plain(member) for key, member in value.items()}
+        same = isinstance(value, dict) and all(members[key] is member for key, member in value.items())
+        return value if same else members
+    if isinstance(value, list | tuple):
+        listed = [_plain(member) for member in value]
+        same = isinstance(value, list) and all(one is other for one, other in zip(listed, value, strict=True))
+        return value if same else listed
+    return value
 
 
 def _answers(scope: Scope, message: Given) -> list[Answer]:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from signalbook.document.dialects.held import has_inferred_schema
 from signalbook.errors import Problem
 from signalbook.messages.constraint import Constraint
 from signalbook.messages.content_type import ContentType
-from signalbook.messages.definition import Definition
+from signalbook.messages.definition import Definition, stated_protocol
 from signalbook.messages.envelope import (
     CLOUDEVENTS,
     constants,
@@ -40,13 +41,22 @@ class Limits:
 
     protocol: str | None = None
     mode: str | None = None
+    envelope: str | None = None
 
     @classmethod
     def of(cls, endpoint: Mapping[str, Any]) -> Limits:
         """The limits of an endpoint's attributes."""
         options = endpoint.get("envelopeoptions")
         mode = options.get("mode") if isinstance(options, Mapping) else None
-        return cls(_protocol(endpoint.get("protocol")), mode if isinstance(mode, str) else None)
+        envelope = endpoint.get("envelope")
+        return cls(
+            _protocol(endpoint.get("protocol")),
+            mode if isinstance(mode, str) else None,
+            envelope if isinstance(envelope, str) and envelope else None,
+        )
+
+
+_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,16 +80,22 @@ class Compiled:
 
     def plan(self, kind: Kind, protocol: str | None, limits: Limits | None = None) -> Plan:
         """How messages of a kind that come over a protocol are tested."""
+        limits = limits or _NO_LIMITS
+        envelope, bound = self.envelope or limits.envelope, self.protocol or limits.protocol
         if kind is Kind.BARE:
-            return self._bare()
-        misfit = self._misfit(kind, protocol, limits)
-        is_event = kind is Kind.EVENT and self.envelope == CLOUDEVENTS
-        fits = misfit is None or misfit.code != "protocol"
-        on_envelope = self.on_envelope if is_event else ()
+            return self._bare(envelope, bound)
         on_protocol = self.on_protocol if self.protocol == protocol else ()
-        mode = self.mode
-        if mode is None and limits is not None:
-            mode = mode_constraint(limits.mode)
+        misfit: Problem | None = None
+        if bound is not None and bound != protocol:
+            misfit = Problem("/protocol", "protocol", f'the message came over "{protocol}", not over "{bound}"')
+        elif kind is Kind.EVENT and envelope not in (None, CLOUDEVENTS):
+            misfit = _envelope_misfit(envelope)
+        elif kind is Kind.NATIVE and envelope is not None and not on_protocol:
+            # What is no event is known by what the protocol says of it, and by nothing else.
+            misfit = Problem("/envelope", "envelope", f'the message has no envelope, "{envelope}" is wanted')
+        is_event = kind is Kind.EVENT and envelope == CLOUDEVENTS
+        on_envelope = self.on_envelope if is_event else ()
+        mode = self.mode or mode_constraint(limits.mode)
         tests = (
             *on_envelope,
             *on_protocol,
@@ -88,27 +104,17 @@ class Compiled:
             *((mode,) if is_event and mode is not None else ()),
         )
         key: tuple[Constraint, ...] = ()
-        if fits:
+        if misfit is None or misfit.code != "protocol":
             key = envelope_key(on_envelope) or self._protocol_key(on_protocol)
             key = key or constants((*on_envelope, *on_protocol))
-        return Plan(self, kind, tests, key, misfit)
+        return Plan(self, kind, tests, key, misfit, bound is not None)
 
-    def _bare(self) -> Plan:
-        misfit = None if self.envelope == CLOUDEVENTS else _envelope_misfit(self.envelope)
+    def _bare(self, envelope: str | None, bound: str | None) -> Plan:
+        misfit = None if envelope == CLOUDEVENTS else _envelope_misfit(envelope)
         on_envelope = () if misfit else self.on_envelope
         key = envelope_key(on_envelope) or constants(on_envelope)
         # Where there is no transport, nothing is said about its content type.
-        return Plan(self, Kind.BARE, (*on_envelope, *self.on_data), key, misfit)
-
-    def _misfit(self, kind: Kind, protocol: str | None, limits: Limits | None) -> Problem | None:
-        wanted = self.protocol or (limits.protocol if limits is not None else None)
-        if wanted is not None and wanted != protocol:
-            return Problem("/protocol", "protocol", f"the message came over {protocol}, not over {wanted}")
-        if kind is Kind.EVENT and self.envelope not in (None, CLOUDEVENTS):
-            return _envelope_misfit(self.envelope)
-        if kind is Kind.NATIVE and self.envelope is not None and self.protocol is None:
-            return Problem("/envelope", "envelope", f"the message has no envelope, {self.envelope} is wanted")
-        return None
+        return Plan(self, Kind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
 
     def _protocol_key(self, on_protocol: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
         row = self.row
@@ -121,18 +127,27 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits."""
+    """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits.
+
+    `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope.
+    """
 
     compiled: Compiled
     kind: Kind
     tests: tuple[Constraint, ...]
     key: tuple[Constraint, ...]
     misfit: Problem | None = None
+    is_bound: bool = False
 
     @property
     def is_single(self) -> bool:
         """Whether its key is one constant."""
         return len(self.key) == 1 and self.key[0].constant is not None
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether it is bound to what carried the message: to its protocol, or to none where it is a bare event."""
+        return self.is_bound is not (self.kind is Kind.BARE)
 
     @property
     def derives_from(self) -> tuple[str, ...]:
@@ -145,7 +160,16 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
     document = definition.document
     protocol = _protocol(document.get("protocol"))
     options = document.get("envelopeoptions")
-    payload = PayloadCheck(library.source(document), library, _payload_type(document.get("datacontenttype")))
+    framing = document.get("dataschemaframing")
+    payload = PayloadCheck(
+        library.source(document),
+        library,
+        _payload_type(document.get("datacontenttype")),
+        references=library.references(document),
+        framing=framing.lower() if isinstance(framing, str) else None,
+        is_all=definition.envelope is None and protocol is None,
+        is_inferred=has_inferred_schema(document),
+    )
     if before is not None and before.definition == definition:
         return replace(before, payload=payload)
     return Compiled(
@@ -153,9 +177,7 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
         envelope=definition.envelope,
         protocol=protocol,
         on_envelope=tuple(envelope_constraints(document.get("envelopemetadata"))),
-        on_protocol=tuple(
-            protocol_constraints(PROTOCOLS.get(protocol or "", _NO_PROTOCOL), document.get("protocoloptions"))
-        ),
+        on_protocol=tuple(protocol_constraints(protocol or "", document.get("protocoloptions"))),
         on_data=tuple(data_constraints(document)),
         on_transport=tuple(transport_constraints(document)),
         mode=mode_constraint(options.get("mode") if isinstance(options, Mapping) else None),
@@ -165,9 +187,8 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
 
 def _protocol(value: Any) -> str | None:
     """A protocol's name as messages have it; one that nobody knows as it stands."""
-    if not isinstance(value, str) or not value:
-        return None
-    return find_protocol(value) or value
+    stated = stated_protocol(value)
+    return (find_protocol(stated) or stated) if stated else None
 
 
 def _payload_type(stated: Any) -> str | None:
@@ -177,5 +198,5 @@ def _payload_type(stated: Any) -> str | None:
 
 
 def _envelope_misfit(wanted: str | None) -> Problem:
-    words = f"the message is a CloudEvent, {wanted} is wanted" if wanted else "the definition has no envelope"
+    words = f'the message is a CloudEvent, "{wanted}" is wanted' if wanted else "the definition has no envelope"
     return Problem("/envelope", "envelope", words)

@@ -4,33 +4,36 @@ Rule 1: a property that is absent is fine unless it is needed; of several values
 more than `_MOST_TRIED` it has to be the constant itself, or among the first that differ.
 Rule 2: a placeholder means the same in all properties: what one captured, the next has to agree with.
 Rule 3: `holds` and `problem` say the same; `problem` has the words, and is asked when something is wrong.
+Rule 4: a value that a write would refuse (`document.property_places`) is never satisfied.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from signalbook.document.property_places import NOW, Place, fault
+from signalbook.document.property_types import TEXTS, Form, attribute_template, canonical, is_of, same
 from signalbook.errors import Problem
 from signalbook.messages.content_type import satisfies
 from signalbook.messages.header_values import Several
 from signalbook.messages.observed import Observed
-from signalbook.messages.property_types import TEXTS, Form, canonical, is_of, type_of
 from signalbook.template import Template
 
-__all__ = ["NOW", "Constraint", "Context", "Property"]
+__all__ = ["NOW", "SPELLED", "Constraint", "Context", "Property"]
 
 Context = dict[str, str]
 Read = Callable[[Observed], Sequence[Any]]
 
-# message/spec.md, Property Definitions: the mark for the current time when building, for any when matching.
-NOW = "0000-01-01T00:00:00Z"
 _LONGEST_SHOWN = 100
 _MOST_TRIED = 32
 _NOT_QUOTED = frozenset({"boolean", "integer", "number", "ulong"})
 _ANY_STRING = frozenset({"any", "string", "uritemplate"})
+# The types of which one value has several spellings.
+SPELLED = frozenset({"number", "binary", "timestamp", "uuid"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Constraint:
     """One property's constraint.
 
     `read` gives every value that a message has for it; `form` is how its transport carries them (None: as the event's
-    attributes are carried). At most one of `constant` and `template` is set. `code` is that of a value which is
-    another; `needed` says of a message whether the property must be there although it is not `required`.
+    attributes are carried). At most one of `constant` and `template` is set; `fault` says why no message can have
+    either. `code` is that of a value which is another; `needed` says of a message whether the property must be there
+    although it is not `required`.
     """
 
     path: str
@@ -68,6 +72,7 @@ class Constraint:
     template: Template | None = None
     code: str = "value"
     needed: Callable[[Observed], bool] | None = None
+    fault: str | None = None
     _names: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
@@ -76,21 +81,27 @@ class Constraint:
 
     @classmethod
     def of(
-        cls, path: str, read: Read, given: Property, *, form: Form | None, default: str | None, code: str = "value"
+        cls, path: str, read: Read, given: Property, place: Place, form: Form | None, *, attribute: str = ""
     ) -> Constraint:
-        """The constraint of a property; `default` is its type where none is declared (None: it is not checked)."""
+        """The constraint of a property at its place; `attribute` is its name where it is one of an event."""
         value = given.value
-        declared = given.type or (default if value is None or isinstance(value, str) else type_of(value))
-        kind = "any" if declared is None or code == "content_type" else declared
+        wrong = fault(place, given.type, value)
+        kind = place.kind(given.type)
         constant, template = None, None
         if kind == "timestamp" and value == NOW:
             value = None
-        if isinstance(value, str) and (declared is None or declared in TEXTS):
-            parsed = Template.parse(value)
+        # A number or a flag of an older dialect may be a template, see `dialects.held`.
+        if isinstance(value, str) and (kind in TEXTS or (given.type == "any" and place.type not in TEXTS)):
+            parsed = attribute_template(attribute, kind, value) if attribute else Template.parse(value)
             constant, template = (value, None) if parsed.literal else (None, parsed)
         elif value is not None:
             constant = canonical(value)
-        return cls(path, read, form, kind, given.required, constant, template, code)
+            if kind == "binary" and wrong is None:  # in its usual spelling, which a transport's bytes are shown in
+                constant = canonical(base64.b64decode(constant))
+        if place.is_content_type or (place.several and given.type is None):
+            kind = "any"
+        code = "content_type" if place.is_content_type else "value"
+        return cls(path, read, form, kind, given.required, constant, template, code, fault=wrong)
 
     @property
     def is_constant(self) -> bool:
@@ -130,11 +141,13 @@ class Constraint:
         texts = values.texts if isinstance(values, Several) else Several(values).texts
         if self.constant is not None and self.constant in texts:
             return (texts[self.constant],)
-        if self.is_constant and self.type != "number":
+        if self.is_constant and self.type not in SPELLED:
             return values[:1]
         return tuple(islice(texts.values(), _MOST_TRIED))
 
     def _judge(self, value: Any, form: Form, context: Context) -> Problem | None:
+        if self.fault is not None:
+            return Problem(self.path, "value", f"{self._said} cannot be what the definition says: it {self.fault}")
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
             return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is no {self.type}")
@@ -148,7 +161,7 @@ class Constraint:
             return True
         if self.code == "content_type":
             return satisfies(text, constant)
-        return self.type == "number" and _number(text) == _number(constant)
+        return same(self.type, text, constant)
 
     def _captures(self, template: Template, value: Any, context: Context) -> Problem | None:
         found = template.captures(canonical(value))
@@ -176,13 +189,6 @@ class Constraint:
     @property
     def _said(self) -> str:
         return self.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,8 @@
 """Undoing the content encodings of a payload, within a bound.
 
-Rule: what cannot be undone, or would become larger than the bound, is a problem in words; nothing else is raised.
+Rule 1: what cannot be undone, or would become larger than the bound, is a problem in words; nothing else is raised.
+Rule 2: `identity` and the names of character sets, which some senders write here, are labels: there is nothing to undo.
+An encoding that is neither known nor a label is `UnknownEncoding`, and the payload stays as it came.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Mapping
 import brotli
 import zstandard
 
-__all__ = ["LARGEST", "CannotUndo", "undo"]
+__all__ = ["LARGEST", "CannotUndo", "UnknownEncoding", "is_label", "undo"]
 
 LARGEST = 64 * 1024 * 1024
 _MOST_ENCODINGS = 4
@@ -22,6 +24,26 @@ class CannotUndo(Exception):
     """Why a payload stays encoded, in words."""
 
 
+class UnknownEncoding(CannotUndo):
+    """That nobody knows a content encoding."""
+
+
+def is_label(name: str) -> bool:
+    """Whether the name of a content encoding says nothing that would have to be undone.
+
+    >>> [name for name in ("", "identity", "utf-8", "ISO-8859-1", "gzip", "hex", "aes") if is_label(name)]
+    ['', 'identity', 'utf-8', 'ISO-8859-1']
+    """
+    name = name.strip().lower()
+    if name in ("", "identity"):
+        return True
+    try:
+        "".encode(name)  # which takes the encodings of texts, and no others
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
 def undo(encodings: str, payload: bytes) -> bytes:
     """The payload before it was encoded; `encodings` is the list of a header, the last applied last."""
     names = [name.strip().lower() for name in encodings.split(",")]
@@ -29,9 +51,10 @@ def undo(encodings: str, payload: bytes) -> bytes:
         raise CannotUndo(f"{len(names)} content encodings are more than are undone")
     for name in reversed(names):
         undo_one = _ENCODINGS.get(name)
-        if undo_one is None:
-            raise CannotUndo(f"the content encoding {name[:40]!r} is not known")
-        payload = undo_one(payload)
+        if undo_one is not None:
+            payload = undo_one(payload)
+        elif not is_label(name):
+            raise UnknownEncoding(f'the content encoding "{name[:40]}" is not known')
     return payload
 
 
@@ -103,8 +126,6 @@ def _bound(size: int) -> None:
 
 _gzip = _inflate(zlib.MAX_WBITS | 16)
 _ENCODINGS: Mapping[str, Callable[[bytes], bytes]] = {
-    "": lambda payload: payload,
-    "identity": lambda payload: payload,
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,

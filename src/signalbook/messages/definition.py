@@ -9,7 +9,9 @@ from typing import Any
 from signalbook.errors import Problem
 from signalbook.wire.fields import pointer
 
-__all__ = ["Definition"]
+__all__ = ["Definition", "stated_protocol"]
+
+_UNBOUND = frozenset({"", "none"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,8 @@ class Definition:
     """A message definition, materialised.
 
     `bases` are the definitions it derives from, the nearest first, each with the document it adds; `target` is the
-    definition that this one is an alias of. `notes` are bases that could not be followed; with `problems` the
-    definition cannot be used and never matches.
+    definition that this one is an alias of; `implied` is what groups give it, each with the group's xid. `notes` are
+    bases that could not be followed; with `problems` the definition cannot be used and never matches.
     """
 
     xid: str
@@ -28,6 +30,7 @@ class Definition:
     target: str | None = None
     notes: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()
+    implied: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=(), repr=False)
 
     @property
     def group(self) -> str:
@@ -47,7 +50,7 @@ class Definition:
     @property
     def protocol(self) -> str | None:
         """The protocol it is bound to, as definitions spell it."""
-        return _text(self.document.get("protocol"))
+        return stated_protocol(self.document.get("protocol"))
 
     @property
     def envelope(self) -> str | None:
@@ -55,9 +58,14 @@ class Definition:
         return _text(self.document.get("envelope"))
 
     def origins(self) -> dict[str, str]:
-        """The xid of the definition that each value comes from, by JSON Pointer."""
-        layers = ((self.identity, self.own), *self.bases)
+        """The xid of the definition, or of the group, that each value comes from, by JSON Pointer."""
+        layers = ((self.identity, self.own), *self.bases, *self.implied)
         return {path: _origin(steps, layers) for path, steps in _leaves(self.document, "", ())}
+
+
+def stated_protocol(value: Any) -> str | None:
+    """The protocol that a definition states; `None`, which public catalogs write, is a word for having none."""
+    return None if value is None or str(value).lower() in _UNBOUND else str(value)
 
 
 def _text(value: Any) -> str | None:

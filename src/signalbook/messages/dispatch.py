@@ -98,12 +98,14 @@ class Dispatcher:
     def _expect(self, target: str) -> None:
         """Refuse what no handler can be registered for."""
         if not isinstance(target, str) or not target.startswith("/"):
-            raise UsageError(f"{target!r} is no xid and no pattern of one; they are texts that begin with /")
+            raise UsageError(f'"{target}" is not an xid, nor a pattern of one; they are texts that begin with /')
         if target in self._exact:
             raise UsageError(f"{target} has a handler already")
         if "*" not in target and target not in self.catalog.definitions:
             near = get_close_matches(target, self.catalog.definitions, 1)
-            raise UsageError(f"{target} is no message of the catalog{f'; is {near[0]} meant?' if near else ''}")
+            raise UsageError(
+                f'"{target}" is not a message of the catalog' + (f'; is "{near[0]}" meant?' if near else "")
+            )
 
     def dispatch(self, message: Any) -> Any:
         """What the handler of the message gives back; of a batch, or of any iterable of messages, a list of that."""

@@ -4,27 +4,40 @@ Rule 1: several documents are one catalog; of two entities with one xid the late
 Rule 2: what the registry says about an entity (epochs, times, counts, its own URLs) is left out, and what it would say
 where an author did not is taken as said: a lone version is version 1, and only `meta` holds a cross reference. So a
 document means the same read from a file and read back from a server.
-Rule 3: nothing here is refused: what has a wrong shape is passed over, what cannot be spelled canonically is a problem.
+Rule 3: the catalog's own addresses (`roots`, and the URLs that its documents state as `self`) lead to its xids, with or
+without `$details`; what else has a scheme lies elsewhere.
+Rule 4: nothing here is refused: what has a wrong shape is passed over, what cannot be spelled canonically is a problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
-from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.document.dialects.held import with_held
+from signalbook.document.inherited import MAX_CHAIN
 from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.wire.fields import pointer
 
-__all__ = ["Entities", "Entity"]
+__all__ = ["Entities", "Entity", "addresses_of"]
 
 Attributes = Mapping[str, Any]
 
 # core/spec.md, `versionid`: the id that a server gives to the first version where nobody names one.
 _FIRST_VERSION = "1"
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+# The names by which a machine reaches itself, and those of a server that listens to all its networks.
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+_LISTENS_HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})
+_COLLECTIONS = ("schemagroups/", "messagegroups/", "endpoints/")
+# RFC 3986, section 3.1.
+_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 # core/spec.md: what a server manages, of any entity.
 _SYSTEM = frozenset(
     {
@@ -83,23 +96,63 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Everything that catalog documents hold, by xid; `addresses` leads from an entity's own URL to its xid."""
+    """Everything that catalog documents hold, by xid; `addresses` leads from an entity's own URL to its xid.
+
+    `roots` are the addresses by which the catalog is reached, each without a slash at its end.
+    """
 
     groups: dict[str, Entity] = field(default_factory=dict)
     messages: dict[str, Entity] = field(default_factory=dict)
     schemas: dict[str, Entity] = field(default_factory=dict)
     endpoints: dict[str, Entity] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
+    roots: dict[str, None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *documents: Attributes) -> Entities:
-        """The entities of the documents."""
-        found = cls()
+    def of(cls, *documents: Attributes, roots: Iterable[str] = ()) -> Entities:
+        """The entities of the documents, and the addresses that they are reached by."""
+        found = cls(roots=dict.fromkeys(map(_root, roots)))
         for document in documents:
+            stated = document.get("self")
+            if isinstance(stated, str) and _scheme(stated):
+                found.roots.setdefault(_root(stated))
             for kind in _KINDS:
                 for groupid, group in _members(document, kind.plural):
                     found._add_group(kind, f"/{kind.plural}/{groupid}", group)
         return found
+
+    def at(self, roots: Iterable[str]) -> Entities:
+        """The same entities, reached by other addresses."""
+        return replace(self, roots=dict.fromkeys(map(_root, roots)))
+
+    def located(self, reference: str) -> str:
+        """The xid that a reference without fragment means; itself where it means nothing in the catalog."""
+        plain = reference.removeprefix("#") if reference.startswith("#/") else reference
+        plain = plain.removesuffix("$details")
+        known = self.addresses.get(plain)
+        if known is not None or plain.startswith("/"):
+            return known or plain
+        if not _scheme(plain):
+            return f"/{plain}" if plain.startswith(_COLLECTIONS) else plain
+        address = _root(plain)
+        for root in self.roots:
+            if address.startswith(f"{root}/"):
+                return unquote(address[len(root) :])
+        return plain
+
+    def is_elsewhere(self, reference: str) -> bool:
+        """Whether a reference leads out of the catalog."""
+        return bool(_scheme(reference)) and not self.located(reference.partition("#")[0]).startswith("/")
+
+    def address(self, reference: str) -> str | None:
+        """The absolute form of a reference; None where it is relative and the catalog has no address."""
+        if _scheme(reference):
+            return reference
+        root = next(iter(self.roots), None)
+        if root is None:
+            return None
+        path = reference.removeprefix("#") if reference.startswith("#/") else reference
+        return root + path if path.startswith("/") else urljoin(f"{root}/", path)
 
     def version(self, collection: Mapping[str, Entity], xid: str) -> tuple[str, Attributes] | None:
         """The xid of the resource that an xid of it or of its version names, and that version's attributes.
@@ -117,7 +170,7 @@ class Entities:
 
     def _add_group(self, kind: _Kind, xid: str, group: Attributes) -> None:
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
-        attributes, problems = _canonical(kind.domain, group, xid, own)
+        attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
         entity = Entity(xid, attributes, problems=problems)
         (self.endpoints if kind.domain == ENDPOINT else self.groups)[xid] = entity
         collection = self.schemas if kind.resource_domain == SCHEMA else self.messages
@@ -150,7 +203,39 @@ class Entities:
     def _address(self, attributes: Attributes, xid: str) -> None:
         address = attributes.get("self")
         if isinstance(address, str):
-            self.addresses[address.removesuffix("$details")] = xid
+            plain = address.removesuffix("$details")
+            self.addresses[plain] = xid
+            if _scheme(plain) and plain.endswith(xid):
+                self.roots.setdefault(_root(plain.removesuffix(xid)))
+
+
+@lru_cache(256)
+def addresses_of(base: str) -> tuple[str, ...]:
+    """An address, and the others of the same server: what is reached at this machine has several names.
+
+    >>> addresses_of("http://127.0.0.1:8080")
+    ('http://127.0.0.1:8080', 'http://localhost:8080', 'http://[::1]:8080')
+    """
+    try:
+        parts = urlsplit(base)
+        host, port = parts.hostname, "" if parts.port is None else f":{parts.port}"
+    except ValueError:  # what a client sent need not be an address
+        return (base,)
+    if host not in _LISTENS_HERE:
+        return (base,)
+    return tuple(dict.fromkeys((base, *(urlunsplit(parts._replace(netloc=f"{one}{port}")) for one in _THIS_MACHINE))))
+
+
+def _root(address: str) -> str:
+    """An address without a slash at its end, with the scheme and host as all spell them: in lower case, no usual port.
+
+    >>> _root("HTTP://Example.com:80/Registry/")
+    'http://example.com/Registry'
+    """
+    scheme, mark, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    host = host.lower().removesuffix(_USUAL_PORTS.get(scheme.lower(), "//"))
+    return f"{scheme.lower()}{mark}{host}{slash}{path}".rstrip("/")
 
 
 def _shown(collection: Mapping[str, Entity], xid: str) -> Entity | None:
@@ -169,10 +254,14 @@ def _members(attributes: Attributes, name: str) -> Iterator[tuple[str, Attribute
         yield from ((key, member) for key, member in collection.items() if isinstance(member, Mapping))
 
 
-def _canonical(domain: str, given: Attributes, xid: str, own: set[str]) -> tuple[Attributes, tuple[Problem, ...]]:
+def _canonical(
+    domain: str, given: Attributes, xid: str, own: set[str], *, group: bool = False
+) -> tuple[Attributes, tuple[Problem, ...]]:
     problems: tuple[Problem, ...] = ()
     try:
-        given = to_canonical(domain, given, xid)
+        given = to_canonical(domain, given, xid, group=group)
+        if domain == MESSAGE and not group:
+            given = with_held(given)
     except RegistryError as error:
         name = error.args_.get("name", "")
         problems = (Problem(pointer("", name), "malformed", f"{name} {error.args_.get('error_detail', '')}"),)

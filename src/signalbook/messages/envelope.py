@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
+from signalbook.cloudevents.uri import is_absolute_uri
+from signalbook.document.property_places import CONTENT_TYPE, ENVELOPE
+from signalbook.document.property_types import Form
 from signalbook.messages.constraint import Constraint, Property, Read
 from signalbook.messages.content_type import ContentType
 from signalbook.messages.observed import Observed
-from signalbook.messages.property_types import Form
 from signalbook.wire.fields import pointer
 
 __all__ = [
@@ -31,8 +33,6 @@ __all__ = [
 CLOUDEVENTS = "CloudEvents/1.0"
 TYPE = "/envelopemetadata/type"
 
-# message/spec.md, CloudEvents/1.0; CloudEvents' other attributes and all extensions are strings.
-_DEFAULTS: Mapping[str, str] = {"source": "uritemplate", "time": "timestamp", "dataschema": "uritemplate"}
 # It is the same in every event, so nobody routes by it.
 _SAME_FOR_ALL = "/envelopemetadata/specversion"
 
@@ -43,11 +43,11 @@ def envelope_constraints(stated: Any) -> Iterator[Constraint]:
         if given is not None:
             yield Constraint.of(
                 pointer("/envelopemetadata", name),
-                _attribute(name),
+                _attribute(name) if name != "dataschema" else _schema_named(Property.of(given).value),
                 Property.of(given),
-                form=Form.TEXT if name in ATTRIBUTE_TYPES else None,
-                default=_DEFAULTS.get(name, "string"),
-                code="content_type" if name == "datacontenttype" else "value",
+                ENVELOPE.place(name),
+                Form.TEXT if name in ATTRIBUTE_TYPES else None,
+                attribute=name,
             )
 
 
@@ -104,8 +104,22 @@ def _attribute(name: str) -> Read:
     return read
 
 
+def _schema_named(stated: Any) -> Read:
+    """The event's `dataschema`, which is absolute; where a definition has a relative one, also as that."""
+    read = _attribute("dataschema")
+    if not isinstance(stated, str) or is_absolute_uri(stated):
+        return read
+    ending = stated if stated.startswith("/") else f"/{stated}"
+
+    def read_both(observed: Observed) -> Sequence[Any]:
+        found = read(observed)
+        return (*found, stated) if any(isinstance(one, str) and one.endswith(ending) for one in found) else found
+
+    return read_both
+
+
 def _content_type(path: str, read: Read, stated: str) -> Constraint:
-    return Constraint.of(path, read, Property("string", stated), form=Form.TEXT, default="string", code="content_type")
+    return Constraint.of(path, read, Property(None, stated), CONTENT_TYPE, Form.TEXT)
 
 
 def _one(text: str | None) -> Sequence[str]:

@@ -15,11 +15,10 @@ from typing import Any
 from uuid import uuid4
 
 from signalbook.cloudevents.timestamp import format_timestamp
+from signalbook.document.property_types import TEXTS, attribute_template, canonical
 from signalbook.errors import Problem
-from signalbook.messages.property_types import TEXTS, canonical
 from signalbook.messages.slots import Slot
 from signalbook.template import Template
-from signalbook.template.percent import encode_reserved
 
 __all__ = ["NOTHING", "NOW", "Filling", "Origin", "template_of"]
 
@@ -97,14 +96,9 @@ class Filling:
                     self.lacks(slot, name)
             return NOTHING
         text = template.expand(self.context)
-        found = template.match(text)
-        wanted = {one.name: self._as_captured(one.name, one.reserved) for one in template.placeholders}
-        if found != wanted:
+        if template.match(text) != template.given_back(self.context):
             self.wrong(slot, "template", f"{text} would not give back what was put into {template.text}")
         return text
-
-    def _as_captured(self, name: str, reserved: bool) -> str:
-        return encode_reserved(self.context[name]) if reserved else self.context[name]
 
     def now(self) -> str:
         """This moment as a timestamp."""
@@ -122,6 +116,6 @@ class Filling:
 
 def template_of(slot: Slot) -> Template | None:
     """The template that a property's value is; None where it is open, or of a type that has none."""
-    if isinstance(slot.value, str) and slot.type in TEXTS:
-        return Template.parse(slot.value)
+    if isinstance(slot.value, str) and (slot.type in TEXTS or slot.is_plain):
+        return Template.parse(slot.value) if slot.field else attribute_template(slot.name, slot.type, slot.value)
     return None

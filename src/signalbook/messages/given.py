@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from signalbook.document.property_types import canonical
 from signalbook.errors import Problem
 from signalbook.messages.build_data import as_text
 from signalbook.messages.likeness import edits
-from signalbook.messages.property_types import canonical
 from signalbook.messages.slots import Slot
 from signalbook.schemas.json_exact import quick
 from signalbook.wire.fields import pointer
@@ -60,10 +60,10 @@ def scalar_flaw(value: Any) -> str | None:
 
 def unknown_name(name: str, kind: str, known: Collection[str]) -> Problem:
     """That a definition has nothing of a name, with the one that may have been meant."""
-    words = f"the definition has no {kind} {name}"
+    words = f'the definition has no {kind} "{name}"'
     likest = min(known, key=lambda one: (edits(one.lower(), name.lower()), one), default=None)
     if likest is not None and edits(likest.lower(), name.lower()) <= max(1, len(name) // 3):
-        words += f"; it has {likest}"
+        words += f'; it has "{likest}"'
     return Problem(pointer("", name), "value", words)
 
 

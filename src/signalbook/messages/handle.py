@@ -5,8 +5,8 @@ catalog.message("/messagegroups/fleet/messages/moved").build(context={"vin": "A1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from signalbook.cloudevents import ABSENT
@@ -31,6 +31,14 @@ class Judge(Protocol):
 
     def validate(self, message: Given, xid: str) -> Answer:
         """What one definition says about a message."""
+        ...
+
+    def absolute(self, reference: str) -> str | None:
+        """The absolute form of a reference into the catalog."""
+        ...
+
+    def schemaid(self, xid: str) -> int | None:
+        """The id of Confluent's framing that is known for a definition's schema."""
         ...
 
 
@@ -58,36 +66,41 @@ class MessageHandle:
         context: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         protocol: str | Mapping[str, Any] | None = None,
+        schemaid: int | None = None,
         origin: Origin | None = None,
     ) -> Built:
         """The message that these values make, or all that is missing or wrong; see `messages.build.build`."""
-        problems = self._problems()
-        if problems:
-            return Built(problems=problems)
-        plan = self._plan(self.validate)
-        return build(plan, data=data, context=context, attributes=attributes, protocol=protocol, origin=origin)
+        if self.definition.problems:
+            return Built(problems=self.definition.problems)
+        return build(
+            self._plan(),
+            data=data,
+            context=context,
+            attributes=attributes,
+            protocol=protocol,
+            schemaid=schemaid,
+            origin=origin,
+        )
 
     def sample(self) -> Built:
-        """An example message, payload included; the same each time.
+        """An example message, payload included; the same each time. Where none can be made, the problems say why.
 
-        Where the payload's schema cannot be had, the message is there without a payload, beside the problem.
+        Where the payload's schema lies elsewhere, the example has no payload.
         """
         if self.definition.problems:
             return Built(problems=self.definition.problems)
-        problems = self._problems()
-        if problems:
-            return replace(sample(self._plan(None), self.xid), problems=problems)
-        return sample(self._plan(self.validate), self.xid)
+        return sample(self._plan(), self.xid)
 
     def validate(self, message: Given) -> Answer:
         """What is wrong with a message that is to be one of this definition."""
         return self.catalog.validate(message, self.xid)
 
-    def _problems(self) -> tuple[Problem, ...]:
-        """Why no message can be built."""
-        schema = self.catalog.schema(self.xid)
-        return (*self.definition.problems, *((schema,) if isinstance(schema, Problem) else ()))
-
-    def _plan(self, judge: Callable[[Given], Answer] | None) -> Plan:
-        schema = self.catalog.schema(self.xid)
-        return Plan(self.definition.document, None if isinstance(schema, Problem) else schema, judge)
+    def _plan(self) -> Plan:
+        catalog = self.catalog
+        return Plan(
+            self.definition.document,
+            catalog.schema(self.xid),
+            self.validate,
+            catalog.absolute,
+            catalog.schemaid(self.xid),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from signalbook.messages.property_types import canonical
+from signalbook.document.property_types import canonical
 
 __all__ = ["Named", "Several", "texts_of"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from signalbook.errors import Problem
-from signalbook.messages.answer import Candidate
+from signalbook.messages.answer import UNCHECKED_PAYLOAD, Candidate
 from signalbook.messages.compiled import Plan
 from signalbook.messages.constraint import Context
 from signalbook.messages.observed import Observed
 from signalbook.schemas import Checked
+from signalbook.schemas.framing import FrameOnly
 
 __all__ = ["Judged", "judge", "key_holds", "may_hold"]
 
@@ -19,12 +20,16 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A plan, what the message captured by it, what is wrong, and what the payload schema made of the payload."""
+    """A plan, what the message captured by it, what is wrong, and what the payload schema made of the payload.
+
+    `is_unchecked` says that the payload was left unchecked.
+    """
 
     plan: Plan
     context: Context
     problems: tuple[Problem, ...]
     checked: Checked | None
+    is_unchecked: bool = False
 
     @property
     def holds(self) -> bool:
@@ -34,7 +39,12 @@ class Judged:
     @property
     def confirmed(self) -> bool:
         """Whether a payload schema was applied and holds."""
-        return self.checked is not None and not self.checked.problems
+        return self.checked is not None and not self.checked.problems and not isinstance(self.checked, FrameOnly)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What of the message was not checked."""
+        return UNCHECKED_PAYLOAD if self.is_unchecked else ()
 
     @property
     def xid(self) -> str:
@@ -75,4 +85,4 @@ def judge(plan: Plan, observed: Observed) -> Judged:
         if found is not None:
             problems.append(found)
     payload = plan.compiled.payload.judge(observed)
-    return Judged(plan, context, (*problems, *payload.problems), payload.checked)
+    return Judged(plan, context, (*problems, *payload.problems), payload.checked, payload.unchecked)

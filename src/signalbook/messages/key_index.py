@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from signalbook.document.property_types import canonical
 from signalbook.messages.compiled import Plan
 from signalbook.messages.constraint import Constraint, Read
 from signalbook.messages.header_values import texts_of
 from signalbook.messages.nearest import Neighbours
 from signalbook.messages.observed import Observed
-from signalbook.messages.property_types import canonical
 from signalbook.messages.same_key import SameKey
 from signalbook.messages.template_index import TemplateIndex
 
@@ -24,24 +24,30 @@ __all__ = ["KeyIndex"]
 class KeyIndex:
     """The plans for one kind of message: by what their keys say, and those without a key."""
 
-    __slots__ = ("_lookups", "keyless", "keyless_derived", "neighbours")
+    __slots__ = ("_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours")
 
     def __init__(self, plans: Iterable[Plan]) -> None:
         plans = tuple(plans)
         self.keyless = tuple(plan for plan in plans if not plan.key and plan.misfit is None)
         self.keyless_derived = tuple(plan for plan in self.keyless if plan.compiled.definition.bases)
+        self.keyless_at_home = tuple(plan for plan in self.keyless if plan.is_at_home)
         self.neighbours = Neighbours(plans)
         self._lookups = tuple(_lookups([plan for plan in plans if plan.key]))
 
     def alone(self, path: str) -> dict[str, Plan]:
-        """The plans that are the only one with their constant at a place, and from which none without a key derives."""
+        """The plans that are the only one with their constant at a place, and to which none without a key is preferred.
+
+        Such a one derives from it, or is bound to what carries the message where it is not.
+        """
         bases = {base for plan in self.keyless_derived for base in plan.derives_from}
         return {
             constant: same[0].plans[0]
             for lookup in self._lookups
             if lookup.path == path
             for constant, same in lookup.constants.items()
-            if len(same) == 1 == len(same[0].plans) and same[0].plans[0].compiled.definition.identity not in bases
+            if len(same) == 1 == len(same[0].plans)
+            and same[0].plans[0].compiled.definition.identity not in bases
+            and (same[0].plans[0].is_at_home or not self.keyless_at_home)
         }
 
     def is_known_beside(self, path: str, value: str, present: Collection[str]) -> bool:

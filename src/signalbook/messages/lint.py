@@ -14,11 +14,12 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
+from signalbook.document.property_places import PROTOCOLS
 from signalbook.messages.definition import Definition
 from signalbook.messages.filling import template_of
 from signalbook.messages.lint_overlap import Overlaps
 from signalbook.messages.lint_reach import why_never, without_constraints
-from signalbook.messages.slots import OPTIONS, Slot, envelope_slots, protocol_slots
+from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
 from signalbook.wire import find_protocol
 from signalbook.wire.fields import pointer
 
@@ -43,14 +44,16 @@ class Finding:
 class Subjects:
     """What is linted: definitions and endpoints by xid, and what a catalog can tell about a definition.
 
-    `schema_problem` says why a definition's payload schema cannot be had, and `sample_problem` why no message could be
-    made that the definition matches; either is empty where there is nothing to say.
+    `schema_problem` says why a definition's payload schema cannot be had, `schema_unchecked` why it is not applied, and
+    `sample_problem` why no message could be made that the definition matches; each is empty where there is nothing to
+    say.
     """
 
     definitions: Mapping[str, Definition]
     endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     schema_problem: Callable[[str], str] = lambda _: ""
     sample_problem: Callable[[str], str] = lambda _: ""
+    schema_unchecked: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,19 @@ def _external_base(subjects: Subjects, definition: Definition) -> Iterator[Found
 
 def _unknown_protocol(subjects: Subjects, definition: Definition) -> Iterator[Found]:
     if definition.protocol is not None and find_protocol(definition.protocol) is None:
-        yield "/protocol", f"{definition.protocol} is no protocol whose messages can be matched"
+        yield "/protocol", f'"{definition.protocol}" is not a protocol whose messages can be matched'
 
 
 def _schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
     if not definition.problems and (why := subjects.schema_problem(definition.xid)):
         path = next((f"/{name}" for name in _SCHEMAS if name in definition.document), "/dataschemaformat")
         yield path, f"the payload schema cannot be had: {why}"
+
+
+def _unchecked_schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (why := subjects.schema_unchecked(definition.xid)):
+        path = next((f"/{name}" for name in _SCHEMAS if name in definition.document), "/dataschemaformat")
+        yield path, f"payloads are not checked: {why}"
 
 
 _SCHEMAS = ("dataschema", "dataschemauri", "dataschemaxid")
@@ -173,6 +182,18 @@ def _reserved(subjects: Subjects, definition: Definition) -> Iterator[Found]:
                 yield slot.path, f"{one} is an extension of ours: other tools know {{{one.name}}} only"
 
 
+def _braces(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    for slot in _slots(definition):
+        template = template_of(slot)
+        for text in template.literals if template is not None and slot.type != "uritemplate" else ():
+            if "{" in text or "}" in text:
+                yield (
+                    slot.path,
+                    f'the braces in "{slot.value}" are text: a placeholder holds letters, digits and _ only',
+                )
+                break
+
+
 def _two_spellings(subjects: Subjects, definition: Definition) -> Iterator[Found]:
     first: dict[str, tuple[str, str]] = {}
     for slot in _slots(definition):
@@ -194,10 +215,13 @@ def _misspelt(subjects: Subjects, definition: Definition) -> Iterator[Found]:
         if name not in ATTRIBUTE_TYPES and (near := _near(name, ATTRIBUTE_TYPES)):
             yield pointer("/envelopemetadata", name), f"{name} is an attribute of its own; is {near} meant?"
     options = definition.own.get("protocoloptions")
-    known = OPTIONS.get(find_protocol(definition.protocol or "") or "", {})
+    known = PROTOCOLS.get(find_protocol(definition.protocol or "") or "", {})
     for name in options if isinstance(options, Mapping) and known else ():
         if name not in known and (near := _near(name, known)):
-            yield pointer("/protocoloptions", name), f"{name} is no option of {definition.protocol}; is {near} meant?"
+            yield (
+                pointer("/protocoloptions", name),
+                f'"{name}" is not an option of "{definition.protocol}"; is "{near}" meant?',
+            )
 
 
 # The attributes of a message that mean something (message/spec.md and core/spec.md).
@@ -244,6 +268,12 @@ RULES: tuple[LintRule, ...] = (
         _schema,
     ),
     LintRule(
+        "schema-unchecked",
+        "note",
+        "The payload schema is in the catalog and of a supported format, so that payloads are checked by it.",
+        _unchecked_schema,
+    ),
+    LintRule(
         "never-matches",
         "warning",
         "The definition can be matched; said only where it certainly cannot.",
@@ -258,6 +288,7 @@ RULES: tuple[LintRule, ...] = (
         _any_of_a_kind,
     ),
     LintRule("placeholders-adjacent", "error", "There is text between any two placeholders.", _adjacent),
+    LintRule("braces-are-text", "note", "Braces in a string hold the name of a placeholder.", _braces),
     LintRule("placeholder-reserved", "note", "`{+name}` is known to this program only.", _reserved),
     LintRule(
         "placeholder-two-spellings", "warning", "A placeholder is spelled the same wherever it stands.", _two_spellings

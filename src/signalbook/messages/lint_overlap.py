@@ -2,7 +2,7 @@
 
 Rule 1: two definitions are apart where a property that a message must have for one of them has no value for both.
 Rule 2: a pair is passed over where a match would decide: the one derives from the other, they are aliases, or just one
-has a payload schema (matching.md, "Several hold").
+is bound to a protocol or has a payload schema (matching.md, "Several hold").
 Rule 3: only definitions whose keys can meet are compared, and of those a bounded number. Those without a key are
 compared with each other, where they have the same payload schema or none; each is told of with the first that it meets.
 """
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from signalbook.document.property_types import canonical
+from signalbook.document.xid import kept_of
 from signalbook.messages.definition import Definition
 from signalbook.messages.filling import NOW, template_of
-from signalbook.messages.property_types import canonical
 from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
 from signalbook.template import Template
 from signalbook.wire import find_protocol
@@ -243,7 +244,9 @@ def _decided(one: Definition, other: Definition) -> bool:
     """Whether a match that both satisfy would be decided by who they are."""
     if one.identity == other.identity or other.xid in one.derives_from or one.xid in other.derives_from:
         return True
-    return _has_schema(one) != _has_schema(other)
+    if kept_of(one.xid) == other.xid or kept_of(other.xid) == one.xid:  # a copy that is kept beside the other
+        return True
+    return (one.protocol is None) != (other.protocol is None) or _has_schema(one) != _has_schema(other)
 
 
 def _has_schema(definition: Definition) -> bool:

@@ -14,7 +14,6 @@ from signalbook.messages.constraint import Constraint
 from signalbook.messages.definition import Definition
 from signalbook.messages.entities import Entities
 from signalbook.messages.observed import Kind
-from signalbook.messages.property_types import Form, is_of
 from signalbook.messages.protocols import PROTOCOLS
 from signalbook.messages.schema_library import SchemaLibrary
 
@@ -32,13 +31,13 @@ def why_never(definition: Definition) -> str:
     if not all(reasons):
         return ""
     # Of a message that would be of the right kind, the reason lies in the definition's own values.
-    return next((reason for reason in reasons if reason and reason.startswith("/")), reasons[-1])
+    return next((reason for reason in reasons if reason and reason.startswith("the value of")), reasons[-1])
 
 
 def without_constraints(definition: Definition) -> bool:
     """Whether the definition says nothing of its messages but their envelope and protocol."""
     compiled = compile_definition(definition, _NO_SCHEMAS)
-    if compiled.payload.source is not None:
+    if compiled.payload.schema is not None:
         return False
     fitting = [plan for plan in _plans(compiled) if plan.misfit is None]
     return bool(fitting) and not any(_constrains(test) for plan in fitting for test in plan.tests)
@@ -61,9 +60,8 @@ def _why_not(plan: Plan) -> str:
         return f"no message is known to have the envelope {compiled.envelope}"
     for test in plan.tests:
         needed = test.required or test in plan.key or test.path in _ALWAYS
-        # The canonical text of a value is one of its type in every form of it.
-        if needed and test.constant is not None and not is_of(test.type, Form.TEXT, test.constant):
-            return f'{test.path} must be "{test.constant}", which is no {test.type}'
+        if needed and test.fault is not None:
+            return f"the value of {test.path} {test.fault}"
     return ""
 
 

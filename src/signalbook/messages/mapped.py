@@ -19,12 +19,12 @@ from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind
 from signalbook.cloudevents.json_value import is_json_text
 from signalbook.cloudevents.timestamp import format_timestamp, is_timestamp
 from signalbook.cloudevents.uri import is_absolute_uri
+from signalbook.document.property_types import canonical
 from signalbook.messages.compiled import Compiled
 from signalbook.messages.constraint import Constraint, Context
 from signalbook.messages.content_type import is_json
 from signalbook.messages.envelope import CLOUDEVENTS
 from signalbook.messages.observed import Observed
-from signalbook.messages.property_types import canonical
 from signalbook.schemas import find
 from signalbook.wire import Message, Typed
 

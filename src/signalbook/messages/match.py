@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from signalbook.cloudevents import CloudEvent
+from signalbook.document.xid import kept_of
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Candidate, Outcome
 from signalbook.messages.compiled import Compiled, Plan
@@ -18,7 +19,7 @@ from signalbook.messages.judged import Judged, judge, key_holds, may_hold
 from signalbook.messages.key_index import KeyIndex
 from signalbook.messages.mapped import mapped_event
 from signalbook.messages.nearest import MOST_JUDGED
-from signalbook.messages.observed import Kind, Observed, Unreadable
+from signalbook.messages.observed import Observed, Unreadable
 from signalbook.messages.same_key import SameKey
 from signalbook.messages.scope import Scope
 
@@ -35,7 +36,7 @@ def answer(scope: Scope, observed: Observed | Unreadable) -> Answer:
         keyed = _judged(_open_to(found, observed), observed)
         holding = [one for one in keyed if one.holds]
         if holding:
-            return _held(observed, holding + _derived_without_key(index, observed, holding))
+            return _held(observed, holding + _preferred_without_key(index, observed, holding))
         keyed, left_off = _with_the_key(found, keyed, observed)
         if keyed:
             return _near_miss(observed, keyed, left_off)
@@ -53,7 +54,7 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable) -> Answer
     judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
     problems = compiled.definition.problems or judged.problems
     if problems:
-        return Answer(Outcome.NONCONFORMANT, xid, judged.context, problems, (), observed.event, judged.checked)
+        return _nonconformant(observed, judged, problems)
     return _matched(observed, judged)
 
 
@@ -114,14 +115,20 @@ def _holding(plans: Iterable[Plan], observed: Observed) -> list[Judged]:
     return [one for one in judged if one.holds]
 
 
-def _derived_without_key(index: KeyIndex, observed: Observed, holding: list[Judged]) -> list[Judged]:
-    """Definitions without a key that hold and derive from one that holds by its key, which yields to them."""
+def _preferred_without_key(index: KeyIndex, observed: Observed, holding: list[Judged]) -> list[Judged]:
+    """Definitions without a key that hold and to which those that hold by their keys yield.
+
+    They derive from one of them, or are bound to what carried the message where none of them is.
+    """
     bases = {one.identity for one in holding}
-    return _holding((plan for plan in index.keyless_derived if not bases.isdisjoint(plan.derives_from)), observed)
+    derived = [plan for plan in index.keyless_derived if not bases.isdisjoint(plan.derives_from)]
+    if index.keyless_at_home and not any(one.plan.is_at_home for one in holding):
+        derived += [plan for plan in index.keyless_at_home if plan not in derived]
+    return _holding(derived, observed)
 
 
 def _held(observed: Observed, holding: list[Judged]) -> Answer:
-    left = _settled(observed.kind, holding)
+    left = _settled(observed, holding)
     if len(left) == 1:
         return _matched(observed, left[0])
     candidates, more = _listed(_candidates(left))
@@ -133,7 +140,20 @@ def _matched(observed: Observed, judged: Judged) -> Answer:
     if event is None:
         compiled = judged.plan.compiled
         event = lambda: mapped_event(compiled, observed, judged.context)  # noqa: E731  # made when it is asked for
-    return Answer(Outcome.MATCHED, judged.xid, judged.context, (), (), event, judged.checked)
+    return Answer(Outcome.MATCHED, judged.xid, judged.context, (), (), event, judged.checked, judged.unchecked)
+
+
+def _nonconformant(observed: Observed, judged: Judged, problems: tuple[Problem, ...]) -> Answer:
+    return Answer(
+        Outcome.NONCONFORMANT,
+        judged.xid,
+        judged.context,
+        problems,
+        (),
+        observed.event,
+        judged.checked,
+        judged.unchecked,
+    )
 
 
 def _candidates(judged: list[Judged]) -> tuple[Candidate, ...]:
@@ -154,25 +174,27 @@ def _near_miss(observed: Observed, keyed: list[Judged], left_off: int) -> Answer
     left = keyed
     if len(keyed) > 1:
         fewest = min(len(one.problems) for one in keyed)
-        left = _without_bases(_one_each([one for one in keyed if len(one.problems) == fewest]))
+        left = _without_bases(_without_kept(_one_each([one for one in keyed if len(one.problems) == fewest])))
     if len(left) > 1 or left_off:
         candidates, more = _listed(_candidates(left), left_off + len(keyed) - len(left) if left_off else 0)
         return Answer(Outcome.NONCONFORMANT, problems=more, candidates=candidates, event=observed.event)
-    one = left[0]
-    return Answer(Outcome.NONCONFORMANT, one.xid, one.context, one.problems, (), observed.event, one.checked)
+    return _nonconformant(observed, left[0], left[0].problems)
 
 
-def _settled(kind: Kind, holding: list[Judged]) -> list[Judged]:
+def _settled(observed: Observed, holding: list[Judged]) -> list[Judged]:
     """Which of several that hold are left once each rule had its say."""
-    left = _one_each(holding)
-    if len(left) > 1 and kind is Kind.BARE:
-        left = _preferred(left, lambda one: one.plan.compiled.protocol is None)
+    left = _without_kept(_one_each(holding))
+    if len(left) > 1:
+        left = _preferred(left, lambda one: one.plan.is_at_home)
     if len(left) > 1:
         left = _without_bases(left)
     if len(left) > 1:
         left = _preferred(left, lambda one: bool(one.plan.key))
-    if len(left) > 1 and kind is Kind.EVENT:
+    if len(left) > 1 and observed.event is not None:
         left = _preferred(left, lambda one: one.plan.compiled.envelope is not None)
+        named = observed.attributes.get("dataschema")
+        if isinstance(named, str):
+            left = _preferred(left, lambda one: one.plan.compiled.payload.is_named_by(named))
     if len(left) > 1:
         left = _preferred(left, lambda one: one.confirmed)
     return left
@@ -186,6 +208,14 @@ def _without_bases(judged: list[Judged]) -> list[Judged]:
     """Those from which no other of them derives."""
     bases = {base for one in judged for base in one.plan.derives_from}
     return [one for one in judged if one.identity not in bases] or judged
+
+
+def _without_kept(judged: list[Judged]) -> list[Judged]:
+    """Those that are not kept beside another of them: who has the name outranks the copy of another origin."""
+    if len(judged) < 2:
+        return judged
+    names = {one.xid for one in judged}
+    return [one for one in judged if kept_of(one.xid) not in names]
 
 
 def _one_each(judged: list[Judged]) -> list[Judged]:

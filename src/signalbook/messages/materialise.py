@@ -1,33 +1,32 @@
 """Materialising a definition: its `xref` followed, then its `basemessage` chain, then everything merged upward.
 
-Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
-Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of the
-three.
-Rule 3: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is missing or
+Rule 1: what is merged with what, and what a group adds, is said in `document.inherited`.
+Rule 2: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is missing or
 lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition is part of
 answers, so its code is one of theirs.
-Rule 4: materialising what is materialised changes nothing.
+Rule 3: materialising what is materialised changes nothing.
+Rule 4: a definition that names no envelope or no protocol, and has none from its bases, has its group's: that of the
+group it stands in, then those of what it is an alias of or derives from, the nearest first (message/spec.md: all
+messages inside a group use the same envelope and the same protocol).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.document.inherited import MAX_CHAIN, SELECTORS, chosen, derived, merge
 from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError
-from signalbook.messages.definition import Definition
+from signalbook.messages.definition import Definition, stated_protocol
 from signalbook.messages.entities import Entities, Entity
 from signalbook.spec.builtin import MESSAGE
 
-__all__ = ["materialise", "merge"]
+__all__ = ["materialise"]
 
 Attributes = Mapping[str, Any]
 
-_SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
-_SELECTORS = (("envelope", "envelopemetadata"), ("protocol", "protocoloptions"))
-_MAX_DEPTH = 64
 # Of the codes that answers have: it is the definition that cannot be read.
 _UNUSABLE = "malformed"
 
@@ -36,28 +35,6 @@ def materialise(entities: Entities, bases: Mapping[str, Attributes] | None = Non
     """Each definition of a catalog by its xid; `bases` are definitions of other registries by their URI."""
     external = {uri: to_canonical(MESSAGE, attributes, uri) for uri, attributes in (bases or {}).items()}
     return _Chains(entities, external).definitions()
-
-
-def merge(base: Attributes, nearer: Attributes) -> dict[str, Any]:
-    """What `nearer` is once it inherits from `base`."""
-    if any(name in nearer for name in _SCHEMA):
-        base = {name: value for name, value in base.items() if name not in _SCHEMA}
-    return _merged({name: value for name, value in base.items() if name != "basemessage"}, nearer, 0)
-
-
-def _merged(base: Attributes, nearer: Attributes, depth: int) -> dict[str, Any]:
-    merged = dict(base)
-    for name, value in nearer.items():
-        inherited = merged.get(name)
-        if value is None:
-            merged.pop(name, None)
-        elif depth == 0 and name in _SCHEMA:
-            merged[name] = value
-        elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            merged[name] = _merged(inherited if isinstance(inherited, Mapping) else {}, value, depth + 1)
-        else:
-            merged[name] = value
-    return merged
 
 
 class _Chains:
@@ -71,8 +48,39 @@ class _Chains:
     def definitions(self) -> dict[str, Definition]:
         found = {}
         for xid, entity in self._entities.messages.items():
-            found[xid] = self._aliased(entity) if entity.xref is not None else self._materialised(xid)
+            found[xid] = self._in_group(self._aliased(entity) if entity.xref is not None else self._materialised(xid))
         return found
+
+    def _in_group(self, definition: Definition) -> Definition:
+        """The definition with the envelope and the protocol that its group gives it."""
+        document = definition.document
+        absent = [one for one in SELECTORS if one[0] not in document]
+        if not absent or definition.problems:
+            return definition
+        implied: list[tuple[str, Attributes]] = []
+        is_spelled = True
+        for selector, metadata in absent:
+            found = self._implied(definition, selector)
+            if found is not None:
+                implied.append((found[0], {selector: found[1]}))
+                is_spelled = is_spelled and metadata.isdisjoint(document)
+        if not implied:
+            return definition
+        document = {**document, **{name: value for _, stated in implied for name, value in stated.items()}}
+        try:
+            document = document if is_spelled else to_canonical(MESSAGE, document, definition.xid)
+        except RegistryError as error:
+            return replace(definition, document={}, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
+        return replace(definition, document=document, implied=tuple(implied))
+
+    def _implied(self, definition: Definition, selector: str) -> tuple[str, str] | None:
+        """The group from which a definition has its envelope or its protocol, and which one that is."""
+        for place in dict.fromkeys((definition.xid, definition.identity, *definition.derives_from)):
+            stated = self._group(place).get(selector)
+            if isinstance(stated, str) and stated:
+                # A group may say that it has none.
+                return None if stated_protocol(stated) is None else (place.rsplit("/", 2)[0], stated)
+        return None
 
     def _aliased(self, alias: Entity) -> Definition:
         """The definition that an alias shows."""
@@ -116,7 +124,7 @@ class _Chains:
         own, problems = self._attributes(place), self._problems(place)
         if base is None:
             try:
-                document = self._selected(place, merge({}, own))
+                document = chosen(merge({}, own), self._group(place), place)
             except RegistryError as error:
                 return Definition(place, {}, own, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
             return Definition(place, document, own, notes=notes, problems=problems)
@@ -125,35 +133,24 @@ class _Chains:
             words = f"leads through more than {MAX_CHAIN} definitions"
             return Definition(place, {}, own, bases, problems=(Problem("/basemessage", _UNUSABLE, words),))
         try:
-            own = _spelled(own, base.document.get("protocol"))
-            document = self._selected(place, to_canonical(MESSAGE, merge(base.document, own), place))
+            own, document = derived(base.document, own, self._group(place), place)
         except RegistryError as error:
             return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
         return Definition(place, document, own, bases, None, (*base.notes, *notes), (*base.problems, *problems))
 
-    def _selected(self, place: str, document: Attributes) -> Attributes:
-        """The definition with its group's envelope or protocol, where it has metadata of one and does not name it.
-
-        message/spec.md, Message Groups: all messages inside a group use the same envelope and the same protocol.
-        """
+    def _group(self, place: str) -> Attributes:
         xid = _message_of(place).rsplit("/", 2)[0]
         group = self._entities.groups.get(xid) or self._entities.endpoints.get(xid)
-        if group is None:
-            return document
-        for selector, metadata in _SELECTORS:
-            named = group.attributes.get(selector)
-            if metadata in document and selector not in document and isinstance(named, str):
-                document = to_canonical(MESSAGE, {**document, selector: named}, place)
-        return document
+        return {} if group is None else group.attributes
 
     def _base(self, place: str) -> tuple[str | None, Problem | None]:
         """The place of a definition's base, or why there is none."""
         reference = self._attributes(place).get("basemessage")
         if not isinstance(reference, str) or not reference:
             return None, None
-        found = self._entities.addresses.get(reference, reference)
-        if found in self._external:
-            return found, None
+        if reference in self._external:
+            return reference, None
+        found = self._entities.located(reference)
         resolved = self._target(found)
         if resolved is not None:
             return resolved, None
@@ -192,11 +189,3 @@ def _message_of(place: str) -> str:
 def _shown(places: list[str]) -> str:
     """A chain in words, its middle left out where it is long."""
     return " -> ".join(places if len(places) <= 10 else [*places[:5], "...", *places[-4:]])
-
-
-def _spelled(own: Attributes, inherited: Any) -> Attributes:
-    """A definition's own attributes, spelled as the protocol wants that it inherits."""
-    if "protocol" in own or "protocoloptions" not in own or not isinstance(inherited, str):
-        return own
-    spelled = to_canonical(MESSAGE, {**own, "protocol": inherited})
-    return {name: value for name, value in spelled.items() if name != "protocol"}

@@ -12,13 +12,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from signalbook.document.property_types import canonical
 from signalbook.messages.answer import Candidate
 from signalbook.messages.compiled import Plan
 from signalbook.messages.constraint import Constraint, Read
 from signalbook.messages.judged import Judged, judge
 from signalbook.messages.likeness import edits, segments, shared
 from signalbook.messages.observed import Kind, Observed
-from signalbook.messages.property_types import canonical
 
 __all__ = ["MOST_JUDGED", "Neighbours"]
 

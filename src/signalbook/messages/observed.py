@@ -21,10 +21,10 @@ import orjson
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
 from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, from_message, mode_of
+from signalbook.document.property_types import Form
 from signalbook.errors import Problem
 from signalbook.messages.amqp_body import plain_body
-from signalbook.messages.content_encoding import CannotUndo, undo
-from signalbook.messages.property_types import Form
+from signalbook.messages.content_encoding import CannotUndo, UnknownEncoding, undo
 from signalbook.schemas.json_exact import encode as encode_json
 from signalbook.wire import JsonError, Message, Typed, WireError, read_members
 
@@ -61,9 +61,15 @@ _NOTHING: dict[str, Any] = {}
 
 
 class Observed:
-    """One message; `attributes` are those of its event, in the form in which they were carried."""
+    """One message; `attributes` are those of its event, in the form in which they were carried.
 
-    __slots__ = ("attributes", "event", "form", "kind", "message", "mode", "protocol", "unreadable_payload")
+    A payload that is not what its content encoding says is `unreadable_payload`, in words; one whose encoding nobody
+    knows stays as it came, and `unknown_encoding` has the words.
+    """
+
+    __slots__ = (
+        "attributes", "event", "form", "kind", "message", "mode", "protocol", "unknown_encoding", "unreadable_payload",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -71,12 +77,14 @@ class Observed:
         event: CloudEvent | None,
         mode: Mode | None = None,
         unreadable_payload: str | None = None,
+        unknown_encoding: str | None = None,
     ) -> None:
         self.message = message
         self.event = event
         self.mode = mode
         self.attributes: dict[str, Any] = _NOTHING if event is None else event._attributes
         self.unreadable_payload = unreadable_payload
+        self.unknown_encoding = unknown_encoding
         self.form = Form.JSON
         if message is None:
             self.kind, self.protocol = Kind.BARE, None
@@ -275,19 +283,19 @@ def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Obse
 
 
 def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
-    message, unreadable = _decoded(message)
+    message, unreadable, unknown = _decoded(message)
     if not claims_event(message):
-        yield Observed(message, None, None, unreadable)
+        yield Observed(message, None, None, unreadable, unknown)
         return
     mode = mode_of(message)
     if mode is Mode.BATCH and Mode.BATCH in BINDINGS[message.protocol].modes:
         yield from _observe_batch(message.payload or b"", message)
         return
     try:
-        yield Observed(message, from_message(message), mode, unreadable)
+        yield Observed(message, from_message(message), mode, unreadable, unknown)
     except CloudEventError as error:
         if _is_native(message):
-            yield Observed(message, None, None, unreadable)
+            yield Observed(message, None, None, unreadable, unknown)
         else:
             yield Unreadable(_malformed(error), _carried_hint(message))
 
@@ -302,15 +310,17 @@ def _is_native(message: Message) -> bool:
         return True
 
 
-def _decoded(message: Message) -> tuple[Message, str | None]:
-    """The message with its payload's content encodings undone, or why that cannot be."""
+def _decoded(message: Message) -> tuple[Message, str | None, str | None]:
+    """The message with its payload's content encodings undone, or why that cannot be: it is wrong, or not known."""
     encodings = content_encodings(message)
     if not encodings or not message.payload:
-        return message, None
+        return message, None, None
     try:
-        return Message(message.protocol, message.fields, undo(encodings, message.payload)), None
+        return Message(message.protocol, message.fields, undo(encodings, message.payload)), None, None
+    except UnknownEncoding as error:
+        return message, None, str(error)
     except CannotUndo as error:
-        return message, str(error)
+        return message, str(error), None
 
 
 def content_encodings(message: Message) -> str:

@@ -1,7 +1,7 @@
 """The protocols: how each property of `protocoloptions` is read from a message, one row a protocol.
 
 Rule 1: an option is a plain value; a collection holds named properties. A row says how either is read, which of them
-is the key a consumer would route by, and which belong to that key.
+is the key a consumer would route by, and which belong to that key; `document.property_places` says their types.
 Rule 2: names compare with case, but for HTTP's headers.
 Rule 3: what a definition states besides the options of its protocol says nothing about a message.
 """
@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from signalbook.cloudevents.timestamp import is_timestamp
+from signalbook.document.property_places import PROTOCOLS as PLACES
+from signalbook.document.property_places import Place, name_fault
+from signalbook.document.property_types import Form
 from signalbook.messages.constraint import Constraint, Property
 from signalbook.messages.header_values import Named
 from signalbook.messages.observed import Observed
-from signalbook.messages.property_types import Form
+from signalbook.messages.slots import milliseconds
 from signalbook.wire import Message
 from signalbook.wire.fields import pointer
 
@@ -29,14 +33,10 @@ ReadMember = Callable[[Message, str], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Named properties: how the values of a name are read, in which form, and the types of names that have one."""
+    """Named properties: how the values of a name are read, and in which form."""
 
     read: ReadMember
     form: Form = Form.TEXT
-    types: Mapping[str, str | None] = field(default_factory=dict)
-    default: str | None = "string"
-    # The name, in lower case, under which a content type stands.
-    content_type: str = "content-type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,6 @@ class Protocol:
     collections: Mapping[str, Collection] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     beside_key: tuple[str, ...] = ()
-    content_type: str = ""
     # Options that must be there whenever a message says so.
     needed: Mapping[str, Callable[[Observed], bool]] = field(default_factory=dict)
 
@@ -95,6 +94,18 @@ def _correlation_data(message: Message) -> Sequence[Any]:
     return (text, coded) if isinstance(text, str) else (coded,)
 
 
+def _timestamp(message: Message) -> Sequence[Any]:
+    """Kafka's timestamp, in milliseconds since 1970."""
+    value = message.fields.get("timestamp")
+    if isinstance(value, str) and is_timestamp(value):
+        return (milliseconds(value),)
+    return () if value is None else (value,)
+
+
+def _body(message: Message) -> Sequence[Any]:
+    return (message.get("body", "data"),)
+
+
 def _section(section: str) -> ReadMember:
     def read(message: Message, name: str) -> Sequence[Any]:
         members = message.fields.get(section)
@@ -108,15 +119,6 @@ def _options(*names: str, **special: ReadOption) -> dict[str, ReadOption]:
     return {**{name: _single(name) for name in names}, **special}
 
 
-_AMQP_PROPERTIES: Mapping[str, str | None] = {
-    # Of several types where none is declared: an id is a ulong, a uuid, bytes or a string; so is its echo.
-    "message-id": None,
-    "correlation-id": None,
-    "user-id": None,
-    "absolute-expiry-time": "timestamp",
-    "creation-time": "timestamp",
-    "group-sequence": "integer",
-}
 _MQTT3 = _options("topic_name", "qos", "retain")
 _MQTT5 = {
     **_MQTT3,
@@ -134,7 +136,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         options=_options("path", "method", "status"),
         collections={
             "headers": Collection(_pairs("headers", Named(fold=str.lower))),
-            "query": Collection(_pairs("query", Named()), content_type=""),
+            "query": Collection(_pairs("query", Named())),
         },
         keys=(f"{_OPTIONS}/path",),
         beside_key=(f"{_OPTIONS}/method", f"{_OPTIONS}/status"),
@@ -145,26 +147,24 @@ PROTOCOLS: Mapping[str, Protocol] = {
         },
     ),
     "AMQP/1.0": Protocol(
-        options={},
+        options=_options(body=_body),
         collections={
-            "properties": Collection(_section("properties"), Form.AMQP, _AMQP_PROPERTIES),
-            **{
-                name: Collection(_section(name), Form.AMQP, content_type="")
-                for name in ("application-properties", "message-annotations", "delivery-annotations", "footer")
-            },
-            "header": Collection(_section("header"), Form.AMQP, default=None, content_type=""),
+            name: Collection(_section(name), Form.AMQP)
+            for name in (
+                *("properties", "application-properties", "message-annotations", "delivery-annotations"),
+                *("header", "footer"),
+            )
         },
         keys=(f"{_OPTIONS}/properties/subject", f"{_OPTIONS}/properties/to"),
     ),
     "MQTT/5.0": Protocol(
         options=_MQTT5,
-        collections={"user_properties": Collection(_pairs("user_properties", Named()), content_type="")},
+        collections={"user_properties": Collection(_pairs("user_properties", Named()))},
         keys=(f"{_OPTIONS}/topic_name",),
-        content_type="content_type",
     ),
     "MQTT/3.1.1": Protocol(options=_MQTT3, keys=(f"{_OPTIONS}/topic_name",)),
     "KAFKA": Protocol(
-        options=_options("topic", "partition", key=_key, key_base64=_key_base64),
+        options=_options("topic", "partition", key=_key, key_base64=_key_base64, timestamp=_timestamp),
         collections={"headers": Collection(_pairs("headers", Named(_text)))},
         keys=(f"{_OPTIONS}/topic", f"{_OPTIONS}/key"),
     ),
@@ -176,17 +176,23 @@ PROTOCOLS: Mapping[str, Protocol] = {
 }
 
 
-def protocol_constraints(row: Protocol, stated: Any) -> Iterator[Constraint]:
+def protocol_constraints(protocol: str, stated: Any) -> Iterator[Constraint]:
     """What `protocoloptions` says about a message of a protocol, in the order in which it stands there."""
-    for name, value in stated.items() if isinstance(stated, Mapping) else ():
-        if name in row.options:
-            constraint = _option(row, name, value)
+    row = PROTOCOLS.get(protocol)
+    if row is None or not isinstance(stated, Mapping):
+        return
+    for name, value in stated.items():
+        place = PLACES[protocol].get(name)
+        if isinstance(place, Place):
+            constraint = _option(row, name, place, value)
             if constraint is not None:
                 yield constraint
-        elif name in row.collections:
+        elif place is not None:
             collection = row.collections[name]
             for member, given in _named(value):
-                yield _member(collection, pointer(f"{_OPTIONS}/{name}", member), member, given)
+                made = _member(collection, place.place(member), pointer(f"{_OPTIONS}/{name}", member), member, given)
+                wrong = None if place.plain else name_fault(place, member)
+                yield made if wrong is None else replace(made, fault=made.fault or wrong)
 
 
 def _message(observed: Observed) -> Message:
@@ -194,29 +200,19 @@ def _message(observed: Observed) -> Message:
     return observed.message
 
 
-def _option(row: Protocol, name: str, value: Any) -> Constraint | None:
+def _option(row: Protocol, name: str, place: Place, value: Any) -> Constraint | None:
     given = Property.of(value)
     if given.value is None and not given.required:
         return None
     read = row.options[name]
-    code = "content_type" if name == row.content_type else "value"
-    path = f"{_OPTIONS}/{name}"
-    made = Constraint.of(
-        path, lambda observed: read(_message(observed)), given, form=Form.JSON, default=None, code=code
-    )
+    made = Constraint.of(f"{_OPTIONS}/{name}", lambda observed: read(_message(observed)), given, place, Form.JSON)
     return replace(made, needed=row.needed[name]) if name in row.needed else made
 
 
-def _member(collection: Collection, path: str, name: str, given: Any) -> Constraint:
+def _member(collection: Collection, place: Place, path: str, name: str, given: Any) -> Constraint:
     read = collection.read
-    code = "content_type" if name.lower() == collection.content_type else "value"
     return Constraint.of(
-        path,
-        lambda observed: read(_message(observed), name),
-        Property.of(given),
-        form=collection.form,
-        default=collection.types.get(name, collection.default),
-        code=code,
+        path, lambda observed: read(_message(observed), name), Property.of(given), place, collection.form
     )
 
 

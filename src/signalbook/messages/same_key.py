@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from signalbook.messages.compiled import Plan
-from signalbook.messages.constraint import Constraint
+from signalbook.messages.constraint import SPELLED, Constraint
 from signalbook.messages.header_values import texts_of
 from signalbook.messages.nearest import MOST_JUDGED, Neighbours
 from signalbook.messages.observed import Observed
@@ -123,8 +123,8 @@ class _Split:
 
 
 def _telling(plan: Plan) -> dict[str, Constraint]:
-    """What a plan says that others may say otherwise, by its path; not a number, which has several spellings."""
-    return {one.path: one for one in plan.tests if one.is_key and one.type != "number"}
+    """What a plan says that others may say otherwise, by its path; not what has several spellings."""
+    return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
 
 
 def _value(one: Constraint) -> tuple[bool, str]:

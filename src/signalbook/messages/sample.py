@@ -8,21 +8,27 @@ Rule 2: the same definition always gives the same sample: time and id are fixed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from signalbook.cloudevents import ABSENT
+from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section, fault
+from signalbook.document.property_types import canonical
 from signalbook.errors import Problem
 from signalbook.messages.build import Built, Plan, build
 from signalbook.messages.filling import NOW, Origin, template_of
-from signalbook.messages.property_types import canonical
 from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
+from signalbook.schemas import find
 from signalbook.schemas.samples import sample as sample_payload
+from signalbook.template import Template
 from signalbook.wire import address_of, find_protocol
 
 __all__ = ["sample"]
 
 _MOMENT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
+# An id for Confluent's frame, where none is known.
+_SCHEMAID = 1
 _ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 ORIGIN = Origin(lambda: _MOMENT, lambda: _ID)
 # Where a definition has neither envelope nor protocol, its payload travels in one that takes any.
@@ -46,6 +52,7 @@ _VALUES: Mapping[str, Any] = {
 }
 
 
+_OPEN: Mapping[str, str] = {"dataschema": "https://example.com/schema", "datacontenttype": "application/json"}
 _WHOLE: Mapping[str, str] = {"time": "2024-05-17T12:30:00Z"}
 
 
@@ -57,20 +64,30 @@ def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
     event_slots = list(envelope_slots(document)) if has_event else []
     field_slots = list(protocol_slots(protocol, document)) if protocol else []
     payload: Any = ABSENT
-    if plan.schema is not None:
-        payload = sample_payload(plan.schema, _content_type(document))
+    schema = plan.usable_schema
+    if schema is not None:
+        payload = sample_payload(schema, _content_type(document))
         if payload is None:
-            words = f"no payload was found that the schema of {xid} ({plan.schema.format}) accepts"
+            words = f"no payload was found that the schema of {xid} ({schema.format}) accepts"
             return Built(problems=(Problem("/data", "payload", words),))
-    attributes = _attributes(xid, event_slots, field_slots, has_event)
+    attributes = _attributes(xid, event_slots, field_slots, has_event, _inferable(plan))
     return build(
-        plan,
+        plan if plan.schemaid is not None else replace(plan, schemaid=_SCHEMAID),
         data=payload,
-        context=_context([*event_slots, *field_slots], attributes),
+        context=_context([*event_slots, *field_slots], attributes, _places(protocol or "", event_slots, field_slots)),
         attributes=attributes,
         protocol=_carrier(protocol, field_slots, has_event),
         origin=origin,
     )
+
+
+def _inferable(plan: Plan) -> frozenset[str]:
+    """The attributes that a build infers, where the definition leaves them open."""
+    uri = plan.document.get("dataschemauri")
+    schema = isinstance(uri, str) and plan.absolute(uri) is not None
+    implied = find(str(plan.document.get("dataschemaformat", ""))) is not None or _content_type(plan.document)
+    names = {"dataschema": schema, "datacontenttype": implied}
+    return frozenset(name for name, is_inferred in names.items() if is_inferred)
 
 
 def _carrier(protocol: str | None, fields: list[Slot], has_event: bool) -> str | dict[str, str] | None:
@@ -91,11 +108,11 @@ def _content_type(document: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) and "cloudevents" not in value.lower() else ""
 
 
-def _context(slots: Iterable[Slot], given: Mapping[str, Any]) -> dict[str, str]:
+def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[str, Place]) -> dict[str, str]:
     """A value for each placeholder: what is given for a whole property says, else its own name.
 
     The name is written in letters and digits, which no text between placeholders can split; one that another follows
-    at once takes a single character.
+    at once takes a single character, and one that its place does not take is what the place tries.
     """
     slots = list(slots)
     found: dict[str, str] = {}
@@ -106,18 +123,41 @@ def _context(slots: Iterable[Slot], given: Mapping[str, Any]) -> dict[str, str]:
             found |= {one.name: "1" for one, text in followed if not text}
     for slot in slots:
         template = template_of(slot)
-        for name in template.names if template is not None else ():
-            found.setdefault(name, f"{name.replace('_', '')}1")
+        if template is not None:
+            found |= _fitting(template, places[slot.path], slot.type, found)
         if template is not None and slot.label in given:
             found |= template.match(canonical(given[slot.label])) or {}
     return found
 
 
-def _attributes(xid: str, event_slots: list[Slot], field_slots: list[Slot], has_event: bool) -> dict[str, Any]:
-    """A value for each property that the definition names and leaves open."""
+def _fitting(template: Template, place: Place, kind: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Values for the placeholders that have none yet, of which a text is made that its place takes."""
+    names = [name for name in template.names if name not in known]
+    usual = {name: f"{name.replace('_', '')}1" for name in names}
+    filled = replace(place, test=place.filled or place.test)
+    for values in (usual, *(dict.fromkeys(names, text) for text in place.fillings)):
+        if fault(filled, None if kind == place.name else kind, template.expand({**known, **values})) is None:
+            return values
+    return usual
+
+
+def _places(protocol: str, event_slots: Iterable[Slot], field_slots: Iterable[Slot]) -> dict[str, Place]:
+    """The places of properties, by their paths."""
+    found = {slot.path: ENVELOPE.place(slot.name) for slot in event_slots}
+    for slot in field_slots:
+        place = PROTOCOLS[protocol][slot.field]
+        found[slot.path] = place.place(slot.name) if isinstance(place, Section) else place
+    return found
+
+
+def _attributes(
+    xid: str, event_slots: list[Slot], field_slots: list[Slot], has_event: bool, inferable: frozenset[str]
+) -> dict[str, Any]:
+    """A value for each property that the definition names and leaves open, and that is not inferred."""
     found: dict[str, Any] = {}
     for slot in (*field_slots, *event_slots):
-        if slot.value is None and slot.name not in ("id", "time", "specversion", "datacontenttype"):
+        inferred = not slot.field and slot.name in inferable
+        if slot.value is None and not inferred and slot.name not in ("id", "time", "specversion"):
             found[slot.label] = _value(slot)
     for slot in event_slots:
         # Given whole, since what a template expands to is never a time: its colons are escaped.
@@ -138,6 +178,6 @@ def _undeclared(xid: str) -> dict[str, str]:
 def _value(slot: Slot) -> Any:
     if slot.type == "timestamp":
         return _VALUES["timestamp"] if slot.value != NOW else NOW
-    if slot.name == "dataschema":
-        return "https://example.com/schema"
+    if not slot.field and slot.name in _OPEN:
+        return _OPEN[slot.name]
     return "/sample" if slot.name == "source" else _VALUES.get(slot.type, "text")

@@ -1,10 +1,11 @@
 """The payload schemas of a catalog: which one a definition names, read when the first payload needs it.
 
 Rule 1: a schema is had inline, or from the catalog itself by xid or by its own URL, with the deep links of the schema
-specification after `#` or `:`. Nothing is fetched.
+specification after `#` or `:`. Nothing is fetched: one that lies elsewhere, or whose format or version is not
+supported, is an `UncheckedSchema`, by which no payload is judged.
 Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.lookup`), and by their own URL. One that
 stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
-Rule 3: what cannot be had is a `schema_unavailable` problem; whatever a schema's reader does, it stops nobody else.
+Rule 3: what else cannot be had is a `schema_unavailable` problem; whatever a reader does, it stops nobody else.
 Rule 4: a schema is read once for all definitions that name it.
 """
 
@@ -14,13 +15,13 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from signalbook import schemas
 from signalbook.cloudevents.json_value import write_json
-from signalbook.document.message_checks import MAX_CHAIN
+from signalbook.document.inherited import MAX_CHAIN
 from signalbook.errors import Problem
 from signalbook.messages.entities import Attributes, Entities
 from signalbook.schemas import References, Schema, SchemaError
@@ -28,7 +29,22 @@ from signalbook.schemas.format import Located, Text
 from signalbook.schemas.lookup import look_up, meant
 from signalbook.schemas.names import names_of
 
-__all__ = ["SchemaLibrary", "Source"]
+__all__ = ["SchemaLibrary", "SchemaPolicy", "Source", "UncheckedSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPolicy:
+    """How the schemas of a catalog are used: whether each one has to be there, and which of Confluent's ids are known.
+
+    `ids` leads from an id to the xid of the schema, or of the version, that payloads with it were written by.
+    """
+
+    required: bool = False
+    ids: Mapping[int, str] = field(default_factory=dict)
+
+
+class UncheckedSchema(Problem):
+    """Why a payload schema is not applied: it lies elsewhere, or is not supported; the metadata decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,11 @@ class Source:
     place: str = ""
 
 
+_SCHEMAS = "/schemagroups/"
+# core/spec.md: where a resource's document is kept that is not kept by the registry.
+_KEPT = ("schemaurl", "schemaproxyurl")
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """What came of reading a source, and the documents of the catalog that it asked for on the way."""
@@ -56,10 +77,16 @@ class _Read:
 class SchemaLibrary:
     """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
 
-    __slots__ = ("_before", "_entities", "_ids", "_names", "_read")
+    __slots__ = ("_before", "_entities", "_ids", "_names", "_read", "policy")
 
-    def __init__(self, entities: Entities, before: SchemaLibrary | None = None) -> None:
+    def __init__(
+        self,
+        entities: Entities,
+        before: SchemaLibrary | None = None,
+        policy: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+    ) -> None:
         self._entities = entities
+        self.policy = policy
         self._read: dict[bytes, _Read] = {}
         self._ids: dict[str, set[str]] | None = None
         self._names: dict[str, set[str]] | None = None
@@ -76,14 +103,42 @@ class SchemaLibrary:
                 return _unavailable("/dataschema", "the dataschema is no schema document")
             return Source("/dataschema", format_name, inline)
         problem: Problem | None = None
-        for name in ("dataschemauri", "dataschemaxid"):
-            reference = document.get(name)
-            if isinstance(reference, str) and reference:
-                found = self._referred(f"/{name}", reference, format_name)
-                if isinstance(found, Source):
-                    return found
-                problem = problem or found
+        for name, reference in _references(document):
+            found = self._referred(f"/{name}", reference, format_name)
+            if isinstance(found, Source):
+                return found
+            # What is said to be in this very catalog has to be there.
+            if problem is None or isinstance(problem, UncheckedSchema):
+                problem = found
         return problem
+
+    def references(self, document: Attributes) -> tuple[str, ...]:
+        """The references by which a definition names its schema."""
+        return tuple(reference for _, reference in _references(document))
+
+    def are_same(self, one: str, other: str) -> bool:
+        """Whether two references name one schema, or one of them a version of the other.
+
+        An address need not be one of the catalog's own: what stands before the xid in it is not compared.
+        """
+        if one == other:
+            return True
+        places = [self._place(reference[max(reference.find(_SCHEMAS), 0) :]) for reference in (one, other)]
+        (first, link), (second, other_link) = places
+        if first is None or second is None or (link and other_link and link != other_link):
+            return False
+        (xid, _, version), (other_xid, _, other_version) = (
+            self._entities.located(place).partition("/versions/") for place in (first, second)
+        )
+        same_version = not version or not other_version or version == other_version
+        return same_version and self._target(xid) == self._target(other_xid)
+
+    def knows(self, schemaid: int, source: Source | None) -> bool:
+        """Whether an id of Confluent's framing is known to be one of a definition's schema."""
+        named = self.policy.ids.get(schemaid)
+        if named is None or source is None or not source.place:
+            return False
+        return self.are_same(named, source.place)
 
     def schema(self, source: Source) -> Schema | Problem:
         """The schema that a source holds, read once."""
@@ -109,12 +164,16 @@ class SchemaLibrary:
             asked[reference] = self.text(source, reference)
             return asked[reference]
 
-        return _Read(_schema(source, answered), asked)
+        schema = _schema(source, answered)
+        if type(schema) is Problem and any(
+            text is None and self._entities.is_elsewhere(one) for one, text in asked.items()
+        ):
+            schema = UncheckedSchema(schema.path, schema.code, schema.message)
+        return _Read(schema, asked)
 
     def text(self, source: Source, reference: str) -> Text | None:
         """The document of the catalog that a source's schema refers to."""
-        place = reference.partition("#")[0]
-        place = self._entities.addresses.get(place, place)
+        place = self._entities.located(reference.partition("#")[0])
         found = look_up(place, source.place, self._at, partial(self._declared, source))
         if found is None and not source.place:
             same = self._by_id().get(place.rpartition("/")[2], ())
@@ -157,22 +216,40 @@ class SchemaLibrary:
         return self._names
 
     def _referred(self, path: str, reference: str, format_name: Any) -> Source | Problem:
-        place, link = self._place(reference.removeprefix("#") if reference.startswith("#/") else reference)
+        place, link = self._place(reference)
         found = None if place is None else self._find(place)
         if found is None:
-            return _unavailable(path, f"the schema {_short(reference)} is not in the catalog")
+            elsewhere = self._entities.is_elsewhere(reference)
+            where = "lies elsewhere and is not fetched" if elsewhere else "is not in the catalog"
+            return _unavailable(path, f"the schema {_short(reference)} {where}", elsewhere)
         xid, attributes = found
         text = _document(attributes)
         if text is None:
-            return _unavailable(path, f"the schema {_short(reference)} has no document in the catalog")
+            text = self._document_at(attributes)
+        if text is None:
+            return self._without_document(path, reference, attributes)
         own = attributes.get("format")
         named = own if isinstance(own, str) and own else format_name
         if not isinstance(named, str):
             return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
         return Source(path, named, text, link, xid)
 
+    def _without_document(self, path: str, reference: str, attributes: Attributes) -> Problem:
+        """Why a schema of the catalog has no document there."""
+        kept = _kept(attributes)
+        if kept and not self._entities.located(kept.partition("#")[0]).startswith("/schemagroups/"):
+            return _unavailable(path, f"the document of the schema {_short(reference)} lies elsewhere, at {kept}", True)
+        return _unavailable(path, f"the schema {_short(reference)} has no document in the catalog")
+
+    def _document_at(self, attributes: Attributes) -> Any:
+        """The document of a schema that has it at the address of another schema of this catalog."""
+        place, link = self._place(_kept(attributes))
+        found = None if place is None or link else self._find(place)
+        return None if found is None else _document(found[1])
+
     def _place(self, reference: str) -> tuple[str | None, str]:
         """The place of the schema that a reference names, and the deep link into it."""
+        reference = reference.removeprefix("#") if reference.startswith("#/") else reference
         place, _, fragment = reference.partition("#")
         if self._find(place) is not None:
             return place, fragment
@@ -188,14 +265,21 @@ class SchemaLibrary:
 
     def _find(self, place: str) -> tuple[str, Attributes] | None:
         """The xid of the schema, and the attributes of its version, at an xid or at an entity's own URL."""
-        entities = self._entities
-        xid = entities.addresses.get(place, place)
+        return self._entities.version(self._entities.schemas, self._target(self._entities.located(place)))
+
+    def _target(self, xid: str) -> str:
+        """The xid that cross references lead to from one."""
         for _ in range(MAX_CHAIN):
-            entity = entities.schemas.get(xid)
+            entity = self._entities.schemas.get(xid)
             if entity is None or entity.xref is None:
-                return entities.version(entities.schemas, xid)
+                return xid
             xid = entity.xref
-        return None
+        return ""
+
+
+def _kept(attributes: Attributes) -> str:
+    """The address where a schema says that its document is kept."""
+    return next((at for name in _KEPT if isinstance(at := attributes.get(name), str)), "")
 
 
 def _fingerprint(source: Source) -> bytes:
@@ -217,7 +301,7 @@ def _schema(source: Source, references: References) -> Schema | Problem:
         schema = schemas.read(source.format, source.text, Located(references, source.place))
         return schema.at(source.link) if source.link else schema
     except SchemaError as error:
-        return _unavailable(source.path, f"the schema cannot be used: {_short(str(error))}")
+        return _unavailable(source.path, f"the schema cannot be used: {_short(str(error))}", error.is_unsupported)
     except Exception as error:  # a schema is untrusted, and so is what a library does with it
         return _unavailable(source.path, f"the schema cannot be read: {_short(repr(error))}")
 
@@ -235,8 +319,14 @@ def _document(attributes: Attributes) -> Text | None:
     return None
 
 
-def _unavailable(path: str, words: str) -> Problem:
-    return Problem(path, "schema_unavailable", words)
+def _references(document: Attributes) -> list[tuple[str, str]]:
+    """The attributes that refer to a definition's schema, with what they say."""
+    stated = [(name, document.get(name)) for name in ("dataschemauri", "dataschemaxid")]
+    return [(name, reference) for name, reference in stated if isinstance(reference, str) and reference]
+
+
+def _unavailable(path: str, words: str, unchecked: bool = False) -> Problem:
+    return (UncheckedSchema if unchecked else Problem)(path, "schema_unavailable", words)
 
 
 def _short(text: str) -> str:

@@ -2,33 +2,26 @@
 
 Rule 1: a slot is one place that a definition says something about: its path in the definition, the field of the message
 on paper, and the name within that field where it holds several.
-Rule 2: a protocol is a row of `OPTIONS`; nothing else here knows one.
+Rule 2: which places a protocol has, and of which types, is the table of `document.property_places`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.cloudevents.timestamp import instant, is_timestamp
-from signalbook.messages.property_types import canonical
-from signalbook.wire import Typed
+from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section
+from signalbook.document.property_types import TEXTS, Form, canonical, is_of
+from signalbook.wire import Typed, address_of
 from signalbook.wire.fields import pointer
 
-__all__ = ["OPTIONS", "BadSlot", "Slot", "envelope_slots", "lay_out", "protocol_slots"]
+__all__ = ["BadSlot", "Slot", "envelope_slots", "in_event", "lay_out", "milliseconds", "protocol_slots"]
 
-# message/spec.md, CloudEvents/1.0: the type of an attribute that the definition does not type.
-_EVENT_TYPES: Mapping[str, str] = {"source": "uritemplate", "time": "timestamp", "dataschema": "uritemplate"}
-# message/spec.md, `properties` (AMQP 1.0).
-_AMQP_TYPES: Mapping[str, str] = {
-    "user-id": "binary",
-    "absolute-expiry-time": "timestamp",
-    "creation-time": "timestamp",
-    "group-sequence": "integer",
-}
 REQUIRED = frozenset({"id", "source", "type"})
 
 
@@ -48,12 +41,20 @@ class Slot:
         """What a person calls it."""
         return self.name or self.field
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a field with one value or a member of AMQP's header: old dialects have templates there."""
+        return self.field == "header" or bool(self.field and not self.name)
+
 
 def envelope_slots(document: Mapping[str, Any]) -> Iterator[Slot]:
     """The CloudEvents attributes that a materialised definition declares."""
-    for name, member in _members(document.get("envelopemetadata")):
+    metadata = document.get("envelopemetadata")
+    for name, member in metadata.items() if isinstance(metadata, Mapping) else ():
+        if not isinstance(member, Mapping):
+            continue
         path = pointer("/envelopemetadata", name)
-        kind = str(member.get("type") or _EVENT_TYPES.get(name, "string"))
+        kind = str(member.get("type") or ENVELOPE.place(name).name)
         yield Slot(path, "", name, kind, member.get("value"), name in REQUIRED or member.get("required") is True)
 
 
@@ -61,80 +62,39 @@ def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]
     """The properties of a protocol's message that a materialised definition declares."""
     options = document.get("protocoloptions")
     if isinstance(options, Mapping):
-        for field, read in OPTIONS.get(protocol, {}).items():
-            if options.get(field) is not None:
-                yield from read(field, options[field])
+        for name, place in PROTOCOLS.get(protocol, {}).items():
+            stated = options.get(name)
+            if isinstance(place, Section):
+                yield from _named(name, place, stated)
+            elif stated is not None:
+                # Without its address nothing can be sent.
+                yield _slot(name, "", place, stated, required=name == address_of(protocol))
 
 
-def _plain(kind: str, *, address: bool = False) -> Callable[[str, Any], Iterator[Slot]]:
-    """A field that is one value, or a property definition of it; without its `address` nothing can be sent."""
-
-    def read(field: str, value: Any) -> Iterator[Slot]:
-        member = value if isinstance(value, Mapping) else {"value": value}
-        path = pointer("/protocoloptions", field)
-        required = address or member.get("required") is True
-        yield Slot(path, field, "", str(member.get("type") or kind), member.get("value"), required)
-
-    return read
-
-
-def _named(types: Mapping[str, str] | None = None) -> Callable[[str, Any], Iterator[Slot]]:
-    """A field that holds several properties by name, as an array or as a map."""
-
-    def read(field: str, value: Any) -> Iterator[Slot]:
-        for key, member in _members(value):
-            name = str(member.get("name") or key)
-            path = pointer(f"/protocoloptions/{field}", name)
-            kind = str(member.get("type") or (types or {}).get(name, "string"))
-            yield Slot(path, field, name, kind, member.get("value"), member.get("required") is True)
-
-    return read
-
-
-def _sections(field: str, value: Any) -> Iterator[Slot]:
-    """The header section of AMQP: plain values by name."""
-    for name, inner in value.items() if isinstance(value, Mapping) else ():
-        member = inner if isinstance(inner, Mapping) else {"value": inner}
-        kind = "boolean" if isinstance(member.get("value"), bool) else "integer"
-        path = pointer(f"/protocoloptions/{field}", name)
-        yield Slot(path, field, name, kind, member.get("value"), member.get("required") is True)
-
-
-def _members(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named(field: str, section: Section, value: Any) -> Iterator[Slot]:
+    """The properties by name that a field holds, as an array or as a map."""
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, member in pairs:
-        if isinstance(member, Mapping):
-            yield str(key), member
+        if isinstance(member, Mapping) or section.plain:
+            own = member.get("name") if isinstance(member, Mapping) else None
+            name = str(key if own is None else own)
+            if name:  # a write takes none that is empty
+                yield _slot(field, name, section.place(name), member)
 
 
-_TEXT, _WHOLE, _FLAG, _LIST = _plain("uritemplate"), _plain("integer"), _plain("boolean"), _named()
-_ADDRESS = _plain("uritemplate", address=True)
-_MQTT3 = {"topic_name": _ADDRESS, "qos": _WHOLE, "retain": _FLAG}
-Reader = Callable[[str, Any], Iterator[Slot]]
-
-OPTIONS: Mapping[str, Mapping[str, Reader]] = {
-    "HTTP": {"method": _plain("string"), "path": _ADDRESS, "status": _WHOLE, "query": _LIST, "headers": _LIST},
-    "AMQP/1.0": {
-        "properties": _named(_AMQP_TYPES),
-        "application-properties": _LIST,
-        "message-annotations": _LIST,
-        "delivery-annotations": _LIST,
-        "header": _sections,
-        "footer": _LIST,
-    },
-    "MQTT/3.1.1": _MQTT3,
-    "MQTT/5.0": {
-        **_MQTT3,
-        "payload_format_indicator": _WHOLE,
-        "message_expiry_interval": _WHOLE,
-        "response_topic": _TEXT,
-        "correlation_data": _TEXT,
-        "content_type": _TEXT,
-        "user_properties": _LIST,
-    },
-    "KAFKA": {"topic": _ADDRESS, "partition": _WHOLE, "key": _TEXT, "key_base64": _plain("binary"), "headers": _LIST},
-    "NATS": {"subject": _ADDRESS, "reply": _TEXT, "headers": _LIST},
-}
+def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = False) -> Slot:
+    """The slot of a property definition, or of a plain value in its place."""
+    member = stated if isinstance(stated, Mapping) else {"value": stated}
+    path = pointer("/protocoloptions", field)
+    named = member.get("type")
+    return Slot(
+        pointer(path, name) if name else path,
+        field,
+        name,
+        place.name if named is None or (named == "any" and place.type not in TEXTS) else str(named),
+        member.get("value"),
+        required or member.get("required") is True,
+    )
 
 
 # Laying values into a message ----------------------------------------------------------------------------------------
@@ -160,7 +120,7 @@ def lay_out(protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
 
 
 def _lay(protocol: str, fields: dict[str, Any], slot: Slot, value: Any) -> None:
-    if protocol == "AMQP/1.0":
+    if protocol == "AMQP/1.0" and slot.name:
         fields.setdefault(slot.field, {})[slot.name] = _amqp(slot, value)
     elif slot.name:
         text = canonical(value)
@@ -171,7 +131,28 @@ def _lay(protocol: str, fields: dict[str, Any], slot: Slot, value: Any) -> None:
     elif slot.field in ("key", "correlation_data"):
         fields[slot.field] = value if isinstance(value, bytes) else canonical(value).encode()
     else:
-        fields[slot.field] = typed(slot.type, value)
+        fields[slot.field] = typed("integer" if slot.field == "status" else slot.type, value)
+
+
+def in_event(slot: Slot, value: Any) -> Any:
+    """A value as an event has it: a string for an attribute of CloudEvents' own, and for a number that no integer is.
+
+    Raises ValueError where the value is not of the property's type.
+    """
+    found = typed(slot.type, value)
+    if slot.type == "number" and is_of("integer", Form.TEXT, found):
+        found = int(found)
+    if found.__class__ not in (bool, int, float):
+        return found
+    if slot.name in ATTRIBUTE_TYPES:
+        return found if slot.type in TEXTS else canonical(found)
+    if slot.type not in _NUMBERS or found.__class__ is bool:
+        return found
+    whole = isinstance(found, int) or found.is_integer()
+    return int(found) if whole and is_of("integer", Form.JSON, int(found)) else canonical(found)
+
+
+_NUMBERS = frozenset({"number", "ulong", "any"})
 
 
 def typed(kind: str, value: Any) -> Any:
@@ -196,7 +177,7 @@ def _amqp(slot: Slot, value: Any) -> Any:
     """A value in the AMQP type that the definition's type means."""
     value = typed(slot.type, value)
     if slot.type == "timestamp" and isinstance(value, str) and is_timestamp(value):
-        return Typed("timestamp", _milliseconds(value))
+        return Typed("timestamp", milliseconds(value))
     if slot.type == "uuid" and isinstance(value, str):
         return Typed("uuid", value)
     if slot.type == "ulong" and isinstance(value, int):
@@ -206,7 +187,8 @@ def _amqp(slot: Slot, value: Any) -> Any:
     return _decoded(value) if slot.type == "binary" else value
 
 
-def _milliseconds(text: str) -> int:
+def milliseconds(text: str) -> int:
+    """A timestamp in milliseconds since 1970."""
     minutes, seconds, fraction = instant(text)
     # `instant` counts from March of year 0, which is 719,468 days before 1970.
     return (minutes * 60 - 719_468 * 86_400 + seconds) * 1000 + int(fraction.ljust(3, "0")[:3] or 0)

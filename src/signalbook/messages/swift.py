@@ -24,6 +24,7 @@ from signalbook.messages.constraint import Constraint
 from signalbook.messages.envelope import TYPE
 from signalbook.messages.key_index import KeyIndex
 from signalbook.schemas import Checked
+from signalbook.schemas.framing import CONFLUENT
 from signalbook.schemas.json_exact import LONG, RUNS, quick
 
 __all__ = ["Parts", "Shape", "SwiftRoad", "is_plain"]
@@ -35,9 +36,11 @@ _ATTRIBUTE = "/envelopemetadata/"
 _MOST_LESSONS = 8
 # A longer attribute would make the pattern's errand long; a longer source is not worth remembering.
 _LONGEST_HEAD = 4000
-# The characters of a string without escapes, of a captured one that is not encoded, and of one in a source.
+# The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
+# and of one in a source.
 _TEXT = r'[^"\\\x00-\x1f\x7f-\U0010ffff]'
 _CAPTURED = r'[^/?#%"\\\x00-\x1f\x7f-\U0010ffff]'
+_WHOLE = r'[^%"\\\x00-\x1f\x7f-\U0010ffff]'
 _UNRESERVED = r"[A-Za-z0-9._~-]"
 # The texts between names and values, as writers without and with white space have them.
 _SPELLINGS = ((",", ":"), (", ", ": "))
@@ -102,7 +105,7 @@ class SwiftRoad:
             if shape.schema is not None:
                 checked = _checked(((), value))
         context = {name: groups[at] for name, at in shape.names}
-        return answer_of((_MATCHED, shape.xid, context, (), (), document, checked))
+        return answer_of((_MATCHED, shape.xid, context, (), (), document, checked, ()))
 
     def parts(self, document: bytes) -> Parts | None:
         """An event that matches if its data is JSON that its shape accepts; None where that is not certain."""
@@ -196,8 +199,10 @@ def _takes(shape: Shape, document: bytes, found: re.Match[str]) -> bool:
 
 def _accepting(plan: Plan) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
-    schema = plan.compiled.payload.schema
-    return _anything if schema is None else getattr(schema, "accepts", None)
+    payload = plan.compiled.payload
+    if payload.framing == CONFLUENT:
+        return None  # the value of JSON data has no frame
+    return _anything if payload.schema is None else getattr(payload.schema, "accepts", None)
 
 
 @dataclass(slots=True)
@@ -248,6 +253,8 @@ def _is_reference(constraint: Constraint | None) -> bool:
 def _part(name: str, constraint: Constraint | None) -> str | None:
     """The pattern of an attribute's values; None where there is none."""
     if constraint is not None and constraint.template is not None:
+        if constraint.template.whole:
+            return constraint.template.as_pattern(_WHOLE)
         return constraint.template.as_pattern(_UNRESERVED if name == "source" else _CAPTURED)
     if name == "time":
         return COMMON if constraint is None or constraint.type == "timestamp" else None

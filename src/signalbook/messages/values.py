@@ -1,4 +1,4 @@
-"""The values that a build is asked with, as one JSON object: `{"context", "attributes", "data", "protocol"}`.
+"""The values that a build is asked with, as one JSON object: its context, attributes, data, protocol and schemaid.
 
 Rule: every member may be left out; whatever else there is, or has another type, is a `UsageError` in words.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from signalbook.errors import UsageError
+from signalbook.messages.build_data import schemaid_of
 from signalbook.schemas.json_exact import BadJson, decode
 from signalbook.wire import JsonError, read_members
 
@@ -33,7 +34,7 @@ def read_values(text: bytes) -> dict[str, Any]:
         values = {name: decode(bytes(raw)) for name, raw in members.items()}
     except (JsonError, BadJson, msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"the values are not one JSON object: {error}") from None
-    known = {"context", "attributes", "data", "data_base64", "protocol", "definition"}
+    known = {"context", "attributes", "data", "data_base64", "protocol", "definition", "schemaid"}
     unknown = sorted(values.keys() - known)
     if unknown:
         raise UsageError(f"'{unknown[0]}' is none of {', '.join(sorted(known))}")
@@ -42,6 +43,8 @@ def read_values(text: bytes) -> dict[str, Any]:
             _expect_scalars(name, values[name])
     if not isinstance(values.get("protocol"), str | dict | None):
         raise UsageError("protocol is a name, or an object with a name and fields")
+    if values.get("schemaid") is not None:
+        schemaid_of(values["schemaid"])
     if "data_base64" in values:
         values["data"] = _decoded(values.pop("data_base64"), "data" in values)
     return {name: value for name, value in values.items() if value is not None or name == "data"}

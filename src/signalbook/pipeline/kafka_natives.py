@@ -16,6 +16,7 @@ from signalbook.messages.compiled import Compiled, Plan
 from signalbook.messages.envelope import CLOUDEVENTS
 from signalbook.messages.observed import Kind, Observed
 from signalbook.messages.scope import Scope
+from signalbook.schemas.framing import CONFLUENT
 
 __all__ = ["KAFKA", "NativeShape", "Natives", "keys_look_at_topics", "says_topics"]
 
@@ -58,13 +59,17 @@ class Natives:
         if answer.outcome is not Outcome.MATCHED or place in self._shapes or len(self._shapes) >= _MOST:
             return
         plans = [plan for same in self._index.find(observed) for plan in same.plans] if self._is_open else []
-        self._shapes[place] = self._shape(plans[0]) if len(plans) == 1 else None
+        # What came in a frame may have to: its value alone does not tell.
+        is_known = len(plans) == 1 and answer.schemaid is None
+        self._shapes[place] = self._shape(plans[0]) if is_known else None
 
     def _shape(self, plan: Plan) -> NativeShape | None:
         compiled = plan.compiled
         schema = compiled.payload.schema
         accepts = getattr(schema, "accepts", None)
         if compiled.envelope == CLOUDEVENTS or compiled.definition.identity in self._bases or not says_topics(compiled):
+            return None
+        if compiled.payload.framing == CONFLUENT:
             return None
         return None if accepts is None else NativeShape(compiled.definition.xid, accepts, schema)
 

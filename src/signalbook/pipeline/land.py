@@ -50,6 +50,7 @@ class Result:
     dead: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     messages: Mapping[str, int] = field(default_factory=dict)
+    unchecked: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The result as a JSON value."""
@@ -59,6 +60,7 @@ class Result:
             "dead": self.dead,
             "outcomes": dict(self.outcomes),
             "messages": dict(self.messages),
+            "unchecked": self.unchecked,
         }
 
 
@@ -66,7 +68,7 @@ def result_of(manifests: Iterable[Manifest]) -> Result:
     """What some batches come to."""
     whole = Tally.sum(manifest.counts for manifest in manifests)
     messages = {xid: count for xid, count in sorted(whole.messages.items()) if count}
-    return Result(whole.input, whole.landed, whole.dead, dict(whole.outcomes), messages)
+    return Result(whole.input, whole.landed, whole.dead, dict(whole.outcomes), messages, whole.unchecked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Report:
     problems: list[dict[str, Any]]
     runs: list[RunReport]
     notes: list[str] = field(default_factory=list)
+    unchecked: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON value."""
@@ -72,6 +73,7 @@ class Report:
             "input": self.input,
             "landed": self.landed,
             "dead": self.dead,
+            "unchecked": self.unchecked,
             "outcomes": self.outcomes,
             "messages": self.messages,
             "problems": self.problems,
@@ -107,6 +109,7 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
         problems=problems.to_json()["problems"],
         runs=sorted((_run(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
         notes=sorted(notes),
+        unchecked=arrived.unchecked + redriven.unchecked,
     )
 
 
@@ -146,6 +149,8 @@ def render(report: Report) -> RenderableType:
     """The report for a terminal."""
     landed, dead = f"[green]{report.landed:,} landed[/green]", f"[red]{report.dead:,} dead[/red]"
     head = f"[bold]{report.input:,}[/bold] arrived, {landed}, {dead}"
+    if report.unchecked:
+        head += f"; of the landed, {report.unchecked:,} with a payload that no schema was applied to"
     parts: list[RenderableType] = [head, _counts("outcome", report.outcomes), _counts("message", report.messages)]
     if report.problems:
         parts.append(_problems(report.problems))

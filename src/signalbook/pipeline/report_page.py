@@ -44,7 +44,9 @@ def page(report: Report) -> str:
         f"<style>{_STYLE}</style></head><body><h1>{escape(report.lake)}</h1>"
         f'<div class="sum"><div><b>{report.input:,}</b>arrived</div>'
         f'<div class="good"><b>{report.landed:,}</b>landed</div>'
-        f'<div class="bad"><b>{report.dead:,}</b>dead</div></div>{"".join(sections)}</body></html>\n'
+        f'<div class="bad"><b>{report.dead:,}</b>dead</div>'
+        + (f"<div><b>{report.unchecked:,}</b>landed with an unchecked payload</div>" if report.unchecked else "")
+        + f"</div>{''.join(sections)}</body></html>\n"
     )
 
 

@@ -29,7 +29,10 @@ _Kind = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts that add up; `records` are the inputs before batches were taken apart."""
+    """Counts that add up; `records` are the inputs before batches were taken apart.
+
+    `unchecked` counts those of the landed whose payload no schema was applied to, though they have one.
+    """
 
     input: int = 0
     records: int = 0
@@ -38,6 +41,7 @@ class Tally:
     problems: Counter[_Kind] = field(default_factory=Counter)
     samples: dict[_Kind, list[dict[str, Any]]] = field(default_factory=dict)
     dead: int = 0
+    unchecked: int = 0
 
     @property
     def landed(self) -> int:
@@ -66,6 +70,7 @@ class Tally:
             "records": self.records,
             "landed": self.landed,
             "dead": self.dead,
+            "unchecked": self.unchecked,
             "outcomes": dict(+self.outcomes),
             "messages": dict(+self.messages),
             "problems": [
@@ -86,6 +91,7 @@ class Tally:
             whole.input += part["input"]
             whole.records += part["records"]
             whole.dead += part["dead"]
+            whole.unchecked += part.get("unchecked", 0)  # which older manifests do not have
             whole.outcomes.update(part["outcomes"])
             whole.messages.update(part["messages"])
             for one in part["problems"]:

@@ -238,6 +238,7 @@ class Task:
         except CellError as error:
             return answer, (Problem(_misfit(layout, observed, answer), COLUMN_PROBLEM, str(error)),)
         self.tally.messages[xid] += 1
+        self.tally.unchecked += bool(answer.unchecked)
         self.writers.add(queue, (cells, record, answer), record.size)
         return None
 
@@ -275,6 +276,7 @@ class Task:
             self._land_or_bury(record)
         else:
             layout, _ = self._layouts[queue.columns.definition or ""]
+            self.tally.unchecked -= bool(answer.unchecked)
             problem = Problem(_refused_cell(layout, cells), COLUMN_PROBLEM, f"a column cannot hold a value: {words}")
             self._bury(record if isinstance(record, Record) else record.record(), answer, (problem,))
 
@@ -324,7 +326,9 @@ def _cells(layout: Layout, observed: Observed, answer: Answer, payload: bytes | 
             raise
     if observed.event is not None:
         event = observed.event.with_attributes(time=None)
-        observed = Observed(observed.message, event, observed.mode, observed.unreadable_payload)
+        observed = Observed(
+            observed.message, event, observed.mode, observed.unreadable_payload, observed.unknown_encoding
+        )
     elif answer.cloudevent is not None:
         answer = answer._replace(event=answer.cloudevent.with_attributes(time=None))
     cells = list(layout.row(observed, answer, payload))

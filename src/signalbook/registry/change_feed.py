@@ -23,7 +23,10 @@ __all__ = ["START", "Change", "Expand", "Position", "latest", "parse_position", 
 
 Recorded = list[Any]
 Expand = Callable[[list[Recorded]], list[Recorded]]
-"""From the recorded events of one request, `[type, subject, changed]` each, to those that a reader is shown."""
+"""From the recorded events of one request, `[type, subject, changed]` each, to those that a reader is shown.
+
+An event may have a fourth part: its own time, where that is not the time of the request.
+"""
 
 _TEXT = re.compile(r"([1-9][0-9]{0,17})\.([0-9]{1,9})\.([0-9A-Za-z-]{1,64})")
 _ROWS = 50
@@ -94,8 +97,9 @@ def _behind(db: Connection, after: Position, expand: Expand) -> Iterator[Change]
     while True:
         for seq, at, correlation, text in rows:
             low = seq
-            for number, (type_, subject, changed) in enumerate(expand(orjson.loads(text))[done:], done + 1):
-                yield Change(Position(seq, number, correlation), at, correlation, type_, subject, changed)
+            for number, (type_, subject, changed, *own) in enumerate(expand(orjson.loads(text))[done:], done + 1):
+                time = own[0] if own else at
+                yield Change(Position(seq, number, correlation), time, correlation, type_, subject, changed)
             done = 0
         done = 0
         rows = db.execute(

@@ -55,7 +55,8 @@ def _epoch(work: Work, entry: Mapping[str, Any], subject: str, detail: str) -> i
 def _entry(asked: Mapping[str, Any], id_: str, singular: str, subject: str) -> dict[str, Any]:
     entry = asked[id_]
     if entry is not None and not isinstance(entry, dict):
-        raise RegistryError("bad_request", subject, error_detail=f'Value of "{id_}" must be a "{singular}"')
+        path = subject.rpartition("/")[0]
+        raise RegistryError("bad_request", path, error_detail=f'Value of "{id_}" must be a "{singular}"')
     return entry or {}
 
 

@@ -23,7 +23,10 @@ from signalbook.errors import RegistryError
 from signalbook.registry.incoming import document_names
 from signalbook.registry.state import VersionState
 
-__all__ = ["apply_document", "render_document"]
+__all__ = ["TAKEN_AWAY", "apply_document", "render_document"]
+
+# The form of a document that a client set to null: it is not shown, where one that was never given is shown as empty.
+TAKEN_AWAY = "null"
 
 
 class Asked(Protocol):
@@ -56,7 +59,7 @@ def apply_document(
             version.content, version.form = None, None
         return
     attrs.pop(url, None)
-    version.content, version.form = None, None
+    version.content, version.form = None, None if filled else TAKEN_AWAY
     if not filled:
         return
     name = filled[0]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 from urllib.parse import quote
 
 from signalbook.errors import RegistryError
 from signalbook.registry.folding import collated, fold, folded_text, number_in
-from signalbook.registry.paths import Path, PathError, format_path, join_name, values_at
+from signalbook.registry.paths import Path, PathError, Wild, array_at, format_path, join_name, values_at
 from signalbook.registry.paths import parse as parse_path
 
 __all__ = [
@@ -47,7 +47,7 @@ class Comparand:
         text = "*".join(parts)
         if len(parts) > 1:
             return cls(text, "", None, None, tuple(folded_text(part) for part in parts))
-        return cls(text, fold(text), number_in(text), _BOOLEANS.get(text), None)
+        return cls(text, fold(text), number_in(text.strip()), _BOOLEANS.get(text.strip()), None)
 
     def equals(self, value: Any) -> bool:
         """True where `value`, compared by its own type, is this one or matches its wildcards."""
@@ -119,12 +119,17 @@ def _or(order: int | None, otherwise: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One expression: `operator` is a key of the operator table, `suffix` the operator and value as written."""
+    """One expression: `operator` is a key of the operator table, `suffix` the operator and value as written.
+
+    `above` are the steps that were taken off its path; `watched` says that its path may lead to an array.
+    """
 
     path: Path
     operator: str
     value: Comparand
     suffix: str
+    above: Path = field(default=(), compare=False)
+    watched: bool = field(default=False, compare=False)
 
     @property
     def head(self) -> str | None:
@@ -133,7 +138,17 @@ class Clause:
 
     def tail(self) -> Clause:
         """The same question without the first step of its path, as asked of the members of a collection."""
-        return replace(self, path=self.path[1:])
+        return replace(self, path=self.path[1:], above=(*self.above, self.path[0]))
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares what its path leads to with a value."""
+        return self.operator not in ("", "null")
+
+    @property
+    def negative(self) -> bool:
+        """Whether it holds where its path leads to nothing."""
+        return self.operator in ("!=", "null")
 
     @property
     def text(self) -> str:
@@ -143,6 +158,22 @@ class Clause:
     def holds(self, attrs: Mapping[str, Any]) -> bool:
         """True where an entity with these attributes satisfies the expression."""
         return _OPERATORS[self.operator](self.value, values_at(self.path, attrs))
+
+    def array_in(self, attrs: Mapping[str, Any]) -> int | None:
+        """How many steps of the path lead to an array of the entity that it takes for one value, if it does."""
+        return array_at(self.path, attrs, self.compares) if self.watched else None
+
+    def refused(self, place: int, subject: str, attrs: Mapping[str, Any]) -> RegistryError:
+        """The error about an expression whose path takes the array after `place` steps for one value."""
+        path = (*self.above, *self.path)
+        before, after = path[: len(path) - len(self.path) + place], self.path[place:]
+        if after[:1] == (Wild.MEMBERS,):
+            after = after[1:]
+        whole, hint = format_path((*before, Wild.ITEMS, *after)), ""
+        if not after and any(isinstance(item, Mapping) for item in values_at((*self.path[:place], Wild.ITEMS), attrs)):
+            whole, hint = f"{whole}.MEMBER", ", with the name of a member of its items"
+        detail = f'"{format_path(before)}" is an array, not one value; write {whole}{self.suffix}{hint}'
+        return _bad(subject, format_path(path) + self.suffix, detail)
 
     def index_term(self) -> tuple[str, str] | None:
         """The (path, folded value) among the `terms` of every entity that satisfies this clause, and of no other.
@@ -195,11 +226,11 @@ def parse(values: Sequence[str], subject: str) -> Filter:
     every = [clause for clauses in alternatives for clause in clauses]
     if len(every) > MAX_CLAUSES:
         raise _bad(subject, every[MAX_CLAUSES].text, f"more than {MAX_CLAUSES} expressions")
-    others = [clause for clause in every if clause.text != EXCLUDEALL]
-    if len(others) == len(every):
+    texts = [clause.text for clause in every]
+    if EXCLUDEALL not in texts:
         return Filter(tuple(alternatives))
-    if others:
-        raise _bad(subject, others[0].text, f'"{EXCLUDEALL}" must not appear with any other expression')
+    if set(texts) != {EXCLUDEALL}:
+        raise _bad(subject, texts[1], f'"{EXCLUDEALL}" must not appear with any other expression')
     return Filter(excludeall=True)
 
 
@@ -209,7 +240,7 @@ def _clauses(text: str, subject: str) -> Iterator[Clause]:
         found = _EXPRESSION.match(text, position)
         assert found is not None  # the pattern matches any text
         position = found.end()
-        path, sign, value = found["path"].strip(), found["operator"] or "", (found["value"] or "").rstrip()
+        path, sign, value = found["path"].strip(), found["operator"] or "", found["value"] or ""
         if path or sign:
             yield _clause(path, sign, value, subject)
 
@@ -220,6 +251,7 @@ def _clause(path: str, sign: str, raw: str, subject: str) -> Clause:
     except PathError as error:
         raise _bad(subject, path or sign + raw, str(error)) from None
     value = Comparand.from_text(raw)
+    raw = "null" if raw.strip() == "null" else raw
     operator = "!=" if sign == "<>" else sign
     if operator in _ORDERING:
         if raw == "null" or value.pieces is not None:

@@ -6,17 +6,21 @@ server's own `*validated*` attributes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from signalbook.document.constraint import check_instance_constraints, constraint_violations
+from signalbook.document.inherited import INHERITED, message_of
 from signalbook.document.rule import Level
 from signalbook.document.rules import Subject, check, rereads
 from signalbook.errors import RegistryError
-from signalbook.registry import judging
+from signalbook.registry import index, judging, rows
+from signalbook.registry.filters import fold
 from signalbook.registry.schema_names import declared
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
+from signalbook.registry.terms import term
+from signalbook.spec.builtin import MESSAGE
 
 __all__ = ["finish", "finish_resource"]
 
@@ -30,6 +34,7 @@ def finish(work: Work) -> None:
     for state in list(work.resources.values()):
         if state is not None and not state.deleted:
             finish_resource(work, state)
+    _finish_derived(work)
     judging.judge_users(work)
 
 
@@ -37,7 +42,8 @@ def _finish_group(work: Work, group: GroupState) -> None:
     kind = group.type
     if "constraints" in group.attrs:
         check_instance_constraints(kind, group.attrs["constraints"], group.xid)
-    _apply_rules(work, kind.modelcompatiblewith, "group", group.xid, group.attrs, group.attrs)
+    subject = Subject(group.xid, group.attrs, group.attrs, partial(_lookup, work))
+    _apply_rules(kind.modelcompatiblewith, "group", subject)
     if group.row is None or not _matters(work, group):
         return
     for resource_kind in kind.resources.values():
@@ -74,20 +80,60 @@ def finish_resource(work: Work, state: ResourceState) -> None:
         judging.judge(work, state, touched)
 
 
+def _finish_derived(work: Work) -> None:
+    """Check again the definitions that inherit from those which now say something else, however far away."""
+    changed = [
+        state
+        for state in work.resources.values()
+        if state is not None and state.row is not None and not state.deleted and _bequeaths(state)
+    ]
+    seen = {state.xid for state in changed}
+    for base in changed:  # which grows
+        for xid in _derived(work, base):
+            state = work.by_xid(xid) if xid not in seen else None
+            seen.add(xid)
+            if state is not None and not state.deleted and state.xref is None:
+                _check_versions(work, state, list(work.complete(state).values()))
+                changed.append(state)
+
+
+def _bequeaths(state: ResourceState) -> bool:
+    """Tell whether a definition was changed in something that others inherit and rules look at."""
+    return state.type.modelcompatiblewith == MESSAGE and any(
+        version.touched and any(version.before.get(name) != version.attrs.get(name) for name in INHERITED)
+        for version in state.versions.values()
+    )
+
+
+def _derived(work: Work, base: ResourceState) -> Iterator[str]:
+    """Return the xids of the definitions that name this one as their base."""
+    names = [fold(xid) for xid in (base.xid, *(f"{base.xid}/versions/{id_}" for id_ in base.versions))]
+    for kind in work.model.groups.values():
+        for resource_kind in kind.resources.values():
+            if resource_kind.modelcompatiblewith == MESSAGE:
+                low, high = rows.range_of(rows.VERSION, f"/{kind.plural}")
+                for name in names:
+                    number = term(f"{kind.plural}/{resource_kind.plural}", "basemessage", name)
+                    for key in sorted(index.find(work.db, number, low, high)):
+                        row = rows.load(work.db, key)
+                        if row is not None:
+                            yield message_of(row.xid)
+
+
 def _check_versions(work: Work, state: ResourceState, versions: list[VersionState]) -> None:
     """Check versions as those of a resource, be they its own or those it shows: XREF-10."""
     _check_constraints(work, state, versions)
     for version in versions:
         xid = f"{state.xid}/versions/{version.versionid}"
-        _apply_rules(work, state.type.modelcompatiblewith, "version", xid, version.attrs, state.group.attrs)
+        subject = Subject(
+            xid, version.attrs, state.group.attrs, partial(_lookup, work), state.type.version_level.problems
+        )
+        _apply_rules(state.type.modelcompatiblewith, "version", subject)
 
 
-def _apply_rules(
-    work: Work, domain: str, level: Level, xid: str, attrs: Mapping[str, Any], group: Mapping[str, Any]
-) -> None:
-    for problem in check(
-        domain, level, Subject(xid=xid, attrs=attrs, group=group, lookup=partial(_lookup, work)), "error"
-    ):
+def _apply_rules(domain: str, level: Level, subject: Subject) -> None:
+    xid = subject.xid
+    for problem in check(domain, level, subject, "error"):
         raise RegistryError(problem.code, xid, **dict(problem.args))
 
 

@@ -14,6 +14,7 @@ from signalbook.registry import rows, schema_names, shortnames, snapshots
 from signalbook.registry.events import Event, events_of
 from signalbook.registry.index import Entry, enter
 from signalbook.registry.rows import Row
+from signalbook.registry.sameness import forget_same_documents
 from signalbook.registry.setup import save_setup
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
 from signalbook.registry.terms import differences, numbers, terms
@@ -23,6 +24,7 @@ __all__ = ["flush"]
 
 def flush(work: Work, correlation: str) -> None:
     """Write everything that the request changed."""
+    forget_same_documents(work)
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:
@@ -30,8 +32,9 @@ def flush(work: Work, correlation: str) -> None:
     for group in work.groups.values():
         if group is not None:
             _flush_group(work, group)
+    _date(work, events)
     registry = work.registry_
-    if registry is not None and registry.touched:
+    if registry is not None and (registry.touched or registry.refreshed):
         row = registry.row
         rows.save(
             work.db,
@@ -51,6 +54,14 @@ def flush(work: Work, correlation: str) -> None:
             "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
             (work.now, correlation, orjson.dumps(events).decode()),
         )
+
+
+def _date(work: Work, events: list[Event]) -> None:
+    """Give the events of groups the times that the groups show, where a client has chosen these."""
+    chosen = {group.xid: group.modifiedat for group in work.groups.values() if group is not None and group.touched}
+    for event in events:
+        if event[0] in ("group.created", "group.updated") and chosen.get(event[1], work.now) != work.now:
+            event.append(chosen[event[1]])
 
 
 def _name(work: Work) -> None:

@@ -6,9 +6,11 @@ know nothing of rows or versions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from signalbook.document.entity import Level
 from signalbook.document.model import ResourceType
 from signalbook.document.value_types import VALUE_TYPES
 from signalbook.document.xid import ID
@@ -16,7 +18,7 @@ from signalbook.errors import RegistryError
 
 __all__ = [
     "GROUP_SYSTEM", "META_SYSTEM", "RESOURCE_MEMBERS", "VERSION_SYSTEM", "check_epoch", "check_id_matches", "created",
-    "document_names", "entries", "epoch_of", "is_id", "modified", "object_of", "uinteger",
+    "document_names", "entries", "epoch_of", "is_id", "modified", "object_of", "read_texts", "typed", "uinteger",
 ]  # fmt: skip
 
 _COMMON = {"self", "shortself", "xid", "epoch", "createdat", "modifiedat", "$schema"}
@@ -95,6 +97,32 @@ def modified(body: Mapping[str, Any], before: str | None, now: str, subject: str
         return now
     stamp = _timestamp(value, "modifiedat", subject)
     return now if stamp == before else stamp
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
+_DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
+def typed(text: str, type_: str) -> Any:
+    """Return the value of model type `type_` that a header's text means; the text itself where it means none."""
+    if type_ == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if type_ in ("integer", "uinteger"):
+        return int(text) if _INTEGER.fullmatch(text) else text
+    if type_ == "decimal" and _DECIMAL.fullmatch(text):
+        return int(text) if _INTEGER.fullmatch(text) else float(text)
+    return text
+
+
+def read_texts(level: Level, attrs: dict[str, Any], given: Iterable[str]) -> None:
+    """Give attributes that came as text the types they have in an entity with `attrs`, by `ifvalues` too: HDR-1."""
+    for name in given:
+        value, attribute = attrs.get(name), level.find(name, attrs)
+        if isinstance(value, str) and attribute is not None:
+            attrs[name] = typed(value, attribute.type)
+        elif isinstance(value, dict) and attribute is not None and attribute.item is not None:
+            type_ = attribute.item.type
+            attrs[name] = {key: typed(one, type_) if isinstance(one, str) else one for key, one in value.items()}
 
 
 def object_of(value: object, name: str, subject: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Changing a registry's model or capabilities while it holds entities: MODEL-15, MODEL-16, REG-4 to REG-6.
 
-Rule 1: after a change every stored entity obeys the new model, or the first one that does not refuses the change.
+Rule 1: after a change every entity obeys the new model, or the first one that does not refuses the change. Where the
+same request writes entities too, those that result are judged: `write_model` puts the model in force, the entities are
+written by it, and `recheck` looks at what is there then.
 Rule 2: what an entity gains by a change (a new default) is the server's doing and moves no epoch.
 """
 
@@ -10,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.document.attribute import model_error
 from signalbook.document.include import resolve
 from signalbook.document.json_text import AROUND_SETTING, export_text
 from signalbook.document.model import GroupType, Model, ResourceType
@@ -22,7 +25,7 @@ from signalbook.registry.incoming import document_names
 from signalbook.registry.settling import Ask, check_sticky, settle
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
-__all__ = ["write_capabilities", "write_model"]
+__all__ = ["recheck", "write_capabilities", "write_model"]
 
 
 _JUDGED = frozenset({"formats", "compatibilities"})
@@ -45,10 +48,11 @@ def write_capabilities(work: Work, body: Any, *, replace: bool, nested: bool = F
     if work.changed_capabilities and nested:
         _refuse_locked(before, "capabilities")
     work.capabilities = after
-    if not _JUDGED.isdisjoint(work.changed_capabilities):
+    if not nested:
         _rejudge(work)
     work.new_settings["capabilities"] = after.to_json()
-    work.registry.changed.add("capabilities")
+    if work.changed_capabilities:
+        work.registry.changed.add("capabilities")
 
 
 def _refuse_locked(known: Capabilities, name: str) -> None:
@@ -57,7 +61,9 @@ def _refuse_locked(known: Capabilities, name: str) -> None:
 
 
 def _rejudge(work: Work) -> None:
-    """Have every document judged again by what is now known of formats: what is stored obeys it, or refuses it."""
+    """Have every document judged again where the known formats changed; one that lacks its own refuses the change."""
+    if _JUDGED.isdisjoint(work.changed_capabilities):
+        return
     for kind in work.model.groups.values():
         judged = [one for one in kind.resources.values() if one.validateformat]
         for group in list(work.groups_of(kind)) if judged else []:
@@ -66,10 +72,9 @@ def _rejudge(work: Work) -> None:
 
 
 def write_model(work: Work, source: Any, *, nested: Capabilities | None = None) -> None:
-    """Replace the model.
+    """Replace the model; `recheck` has to follow once all entities of the request are written.
 
-    `nested` is where it is part of the registry: the capabilities before this request, which say whether it may. What
-    the registry itself holds is then checked when it is written after this.
+    `nested` is where it is part of the registry: the capabilities before this request, which say whether it may.
     """
     if not isinstance(source, dict):
         raise RegistryError("model_error", "/model", error_detail="the model must be an object")
@@ -87,43 +92,57 @@ def write_model(work: Work, source: Any, *, nested: Capabilities | None = None) 
     work.model = model
     work.new_settings["modelsource"] = export_text(source, "/modelsource", AROUND_SETTING)
     work.new_settings["resolved"] = export_text(resolved, "/modelsource", AROUND_SETTING)
-    work.registry.changed |= {"model", "modelsource"}
-    if nested is None:
-        _recheck_root(work, before, model)
-    _recheck(work, before, model)
+    for name, shown in (("modelsource", "modelsource"), ("resolved", "model")):
+        stored = work.db.one("SELECT value FROM settings WHERE name = ?", (name,))
+        if stored is None or stored[0] != work.new_settings[name]:
+            work.registry.changed.add(shown)
+    work.groups.clear()  # they were read with the types of the model before
+    work.resources.clear()
+
+
+def recheck(work: Work, before: Model) -> None:
+    """Judge every entity by the model and the capabilities that are in force after a request: MODEL-15, REG-4."""
+    after = work.model
+    if after is not before:
+        if not work.registry.written:
+            _recheck_root(work, before, after)
+        for plural, kind in after.groups.items():
+            if work.registry.counts.get(plural):
+                for group in list(work.groups_of(kind)):
+                    _recheck_group(work, before, group)
+    _rejudge(work)
 
 
 def _refuse_orphans(work: Work, before: Model, after: Model) -> None:
-    """Refuse to drop or rename a type that has entities."""
+    """Refuse to drop a type that has entities, or to give any type another singular name (ID-10)."""
     for plural, kind in before.groups.items():
         size = work.registry.counts.get(plural, 0)
         new = after.groups.get(plural)
-        if size and (new is None or new.singular != kind.singular):
-            raise _in_use(f'Group type "{plural}"', "the model", size, _renaming(kind, new))
+        _refuse_renaming("Group", kind, new)
+        if size and new is None:
+            raise _in_use(f'Group type "{plural}"', "the model", size)
         if new is None:
             work.registry.counts.pop(plural, None)
             continue
         for name, resource in kind.resources.items():
             later = new.resources.get(name)
-            if later is not None and later.singular == resource.singular:
-                continue
-            held = sum(group.counts.get(name, 0) for group in work.groups_of(kind))
+            _refuse_renaming("Resource", resource, later)
+            held = sum(group.counts.get(name, 0) for group in work.groups_of(kind)) if later is None else 0
             if held:
-                raise _in_use(f'Resource type "{name}"', f'Group type "{plural}"', held, _renaming(resource, later))
+                raise _in_use(f'Resource type "{name}"', f'Group type "{plural}"', held)
 
 
-def _renaming(before: GroupType | ResourceType, after: GroupType | ResourceType | None) -> str:
-    return f"{before.singular} to {after.singular}" if after is not None else ""
+def _refuse_renaming(level: str, before: GroupType | ResourceType, after: GroupType | ResourceType | None) -> None:
+    if after is not None and after.singular != before.singular:
+        words = f'changing the singular name of {level} type "{before.plural}" from "{before.singular}" to '
+        raise model_error(f'{words}"{after.singular}" is not allowed, add another type instead')
 
 
-def _in_use(what: str, where: str, size: int, change: str) -> RegistryError:
-    """The error for a type that has entities and would go, or change its singular name (ID-10)."""
-    doing, done = (f"change the singular of {what} from {change}", "changing") if change else ("", "removing")
-    return RegistryError(
-        "model_error", "/model",
-        error_detail=f"can't {doing or f'remove {what} from {where}'} - it still has {size} entities. "
-        f"Delete them before {done} the type",
-    )  # fmt: skip
+def _in_use(what: str, where: str, size: int) -> RegistryError:
+    """The error for a type that has entities and would go."""
+    return model_error(
+        f"can't remove {what} from {where} - it still has {size} entities. Delete them before removing the type"
+    )
 
 
 def _recheck_root(work: Work, before: Model, after: Model) -> None:
@@ -132,19 +151,10 @@ def _recheck_root(work: Work, before: Model, after: Model) -> None:
         registry.attrs = after.level.normalise(registry.attrs, "/")
 
 
-def _recheck(work: Work, before: Model, after: Model) -> None:
-    registry = work.registry
-    work.groups.clear()
-    work.resources.clear()
-    for plural, kind in after.groups.items():
-        if not registry.counts.get(plural):
-            continue
-        for group in list(work.groups_of(kind)):
-            _recheck_group(work, before, group)
-
-
 def _recheck_group(work: Work, before: Model, group: GroupState) -> None:
     kind: GroupType = group.type
+    if group.row is None:  # made by this request, so by this model
+        return
     old = before.groups[kind.plural]
     attrs = kind.level.normalise(group.attrs, group.xid)
     if attrs != group.attrs:
@@ -153,7 +163,8 @@ def _recheck_group(work: Work, before: Model, group: GroupState) -> None:
     for resource in kind.resources.values():
         was = old.resources.get(resource.plural)
         for state in list(work.resources_of(group, resource)):
-            _recheck_resource(work, was, state)
+            if state.row is not None:
+                _recheck_resource(work, was, state)
 
 
 def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState) -> None:
@@ -169,10 +180,11 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
     if kind.maxversions == 1 and state.sticky:
         raise RegistryError("setdefaultversionsticky_false", f"{state.xid}/meta")
     check_sticky(state)
-    for version in work.complete(state).values():
+    for _, version in sorted(work.complete(state).items()):
         _recheck_version(work, was, state, version)
-    state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
-    settle(work, state, Ask(), meta=None, processed=[])
+    if not state.reshuffled:  # else this request has settled it by the new model
+        state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
+        settle(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
     state.rejudge = was is None or _format_rules(was) != _format_rules(kind)
 
@@ -191,12 +203,12 @@ def _recheck_version(work: Work, was: ResourceType | None, state: ResourceState,
     kind = state.type
     xid = f"{state.xid}/versions/{version.versionid}"
     names = document_names(kind)
-    if was is not None and was.hasdocument != kind.hasdocument:
+    if was is not None and was.hasdocument != kind.hasdocument and version.row is not None:
         if was.hasdocument:
             content = rows.load_content(work.db, rows.version_key(state.xid, version.versionid))
             if content:
                 raise RegistryError("hasdocument_violation", xid, plural=kind.plural)
-        else:
+        elif not version.touched:  # else this request gave it the attributes of the new model
             for name in (*names, kind.singular + "proxyurl"):
                 if name in version.attrs:
                     raise RegistryError("hasdocument_enable_violation", xid, name=name)

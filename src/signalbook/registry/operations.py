@@ -105,12 +105,14 @@ _ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
 
 def _write_registry(call: _Call) -> Outcome:
     work, body = call.work, call.body
-    known = work.capabilities
+    known, before = work.capabilities, work.model
     if "capabilities" in body and "capabilities" not in work.ignore:
         model_change.write_capabilities(work, body["capabilities"], replace=not call.ask.patch, nested=True)
     if "modelsource" in body and "modelsource" not in work.ignore:
-        model_change.write_model(work, body["modelsource"] or {}, nested=known)
+        source = body["modelsource"]
+        model_change.write_model(work, {} if source is None else source, nested=known)
     writes.write_registry(work, body, patch=call.ask.patch)
+    model_change.recheck(work, before)
     return Outcome(shown="registry")
 
 
@@ -128,7 +130,9 @@ def _put_capabilities(call: _Call) -> Outcome:
 
 
 def _put_modelsource(call: _Call) -> Outcome:
+    before = call.work.model
     model_change.write_model(call.work, call.body)
+    model_change.recheck(call.work, before)
     call.work.touch_registry()
     return Outcome(shown="modelsource")
 

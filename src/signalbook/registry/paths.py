@@ -22,6 +22,7 @@ __all__ = [
     "PathError",
     "Step",
     "Wild",
+    "array_at",
     "format_path",
     "join_name",
     "parse",
@@ -158,3 +159,25 @@ def _children(wild: Wild, value: Any) -> Iterator[Any]:
         yield from value.values()
     elif wild is Wild.ITEMS and isinstance(value, list):
         yield from value
+
+
+def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
+    """How many steps of `path` lead to an array that it then takes for an object or, where `whole` is, for a value.
+
+    None where it does so nowhere, or behind a wildcard not everywhere.
+    """
+    value = attrs
+    for index, step in enumerate(path):
+        if isinstance(value, list) and (isinstance(step, str) or step is Wild.MEMBERS):
+            return index
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, (dict, Mapping)) else None
+        elif isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            places = [
+                array_at(path[index + 1 :], child, whole) for child in _children(step, value) if child is not None
+            ]
+            found = [place for place in places if place is not None]
+            return index + 1 + found[0] if found and len(found) == len(places) else None
+    return len(path) if whole and isinstance(value, list) else None

@@ -2,7 +2,9 @@
 
 Rule 1: an alternative's clauses are pushed down the tree: those about an entity decide about it, those about a
 collection decide about its members, and an entity stays where something of it is left (FILTER-7).
-Rule 2: the index proposes candidates where a clause asks for equality; every answer comes from the entity itself.
+Rule 2: a clause that takes an array for a single value is refused: by the model where it can be nothing else, by what
+is stored where it finds nothing for that reason, or would hold for that reason.
+Rule 3: the index proposes candidates where a clause asks for equality; every answer comes from the entity itself.
 """
 
 from __future__ import annotations
@@ -14,17 +16,21 @@ from typing import Any
 
 import orjson
 
-from signalbook.document.model import GroupType, ResourceType
+from signalbook.document.attribute import Attribute, Attributes
+from signalbook.document.entity import Level
+from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry import index, rows
-from signalbook.registry.filters import Clause, Clauses, query, split
+from signalbook.registry.filters import Clause, Clauses, Filter, query, split
 from signalbook.registry.inlines import InlineSet
+from signalbook.registry.paths import Path, Step, Wild
 from signalbook.registry.render import Picked, View, pair
 from signalbook.registry.rows import Row
 from signalbook.registry.spellings import spelling_of
+from signalbook.registry.targets import Target
 from signalbook.registry.terms import lookup
 
-__all__ = ["MISS", "Search"]
+__all__ = ["MISS", "Search", "refuse_arrays"]
 
 MISS = object()  # nothing of the entity is left
 Found = Picked | None | object
@@ -40,6 +46,9 @@ class Search:
     seconds: float = 10.0
     until: float = 0.0
     looked: int = 0
+    partial: bool = False  # whether the last candidates were but those that the index knows of
+    spare: int = 200  # entities to look at for arrays where the index knows of none that match
+    stumbled: RegistryError | None = None
 
     def _look(self) -> None:
         self.looked += 1
@@ -52,6 +61,31 @@ class Search:
                     "bad_filter", self.view.subject, value="filter",
                     error_detail=f"it took longer than {self.seconds:g} s; ask a smaller collection, or for equality",
                 )  # fmt: skip
+
+    def hold(self, clauses: Clauses, attrs: Mapping[str, Any]) -> bool:
+        """Tell whether an entity satisfies all clauses; one that only an array keeps from it is remembered.
+
+        A clause that holds where there is nothing is refused at once: what it lets through would be a wrong answer.
+        """
+        failed: Clause | None = None
+        for clause in clauses:
+            if not clause.holds(attrs):
+                if clause.array_in(attrs) is None:
+                    return False
+                failed = failed or clause
+        for clause in (failed,) if failed else clauses:
+            place = clause.array_in(attrs) if failed or clause.negative else None
+            if place is not None:
+                self.stumbled = self.stumbled or clause.refused(place, self.view.subject, attrs)
+                if not failed:
+                    raise self.stumbled
+        return failed is None
+
+    def check(self, found: Found) -> Found:
+        """Return what was found; where that is nothing because a clause takes an array for a value, say so."""
+        if self.stumbled is not None and (found is MISS or found == {}):
+            raise self.stumbled
+        return found
 
     def registry(self, row: Row, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of the registry."""
@@ -86,7 +120,22 @@ class Search:
         left: dict[str, Picked | None] = {}
         for row, default in self.candidates(group, kind, path, alternatives):
             _keep(left, row, self.resource(kind, row, default, alternatives))
+        if not left and self.partial and any(clause.watched for clauses in alternatives for clause in clauses):
+            self._look_for_arrays(kind, path, alternatives)
         return left
+
+    def _look_for_arrays(self, kind: ResourceType, path: str, alternatives: Sequence[Clauses]) -> None:
+        """Look at some resources that the index did not propose, only to say that a clause takes an array for a value.
+
+        However many there are: this must not make of a look at the index one at the whole collection.
+        """
+        if self.stumbled is None and self.spare:
+            some = self.view.db.execute(
+                f"{rows.SELECT_RESOURCES} LIMIT ?", (*rows.range_of(rows.RESOURCE, path), self.spare)
+            )
+            self.spare -= len(some)
+            for row, default in map(pair, some):
+                self.resource(kind, row, default, alternatives)
 
     def resource(self, kind: ResourceType, row: Row, default: Row | None, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of a resource."""
@@ -117,7 +166,7 @@ class Search:
         self._look()
         alternatives = self._spelled(kind, alternatives)
         attrs = orjson.loads(self.view.version(kind, row, real, version))
-        return None if any(all(c.holds(attrs) for c in clauses) for clauses in alternatives) else MISS
+        return None if any(self.hold(clauses, attrs) for clauses in alternatives) else MISS
 
     def _spelled(self, kind: ResourceType, alternatives: Sequence[Clauses]) -> Sequence[Clauses]:
         """Return clauses with attributes named as the answer names them, whichever version's name was given."""
@@ -135,7 +184,7 @@ class Search:
         below: dict[str, list[Clauses]] = {}
         for clauses in alternatives:
             own, nested = split(clauses, is_collection)
-            if not all(clause.holds(attrs) for clause in own):
+            if not self.hold(own, attrs):
                 continue
             if not nested:
                 return None
@@ -160,7 +209,8 @@ class Search:
         indexed = [self._indexed(typename, kind, path, clauses) for clauses in alternatives]
         db = self.view.db
         low, high = rows.range_of(rows.RESOURCE, path)
-        if any(keys is None for keys in indexed):
+        self.partial = all(keys is not None for keys in indexed)
+        if not self.partial:
             yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
             return
         shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
@@ -202,3 +252,76 @@ def _renamed(clause: Clause, name: Callable[[str], str]) -> Clause:
 def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:
     if found is not MISS:
         left[row.xid.rpartition("/")[2]] = found  # type: ignore[assignment]
+
+
+def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) -> Filter:
+    """Refuse a clause whose path, by the model, leads to nothing but an array that it takes for one value.
+
+    Return the filter with those clauses watched whose path may lead to one, as what is stored tells.
+    """
+    alternatives = tuple(
+        tuple(_watched(clause, model, target, subject) for clause in clauses) for clauses in wanted.alternatives
+    )
+    return replace(wanted, alternatives=alternatives)
+
+
+def _watched(clause: Clause, model: Model, target: Target, subject: str) -> Clause:
+    level, path = _level_of(clause.path, model, target)
+    above = len(clause.path) - len(path)
+    arrays: set[int] = set()
+    definitions = list(_named(level.attributes, path[0])) if path else []
+    for place, step in enumerate(path[1:], above + 1):
+        if any(_takes_for_one(attribute, step) for attribute in definitions):
+            arrays.add(place)
+        definitions = [inner for attribute in definitions for inner in _below(attribute, step)]
+    unsure = any(attribute.type == "any" for attribute in definitions)
+    if clause.compares:
+        found = [attribute for attribute in definitions if attribute.type == "array"]
+        arrays.update(len(clause.path) for _ in found)
+        definitions = [attribute for attribute in definitions if attribute.type != "array"]
+    if arrays and not definitions:
+        raise clause.refused(min(arrays), subject, {})
+    return replace(clause, watched=bool(arrays) or unsure)
+
+
+def _takes_for_one(attribute: Attribute, step: Step) -> bool:
+    return attribute.type == "array" and (isinstance(step, str) or step is Wild.MEMBERS)
+
+
+def _below(attribute: Attribute, step: Step) -> Iterator[Attribute]:
+    """What a step below an attribute may be by the model; an attribute of any type has more such below it."""
+    if attribute.type == "any":
+        yield attribute
+    elif attribute.type == "object":
+        yield from _named(attribute.attributes, step)
+    elif attribute.item is not None and (attribute.type == "array") is (isinstance(step, int) or step is Wild.ITEMS):
+        yield attribute.item
+
+
+def _named(attributes: Attributes, step: Step) -> Iterator[Attribute]:
+    """The definitions that a member may have: its own, those that `ifvalues` bring, and that of an extension."""
+    if isinstance(step, str) and step in attributes:
+        yield attributes[step]
+    elif isinstance(step, str) and "*" in attributes:
+        yield attributes["*"]
+    elif step is Wild.MEMBERS:
+        yield from attributes.values()
+    for attribute in attributes.values():
+        for siblings in attribute.ifvalues.values():
+            yield from _named(siblings, step)
+
+
+def _level_of(path: Path, model: Model, target: Target) -> tuple[Level, Path]:
+    """What a path's first attribute is looked up in, and the path from there on."""
+    group, resource = target.group, target.resource
+    if group is None and path and path[0] in model.groups:
+        group, path = model.groups[str(path[0])], path[1:]
+    elif group is None:
+        return model.level, path
+    if resource is None and path and path[0] in group.resources:
+        resource, path = group.resources[str(path[0])], path[1:]
+    elif resource is None:
+        return group.level, path
+    if path and path[0] == "meta":
+        return resource.meta_level, path[1:]
+    return resource.version_level, path[1:] if path and path[0] == "versions" else path

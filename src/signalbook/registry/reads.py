@@ -19,7 +19,7 @@ from signalbook.registry import filters, inlines, rows, sorting
 from signalbook.registry.filters import Filter
 from signalbook.registry.flags import Flags
 from signalbook.registry.inlines import InlineSet
-from signalbook.registry.queries import MISS, Search
+from signalbook.registry.queries import MISS, Search, refuse_arrays
 from signalbook.registry.render import Picked, View, pair
 from signalbook.registry.rows import Row
 from signalbook.registry.setup import Setup
@@ -78,6 +78,7 @@ def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: 
     if target.kind in ("registry", "export"):
         _check_available(setup, inline)
     wanted = filters.parse(flags.filters, view.subject)
+    wanted = refuse_arrays(wanted, setup.model, target, view.subject)
     if not setup.capabilities.pagination:  # nobody could ask for the rest, so there is none: it is all or `too_large`
         limits = replace(limits, page=1 << 62)
     return _READERS[target.kind](_Reading(view, target, flags, inline, wanted, limits))
@@ -126,10 +127,20 @@ class _Reading:
         """Return what the filters leave of the entity asked for, which is an error where that is nothing: FILTER-9."""
         if not self.wanted:
             return None
-        found = MISS if self.wanted.excludeall else find(self.search(), self.wanted.alternatives)
+        search = self.search()
+        found = MISS if self.wanted.excludeall else search.check(find(search, self.wanted.alternatives))
         if found is MISS:
             raise self.missing(self.target.path)
         return found  # type: ignore[return-value]
+
+    def members(
+        self, find: Callable[[Search, Sequence[filters.Clauses]], dict[str, Picked | None]]
+    ) -> dict[str, Picked | None]:
+        """Return what the filters leave of the collection asked for."""
+        search = self.search()
+        found = {} if self.wanted.excludeall else find(search, self.wanted.alternatives)
+        search.check(found)
+        return found
 
 
 # ---- single entities
@@ -167,8 +178,7 @@ def _read_meta(reading: _Reading) -> Page:
     text = reading.view.meta(kind, row, found[0] if found else None)
     if reading.wanted:
         attrs = orjson.loads(text)
-        if reading.wanted.excludeall or not any(all(c.holds(attrs) for c in cs) for cs in reading.wanted.alternatives):
-            raise reading.missing(reading.target.path)
+        reading.picked(lambda search, all_: None if any(search.hold(clauses, attrs) for clauses in all_) else MISS)
     return Page(text)
 
 
@@ -204,7 +214,7 @@ def _read_groups(reading: _Reading) -> Page:
     kind, view = reading.target.group_type, reading.view
     members = None
     if reading.wanted:
-        members = {} if reading.wanted.excludeall else reading.search().groups(kind, reading.wanted.alternatives)
+        members = reading.members(lambda search, alternatives: search.groups(kind, alternatives))
     path = reading.target.xid
     return _page(
         reading, rows.GROUP, path, members,
@@ -222,11 +232,9 @@ def _read_resources(reading: _Reading) -> Page:
         raise reading.missing(target.group_xid)
     members = None
     if reading.wanted:
-        alternatives = reading.wanted.alternatives
-        search = reading.search()
-        members = {}
-        if not reading.wanted.excludeall:
-            members = search.resources(target.group_type, kind, target.xid, alternatives)
+        members = reading.members(
+            lambda search, alternatives: search.resources(target.group_type, kind, target.xid, alternatives)
+        )
     counts = orjson.loads(group.counts)
     return _page(
         reading, rows.RESOURCE, target.xid, members,
@@ -242,8 +250,7 @@ def _read_versions(reading: _Reading) -> Page:
     row, real = _resource_of(reading, target.resource_xid)
     members = None
     if reading.wanted:
-        alternatives = reading.wanted.alternatives
-        members = {} if reading.wanted.excludeall else reading.search().versions(kind, row, alternatives)
+        members = reading.members(lambda search, alternatives: search.versions(kind, row, alternatives))
     return _page(
         reading, rows.VERSION, real.xid + "/versions", members,
         plain=lambda found: view.join_versions(

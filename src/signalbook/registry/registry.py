@@ -59,12 +59,15 @@ _MODELS: dict[str, Callable[[], Json]] = {"builtin": builtin_modelsource, "empty
 class _Writes:
     """PUT, PATCH, POST and DELETE for whoever can run one write."""
 
-    def _write(self, method: str, path: str, body: Any) -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
         raise NotImplementedError
 
-    def write_text(self, method: str, path: str, value: Mapping[str, Any] | None) -> str:
-        """Do one PUT, PATCH, POST or DELETE, and return its answer as the JSON text that HTTP sends."""
-        return _text(self._write(method, path, value))
+    def write_text(self, method: str, path: str, value: Mapping[str, Any] | None, *, load: str = "") -> str:
+        """Do one PUT, PATCH, POST or DELETE, and return its answer as the JSON text that HTTP sends.
+
+        With the name of a load that it is a part of it touches only what says something new.
+        """
+        return _text(self._write(method, path, value, load))
 
     def put(self, path: str, value: Mapping[str, Any]) -> Json:
         """Create or replace the entity at a path, and return it."""
@@ -109,10 +112,10 @@ class Transaction(_Writes):
         if not self._open:
             raise UsageError("the transaction has ended with its block; open another with registry.transaction()")
 
-    def _write(self, method: str, path: str, body: Any) -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
         self._check_open()
         path, query = _split(path)
-        flags, read = _flags(path, query), _body(method, body)
+        flags, read = _flags(path, query), _body(method, body, load)
         self._db.execute("SAVEPOINT refusable")
         try:
             answer = self._requests.write_in(self._db, method, path, flags, self._base, read, self._correlation)
@@ -227,9 +230,9 @@ class Registry(_Writes):
             finally:
                 transaction._open = False
 
-    def _write(self, method: str, path: str, body: Any) -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
         path, query = _split(path)
-        return self._requests.write(method, path, _flags(path, query), self._base, _body(method, body))
+        return self._requests.write(method, path, _flags(path, query), self._base, _body(method, body, load))
 
     def close(self) -> None:
         """Finish what is under way and give the store back."""
@@ -264,13 +267,13 @@ def _always(flags: Flags) -> Callable[[Setup], Flags]:
     return lambda setup: flags
 
 
-def _body(method: str, value: Any) -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
+def _body(method: str, value: Any, load: str = "") -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
     def read(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
         if not isinstance(value, Mapping) and (value is not None or method != "DELETE"):
             detail = f"the value must be a mapping, not of type {type(value).__name__}"
             raise RegistryError("parsing_data", target.path, error_detail=detail)
         body = check_json(value if value is None or isinstance(value, dict) else dict(value), target.path)
-        return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta")
+        return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta", load=load)
 
     return read
 

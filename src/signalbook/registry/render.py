@@ -15,9 +15,10 @@ from functools import cache
 import orjson
 
 from signalbook.document.model import GroupType, Model, ResourceType
+from signalbook.document.spelling import spelled_members
 from signalbook.errors import RegistryError
 from signalbook.registry import rows
-from signalbook.registry.documents import render_document
+from signalbook.registry.documents import TAKEN_AWAY, render_document
 from signalbook.registry.formats import VALIDATED
 from signalbook.registry.incoming import document_names
 from signalbook.registry.inlines import InlineSet
@@ -154,7 +155,7 @@ class View:
         id_ = xid.rpartition("/")[2]
         return self.spend(
             f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid)}"{self._short(xid)},"xid":"{xid}"'
-            f',"epoch":{row.epoch}{self._user(kind, row.doc)}'
+            f',"epoch":{row.epoch}{self._user(kind, self._members(row.doc))}'
             f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"{"".join(parts)}}}'
         )
 
@@ -212,7 +213,7 @@ class View:
             versionid = default.xid.rpartition("/")[2]
             body = f'{head},"versionid":"{versionid}"{own}{self._version_body(kind, default, True)}'
             if inline.child(kind.singular) is not None and kind.hasdocument:
-                body += self._document(kind, default)
+                body += self._document(kind, default, named=kind.singular in inline.children)
         meta_inlined = inline.child("meta") is not None
         meta_url = self.link(xid + "/meta") if meta_inlined or not self.doc else f"{self.base}{xid}/meta"
         body += f',"metaurl":"{meta_url}"'
@@ -258,7 +259,7 @@ class View:
         readonly = "" if '"readonly":' in real.doc else ',"readonly":false'
         return (
             f'{head},"epoch":{real.epoch},"createdat":"{real.createdat}","modifiedat":"{real.modifiedat}"{readonly}'
-            f'{self._user(kind, real.doc)},"defaultversionid":"{default}"'
+            f'{self._user(None, self._members(real.doc))},"defaultversionid":"{default}"'
             f',"defaultversionurl":"{address}","defaultversionsticky":{"true" if real.sticky else "false"}}}'
         )
 
@@ -295,7 +296,7 @@ class View:
             f'{self._short(xid)},"xid":"{xid}"{self._version_body(kind, version, version.key == real.link)}'
         )
         if kind.hasdocument and inline.child(kind.singular) is not None:
-            body += self._document(kind, version)
+            body += self._document(kind, version, named=kind.singular in inline.children)
         return self.spend(body + "}")
 
     def _version_body(self, kind: ResourceType, version: Row, isdefault: bool) -> str:
@@ -306,28 +307,36 @@ class View:
             f',"{self.spec.ancestor}":"{version.ancestor}"'
         )
 
-    def _document(self, kind: ResourceType, version: Row) -> str:
+    def _document(self, kind: ResourceType, version: Row, *, named: bool) -> str:
+        """Return a version's document; of one that was never given, that it is empty, where it is asked for by name."""
         attrs = orjson.loads(version.doc)
         if document_names(kind)[1] in attrs:
             return ""
         content = rows.load_content(self.db, version.key)
         if content is None:
-            return ""
+            return f',"{kind.singular}base64":""' if named and version.form != TAKEN_AWAY else ""
         return "," + render_document(kind, attrs.get("contenttype"), version.form, content, self.binary)
 
     # ---- what a user wrote
 
-    def _user(self, kind: GroupType | ResourceType, doc: str) -> str:
+    def _user(self, kind: GroupType | ResourceType | None, doc: str) -> str:
         if doc == "{}":
             return ""
         if self.doc and '"formatvalidated":' in doc:
             kept = {name: value for name, value in orjson.loads(doc).items() if name not in VALIDATED}
             doc = orjson.dumps(kept).decode()
-        for name in _respelled(self.spec.name):
-            if name in doc:
+        for name in _respelled(self.spec.name) if kind is not None else ():
+            if name in doc and kind is not None:
                 doc = orjson.dumps(spelling_of(kind).from_canonical(orjson.loads(doc), self.spec)).decode()
                 break
         return "," + doc[1:-1]
+
+    def _members(self, doc: str) -> str:
+        """Return what a user wrote about a group or a meta, with the version's names of its attributes' members."""
+        for name in _membered(self.spec.name):
+            if name in doc:
+                return orjson.dumps(spelled_members(orjson.loads(doc), self.spec)).decode()
+        return doc
 
     def _short(self, xid: str) -> str:
         return f',"shortself":"{self.base}{PREFIX}{short_name(xid)}"' if self.shortself and not self.doc else ""
@@ -342,6 +351,12 @@ def _respelled(version: str) -> tuple[str, ...]:
     spec = VERSIONS[version]
     names = {*spec.attributes, *(name for renames in spec.options.values() for name in renames)} - {"ancestorid"}
     return tuple(f'"{name}":' for name in sorted(names | ({"uri"} if spec.address != "uri" else set())))
+
+
+@cache
+def _membered(version: str) -> tuple[str, ...]:
+    """Return the attributes, as JSON text has them, whose members a version may spell differently."""
+    return tuple(f'"{name}":' for name in VERSIONS[version].members)
 
 
 def _row(found: tuple[object, ...]) -> Row:

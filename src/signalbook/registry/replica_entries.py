@@ -33,9 +33,11 @@ __all__ = [
     "Bodies",
     "Entry",
     "Origin",
+    "base_of",
     "catalog_id",
     "entries_behind",
     "entries_of",
+    "keep_base",
     "own_origin",
 ]
 
@@ -148,6 +150,24 @@ def catalog_id(store: Store) -> str:
         return str(made[0])
 
     return store.write(job)
+
+
+def keep_base(store: Store, base: str) -> None:
+    """Write down the base that an operator gave a catalog's addresses, for who reads the store without its server."""
+    if base and base != base_of(store.reader()):
+        store.write(
+            lambda db: db.execute(
+                "INSERT INTO settings (name, value) VALUES ('base', ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (base,),
+            )
+        )
+
+
+def base_of(db: Connection) -> str:
+    """Return the base that the catalog was last given, or an empty text."""
+    found = db.one("SELECT value FROM settings WHERE name = 'base'")
+    return str(found[0]) if found is not None else ""
 
 
 def own_origin(db: Connection, catalog: str) -> Origin:

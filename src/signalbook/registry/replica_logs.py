@@ -24,7 +24,7 @@ from signalbook.registry.replica_alike import with_authority
 from signalbook.registry.spellings import canonical
 from signalbook.registry.store import Connection
 
-__all__ = ["LogPage", "adapted", "page_of", "put_page"]
+__all__ = ["LogPage", "adapted", "log_digest", "page_of", "put_page"]
 
 Json = dict[str, Any]
 _MOST_SNAPSHOTS = 200
@@ -88,7 +88,7 @@ def page_of(db: Connection, key: str, before: int = 0) -> LogPage | None:
         shown.append((number, at, orjson.loads(doc) if doc else None))
     shown.reverse()
     end = len(shown) == len(found)
-    digest = _digest((number, at, said is not None) for number, at, said in shown) if end and not before else None
+    digest = log_digest((number, at, said is not None) for number, at, said in shown) if end and not before else None
     return LogPage(digest or _digest_of(db, key), before, end, tuple(shown))
 
 
@@ -105,11 +105,11 @@ def adapted(kind: ResourceType, said: Json, authority: str, xid: str) -> Json:
 
 
 def put_page(
-    db: Connection, key: str, xid: str, page: LogPage, as_here: Callable[[Json], Json]
+    db: Connection, key: str, xid: str, page: LogPage, as_here: Callable[[Json], Json], now: str
 ) -> tuple[list[list[Any]], int]:
     """Make a part of a log what its owner has; return the events of that, and before which number more is needed.
 
-    `as_here` makes of what a snapshot says what it says here.
+    `as_here` makes of what a snapshot says what it says here; one without a time has the one that it came at, `now`.
     """
     wanted = {
         number: (at, "" if said is None else orjson.dumps(as_here(said)).decode())
@@ -123,12 +123,16 @@ def put_page(
             (key, low, page.before or _BEHIND_ALL),
         )
     }
+    for number in [number for number, (at, _) in wanted.items() if not at]:
+        wanted[number] = (here[number][0] if number in here else now, wanted[number][1])
     gone = [number for number in here if number not in wanted]
     changed = [number for number, one in wanted.items() if number not in here or not _is_same(here[number], one)]
     db.executemany("DELETE FROM snapshots WHERE key = ? AND number = ?", [(key, number) for number in gone])
     db.executemany(_PUT, [(key, number, *wanted[number]) for number in changed])
     events = [snapshots.event(snapshots.DELETED, xid, number) for number in gone if here[number][1]]
-    events += [snapshots.event(snapshots.CREATED, xid, number) for number in changed if wanted[number][1]]
+    events += [
+        snapshots.event(snapshots.CREATED, xid, number, wanted[number][0]) for number in changed if wanted[number][1]
+    ]
     if page.end:
         return events, 0
     rewritten = any(number in here for number in changed)
@@ -153,9 +157,10 @@ def _digest_of(db: Connection, key: str) -> str:
     found = db.execute(
         "SELECT number, at, CASE WHEN doc = '' THEN 0 ELSE 1 END FROM snapshots WHERE key = ? ORDER BY number", (key,)
     )
-    return _digest((number, at, bool(is_there)) for number, at, is_there in found)
+    return log_digest((number, at, bool(is_there)) for number, at, is_there in found)
 
 
-def _digest(parts: Iterable[tuple[int, str, bool]]) -> str:
+def log_digest(parts: Iterable[tuple[int, str, bool]]) -> str:
+    """Return a name for what a log holds: its numbers, their times and whether they are still there."""
     text = "".join(f"{number} {at} {int(is_there)}\n" for number, at, is_there in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

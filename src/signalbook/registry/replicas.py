@@ -1,8 +1,9 @@
 """Copies of other catalogs' entities: written as their owner has them, read-only here, and known as copies.
 
 Rule 1: authority decides. What this catalog owns, and what another owner brought, is never overwritten: that is a
-conflict where it differs, and is reported. So is another entity of the same owner under a name that is taken. What is
-older than what is here is passed over, unless the owner itself says that its history went back.
+conflict where it differs, and is reported, or the copy is kept beside it (`replica_kept`). So is another entity of the
+same owner under a name that is taken. What is older than what is here is passed over, unless the owner itself says that
+its history went back.
 Rule 2: entities, what is known of them, and how far a replication has come are written in one transaction. So it may be
 interrupted anywhere: whatever is asked for again is found done.
 Rule 3: a resource that came from elsewhere is `readonly`. A group has no such attribute: one that was changed here
@@ -13,19 +14,36 @@ holds resources lingers until the last of them is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from signalbook.document.xid import kept_of
 from signalbook.errors import RegistryError
 from signalbook.registry import replica_alike as alike
+from signalbook.registry import replica_kept as kept
 from signalbook.registry import rows
 from signalbook.registry.flags import Flags
 from signalbook.registry.replica_alike import digest, timeless, with_authority
 from signalbook.registry.replica_entries import Bodies, Entry, Origin
-from signalbook.registry.replica_links import Link, Result, key_of, meet
+from signalbook.registry.replica_links import (
+    GONE,
+    HERE,
+    LINGERING,
+    ORIGIN,
+    Known,
+    Link,
+    Result,
+    key_of,
+    known_keys,
+    known_of,
+    meet,
+    remember,
+    set_readonly,
+    source_of,
+    taken,
+)
 from signalbook.registry.replica_logs import adapted, put_page
 from signalbook.registry.requests import Requests, now
 from signalbook.registry.resources import Ask
@@ -34,35 +52,23 @@ from signalbook.registry.store import Connection
 from signalbook.registry.targets import Target, find_target
 from signalbook.spec.builtin import RECORDED
 
-__all__ = ["apply_entries", "home_of", "sweep"]
+__all__ = ["apply_entries", "sweep"]
 
 Json = dict[str, Any]
-HERE, GONE, LINGERING = 0, 1, 2  # the values of the column `gone`
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of a copy."""
-
-    origin: Origin
-    digest: str
-    gone: int
-
-
-def home_of(db: Connection, xid: str) -> str:
-    """Return what the entity at an xid is called at its owner; where it is no copy, that is its xid."""
-    found = db.one("SELECT home FROM replicas WHERE key = ? AND gone <> ?", (key_of(xid), GONE))
-    return str(found[0]) if found is not None and found[0] else xid
 
 
 def apply_entries(
-    requests: Requests, db: Connection, own: str, link: Link, entries: list[Entry], *, anew: bool = False
-) -> list[Result]:
+    requests: Requests, db: Connection, own: str, link: Link, entries: list[Entry], *, anew: bool = False,
+    keep_both: bool = False, authorities: frozenset[str] = frozenset(),
+) -> list[Result]:  # fmt: skip
     """Write entries that came over a link; each is written wholly or not at all. `own` is this catalog's id.
 
-    With `anew` the history of the link's source is another than before: what it owns is taken as it says now.
+    With `anew` the history of the link's source is another than before: what it owns is taken as it says now. With
+    `keep_both` a resource whose name is another owner's is kept beside it. `authorities` are this catalog's own: what
+    comes back with one of them, by a catalog that knows no owners, is not a conflict.
     """
-    applying = _Applying(requests, db, own, link, anew=anew)
+    applying = _Applying(requests, db, own, link, anew=anew, keep_both=keep_both, authorities=authorities)
+    entries = [applying.placed(entry) for entry in entries]
     groups = [entry for entry in entries if entry.body is not None and entry.xid.count("/") == 2]
     resources = [entry for entry in entries if entry.body is not None and entry.xid.count("/") != 2]
     deleted = [entry for entry in entries if entry.body is None]
@@ -73,6 +79,7 @@ def apply_entries(
     for (collection, _), together in new.items():
         results += applying.created(collection, together)
     results += [applying.result(entry) for entry in (*others, *deleted)]
+    applying.point()
     applying.tell()
     return results
 
@@ -81,7 +88,7 @@ def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) 
     """Delete up to `limit` copies that the latest comparison of a link did not meet, resources first."""
     applying = _Applying(requests, db, own, link, anew=True)
     doomed = db.execute(
-        f"SELECT xid, {_ORIGIN} FROM replicas WHERE link = ? AND pass < ? AND gone = 0 ORDER BY key DESC LIMIT ?",
+        f"SELECT xid, {ORIGIN} FROM replicas WHERE link = ? AND pass < ? AND gone = 0 ORDER BY key DESC LIMIT ?",
         (link.name, link.number, limit),
     )
     # the source did not have them when it was read just now
@@ -101,16 +108,22 @@ def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) 
 class _Applying:
     """One batch being written; `source` is the catalog that it came from."""
 
-    def __init__(self, requests: Requests, db: Connection, own: str, link: Link, *, anew: bool) -> None:
+    def __init__(
+        self, requests: Requests, db: Connection, own: str, link: Link, *, anew: bool, keep_both: bool = False,
+        authorities: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self._requests = requests
         self._db = db
         self._own = own
         self._link = link
         self._anew = anew
+        self._keep_both = keep_both
+        self._authorities = authorities
+        self._kept: set[tuple[str, str]] = set()  # owners, and the names beside which a copy was kept just now
         self._correlation = requests.correlation()
         self._bodies = Bodies(requests, db)
         self._events: list[list[Any]] = []
-        self.source = link.name.partition(" ")[0]
+        self.source = source_of(link.name)
 
     def result(self, entry: Entry) -> Result:
         """Write one entry, unless a rule forbids it."""
@@ -119,7 +132,7 @@ class _Applying:
         events = len(self._events)
         self._db.execute("SAVEPOINT entry")
         try:
-            known = self._known(entry.xid)
+            known = known_of(self._db, entry.xid)
             result = self._forbidden(entry, known)
             if result is None:
                 result = self._deleted(entry, known) if entry.body is None else self._written(entry, entry.body, known)
@@ -128,38 +141,67 @@ class _Applying:
             del self._events[events:]
             result = Result(entry.xid, "refused", str(error))
         self._db.execute("RELEASE SAVEPOINT entry")
+        if result.outcome == "conflict" and self._may_keep(entry):
+            self._kept.add((entry.origin.catalog, entry.xid))
+            return self.result(replace(entry, xid=kept.kept_xid(entry), source=entry.source or entry.xid))
         if result.outcome in ("conflict", "refused", "stale"):
             meet(self._db, self._link, [entry.xid])  # the source has it, so what is here of it is not swept
         return replace(result, source=entry.source)
 
+    def placed(self, entry: Entry) -> Entry:
+        """Return an entry under the name that its copy is kept under here."""
+        other = kept.beside(self._db, entry.origin.catalog, entry.xid)
+        return entry if other is None else replace(entry, xid=other, source=entry.source or entry.xid)
+
+    def _may_keep(self, entry: Entry) -> bool:
+        """Whether a conflict is one of two owners, so that both can be kept."""
+        known = known_of(self._db, entry.xid)
+        is_other = known is None or known.gone == GONE or known.origin.catalog != entry.origin.catalog
+        is_kept = kept_of(entry.xid.rpartition("/")[2]) == entry.origin.home.rpartition("/")[2]
+        return self._keep_both and is_other and not is_kept and entry.xid.count("/") == 4
+
+    def point(self) -> None:
+        """Turn what owners say by reference to what was kept just now."""
+        for catalog in {catalog for catalog, _ in self._kept}:
+            names = {xid for owner, xid in self._kept if owner == catalog}
+            for xid in list(kept.referring(self._db, catalog, names)):
+                here = self._bodies.of(xid)
+                body = kept.pointed(self._db, catalog, here)
+                if here is not None and here != body:
+                    self._write_resource(
+                        find_target(self._requests.setup(self._db).model, xid), body, here, has_log=True
+                    )
+                    self._lock(xid)
+                kept.point_log(self._db, catalog, xid)
+
     def tell(self) -> None:
         """Record what changed in the logs; only message groups are shown with theirs, so nothing else is told."""
-        if any(subject.startswith("/messagegroups/") for _, subject, _ in self._events):
+        if any(event[1].startswith("/messagegroups/") for event in self._events):
             self._db.execute(
                 "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
                 (now(), self._correlation, orjson.dumps(self._events).decode()),
             )
 
-    def _forbidden(self, entry: Entry, known: _Known | None) -> Result | None:
+    def _forbidden(self, entry: Entry, known: Known | None) -> Result | None:
         """What a rule says of an entry that must not be written, or None."""
         new, old = entry.origin, known.origin if known is not None else None
         if known is not None and old is not None and known.gone != GONE:
             if old.catalog != new.catalog:
                 return self._of_another(entry, known)
             if not old.may_be(new.home):
-                return _taken(entry, old.home)
+                return taken(entry, old.home)
         if old is not None and old.catalog == new.catalog:
             is_direct = new.catalog == self.source
             if not (is_direct and self._anew) and new.is_older(old, is_direct=is_direct):
                 return Result(entry.xid, "stale")
         if entry.xid.count("/") == 4:
-            group = self._known("/".join(entry.xid.split("/")[:3]))
+            group = known_of(self._db, "/".join(entry.xid.split("/")[:3]))
             home = "/".join(entry.origin.home.split("/")[:3])
             if group is not None and group.gone == HERE and group.origin.catalog == entry.origin.catalog:
-                return None if group.origin.may_be(home) else _taken(entry, group.origin.home)
+                return None if group.origin.may_be(home) else taken(entry, group.origin.home)
         return None
 
-    def _of_another(self, entry: Entry, known: _Known) -> Result:
+    def _of_another(self, entry: Entry, known: Known) -> Result:
         """The outcome of an entry whose name another owner's copy has."""
         if entry.body is None:
             return Result(entry.xid, "absent")
@@ -172,21 +214,14 @@ class _Applying:
         if entry.xid.count("/") == 2:
             return entry.body or {}
         target = find_target(self._requests.setup(self._db).model, entry.xid)
-        return with_authority(target.resource_type, entry.body or {}, entry.origin.authority)
+        body = kept.pointed(self._db, entry.origin.catalog, entry.body or {})
+        return with_authority(target.resource_type, body, entry.origin.authority)
 
     # ---- making many at once
 
     def sorted_out(self, entries: list[Entry]) -> tuple[dict[tuple[str, bool], list[Entry]], list[Entry]]:
         """Sort out the resources that nothing is known of, by their collection and whether they have a log."""
-        keys = list({key_of(entry.xid) for entry in entries})
-        known: set[str] = set()
-        for start in range(0, len(keys), _CHUNK):
-            some = keys[start : start + _CHUNK]
-            marks = ", ".join("?" * len(some))
-            for table in ("entities", "replicas"):
-                known.update(
-                    key for (key,) in self._db.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
-                )
+        known = known_keys(self._db, {key_of(entry.xid) for entry in entries})
         new: dict[tuple[str, bool], list[Entry]] = {}
         others = []
         for entry in entries:
@@ -222,19 +257,21 @@ class _Applying:
         is_new = rows.load(self._db, key_of(target.group_xid)) is None
         kind = target.resource_type
         bodies = {
-            entry.xid.rpartition("/")[2]: with_authority(kind, entry.body or {}, entry.origin.authority)
+            entry.xid.rpartition("/")[2]: with_authority(
+                kind, kept.pointed(self._db, entry.origin.catalog, entry.body or {}), entry.origin.authority
+            )
             for entry in entries
         }
         self._write("POST", collection, bodies, has_log=entries[0].log is not None)
-        self._set_readonly(rows.load_members(self._db, rows.RESOURCE, collection, bodies), readonly=True)
+        set_readonly(self._db, rows.load_members(self._db, rows.RESOURCE, collection, bodies), readonly=True)
         if is_new:
             self._adopt(target.group_xid, entries[0].origin)
-        self._db.executemany(_REMEMBER, [self._row(entry) for entry in entries])
+        remember(self._db, self._link, entries)
         return [self._put_log(target, entry) for entry in entries]
 
     # ---- deleting
 
-    def _deleted(self, entry: Entry, known: _Known | None) -> Result:
+    def _deleted(self, entry: Entry, known: Known | None) -> Result:
         if known is None or known.gone == GONE:
             return Result(entry.xid, "absent")
         if entry.xid.count("/") == 4:
@@ -251,7 +288,7 @@ class _Applying:
 
     def _leave(self, xid: str) -> bool:
         """Delete a group that lingers and is empty, and tell whether it has gone."""
-        known = self._known(xid)
+        known = known_of(self._db, xid)
         if known is None or known.gone != LINGERING:
             return False
         here = rows.load(self._db, key_of(xid))
@@ -264,7 +301,7 @@ class _Applying:
 
     # ---- writing
 
-    def _written(self, entry: Entry, body: Json, known: _Known | None) -> Result:
+    def _written(self, entry: Entry, body: Json, known: Known | None) -> Result:
         target = find_target(self._requests.setup(self._db).model, entry.xid)
         is_group = target.kind == "group"
         given, body = body, self._adapted(entry)
@@ -272,6 +309,8 @@ class _Applying:
         if here is not None and (known is None or known.gone == GONE):
             if alike.is_alike(here, given) or alike.is_alike(here, body):
                 return Result(entry.xid, "same")
+            if self._authorities.intersection(str(one.get("authority")) for one in body.get("versions", {}).values()):
+                return Result(entry.xid, "ours")
             return Result(entry.xid, "conflict", "there is one of this catalog's own")
         wanted = digest(body)
         events = len(self._events)
@@ -296,16 +335,18 @@ class _Applying:
         kind = target.resource_type
         if entry.log is None or kind.modelcompatiblewith not in RECORDED:
             return 0
-        authority = entry.origin.authority
-        events, wants = put_page(
-            self._db, key_of(entry.xid), entry.xid, entry.log, lambda said: adapted(kind, said, authority, entry.xid)
-        )
+        origin = entry.origin
+
+        def as_here(said: Json) -> Json:
+            return adapted(kind, kept.pointed(self._db, origin.catalog, said), origin.authority, entry.xid)
+
+        events, wants = put_page(self._db, key_of(entry.xid), entry.xid, entry.log, as_here, now())
         self._events += events
         return wants
 
     def _adopt(self, xid: str, origin: Origin) -> None:
         """Make a group that was made for a resource a copy like it; its own entry may come later."""
-        known = self._known(xid)
+        known = known_of(self._db, xid)
         same = known is not None and known.origin.catalog == origin.catalog
         revision, at = (known.origin.revision, known.origin.at) if known is not None and same else (0, 0)
         home = "/".join(origin.home.split("/")[:3])
@@ -344,52 +385,14 @@ class _Applying:
 
     # ---- what is known
 
-    def _known(self, xid: str) -> _Known | None:
-        found = self._db.one(f"SELECT {_ORIGIN}, digest, gone FROM replicas WHERE key = ?", (key_of(xid),))
-        return None if found is None else _Known(Origin(*found[:5]), found[5], found[6])
-
     def _remember(self, entry: Entry, digest: str = "", *, gone: int = HERE) -> None:
-        self._db.execute(_REMEMBER, self._row(entry, digest, gone))
-
-    def _row(self, entry: Entry, digest: str = "", gone: int = HERE) -> tuple[str | int, ...]:
-        origin = entry.origin
-        return (
-            key_of(entry.xid), entry.xid, origin.catalog, origin.authority, origin.revision, origin.at, origin.home,
-            self._link.name, self._link.number, entry.mark, digest, gone,
-        )  # fmt: skip
+        remember(self._db, self._link, [entry], digest, gone)
 
     def _lock(self, xid: str, *, readonly: bool = True) -> None:
         row = rows.load(self._db, key_of(xid))
-        self._set_readonly([row] if row is not None else [], readonly=readonly)
-
-    def _set_readonly(self, found: Iterable[tuple[Any, ...]], *, readonly: bool) -> None:
-        """Set what only the server may: META-3."""
-        changed = []
-        for row in (rows.Row(*one) for one in found):
-            if row.xref is None:
-                doc = {name: value for name, value in orjson.loads(row.doc).items() if name != "readonly"}
-                changed.append((orjson.dumps({**doc, "readonly": True} if readonly else doc).decode(), row.key))
-        self._db.executemany("UPDATE entities SET doc = ? WHERE key = ?", changed)
-
-
-_CHUNK = 200
-_ORIGIN = "catalog, authority, revision, at, home"
-_REMEMBER = (
-    f"INSERT INTO replicas (key, xid, {_ORIGIN}, link, pass, mark, digest, gone)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET xid = excluded.xid,"
-    " catalog = excluded.catalog, authority = excluded.authority, revision = excluded.revision, at = excluded.at,"
-    " home = excluded.home, link = excluded.link, pass = excluded.pass, mark = excluded.mark,"
-    " digest = excluded.digest, gone = excluded.gone"
-)
+        set_readonly(self._db, [row] if row is not None else [], readonly=readonly)
 
 
 def _unrecorded(work: Work, target: Target) -> None:
     """Let a write take no snapshot: the owner's log comes with the entry."""
     work.recorded = frozenset()
-
-
-def _taken(entry: Entry, home: str) -> Result:
-    """The outcome of an entry whose name is taken by another entity of the same owner."""
-    if entry.body is None:
-        return Result(entry.xid, "absent")
-    return Result(entry.xid, "conflict", f"the name is taken here by the copy of {home}")

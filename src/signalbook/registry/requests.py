@@ -27,10 +27,12 @@ from signalbook.registry.flush import flush
 from signalbook.registry.operations import Outcome, perform
 from signalbook.registry.reads import Limits, Page, make_view, read_target
 from signalbook.registry.resources import Ask
-from signalbook.registry.rewriting import rewritten
+from signalbook.registry.rewriting import rewritten, with_meta
 from signalbook.registry.rows import Ahead
+from signalbook.registry.sameness import leave_same, open_load, refuse_other
 from signalbook.registry.setup import Setup
 from signalbook.registry.show import show
+from signalbook.registry.spellings import spelled_error
 from signalbook.registry.state import Work
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.targets import Target, find_target
@@ -73,7 +75,7 @@ class Requests:
         self._load_include = load_include
         self._reserved = reserved
         self._recorded = recorded
-        self._read_only = read_only  # somebody else sees to it; here it is only shown
+        self.read_only = read_only  # somebody else sees to it; here it is only shown
         self._setup: Setup | None = None
 
     def create(self, registryid: str, source: Any) -> None:
@@ -134,10 +136,10 @@ class Requests:
     def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
         """Return what a GET shows, within a transaction."""
         if spec.dialect:
-            page = self.page(db, setup, target, flags, versions.RC4, base)
+            page = self.page(db, setup, target, with_meta(flags, target), versions.RC4, base)
             return rewritten(page, target, spec.dialect)
         kind = target.kind
-        if self._read_only and kind in _SHOW_CAPABILITIES:
+        if self.read_only and kind in _SHOW_CAPABILITIES:
             setup = replace(setup, capabilities=setup.capabilities.read_only())
         if kind in _DOCUMENTS:
             if kind not in setup.capabilities.available:
@@ -174,13 +176,23 @@ class Requests:
         filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
         body, ask = body_of(setup, target, flags)
         work = Work(
-            db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore,
+            db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
             load_include=self._load_include, reserved=self._reserved, recorded=self._recorded, ahead=ahead,
         )  # fmt: skip
+        load = open_load(db, ask.load, work.now) if ask.load else None
+        if load is not None:
+            work.now = load.at
         if check is not None:
             check(work, target)
-        outcome = perform(work, method, target, body, flags, ask)
-        finish(work)
+        try:
+            outcome = perform(work, method, target, body, flags, ask)
+            finish(work)
+        except RegistryError as error:
+            raise spelled_error(error, spec) from None
+        if load is not None:
+            if isinstance(body, dict) and method == "POST":
+                refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
+            leave_same(work, load)
         flush(work, correlation)
         if work.new_settings:
             setup = settings.load_setup(db)

@@ -7,7 +7,7 @@ Rule 2: nothing here writes to the store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signalbook.document.constraint import constraint_defaults
@@ -18,7 +18,7 @@ from signalbook.registry import incoming
 from signalbook.registry.documents import apply_document
 from signalbook.registry.formats import VALIDATED
 from signalbook.registry.settling import Ask, check_writable, refuse_xref, settle
-from signalbook.registry.spellings import canonical
+from signalbook.registry.spellings import patched, read_request
 from signalbook.registry.state import GroupState, ResourceState, VersionState, Work
 
 __all__ = ["Ask", "write_meta", "write_resource", "write_version", "write_versions"]
@@ -29,14 +29,14 @@ def write_resource(
 ) -> ResourceState:
     """Create or update a resource with everything a request says about it."""
     state = _open(work, group, kind, id_)
-    body = canonical(kind, body, state.xid)
+    body = read_request(kind, body, state.xid, patch=ask.patch)
     if work.checks_id(state.xid):
         incoming.check_id_matches(body, kind.singular, id_, state.xid)
     meta: Mapping[str, Any] | None = None
     if body.get("meta") is not None:
-        meta = canonical(kind, incoming.object_of(body["meta"], "meta", state.xid), state.xid)
+        meta = incoming.object_of(body["meta"], "meta", state.xid)
     if _becomes_xref(state, meta, ask):
-        _write_xref(work, state, body, meta)
+        _write_xref(work, state, body, meta, ask)
         return state
     was_xref = _leave_xref(work, state)
     nested = incoming.entries(body.get("versions"), "versions", "version", state.xid)
@@ -56,9 +56,8 @@ def write_meta(
 ) -> ResourceState:
     """Create or update a resource's meta; a resource that is not there yet gets one empty version."""
     state = _open(work, group, kind, id_)
-    body = canonical(kind, body, state.xid)
     if _becomes_xref(state, body, ask):
-        _write_xref(work, state, {}, body)
+        _write_xref(work, state, {}, body, ask)
         return state
     if _leave_xref(work, state) or state.row is None:
         _apply_version(work, state, None, {}, Ask())
@@ -122,21 +121,25 @@ def _becomes_xref(state: ResourceState, meta: Mapping[str, Any] | None, ask: Ask
     return state.xref is not None and (meta is None or ask.patch)
 
 
-def _write_xref(work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None) -> None:
+def _write_xref(
+    work: Work, state: ResourceState, body: Mapping[str, Any], meta: Mapping[str, Any] | None, ask: Ask
+) -> None:
     """Make the resource show another one: XREF-2, XREF-3."""
-    kind = state.type
+    kind, xid = state.type, f"{state.xid}/meta"
     meta = meta or {}
     ids = {kind.singular + "id", "self", "shortself", "xid", "$schema"}
     for extra in sorted(set(body) - ids - {"meta", "metaurl", "versionsurl", "versionscount"}):
         raise RegistryError("extra_xref_attribute", state.xid, name=extra, singular=kind.singular)
     for extra in sorted(set(meta) - ids - {"xref", "epoch"}):
-        raise RegistryError("extra_xref_attribute", state.xid, name=f"meta.{extra}", singular=kind.singular)
+        raise RegistryError("extra_xref_attribute", xid, name=extra, singular=kind.singular)
     if work.checks_id(state.xid):
-        incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
+        incoming.check_id_matches(meta, kind.singular, state.id, xid)
     target = meta.get("xref", state.xref)
-    _check_xref(work, kind, target, state.xid)
+    if ask.setdefault is not None:
+        raise RegistryError("extra_xref_attribute", xid, name="defaultversionid", singular=kind.singular)
+    _check_xref(work, kind, target, xid)
     if state.row is not None and state.xref is None:
-        incoming.check_epoch(meta, state.row.epoch, f"{state.xid}/meta", work.ignore)
+        incoming.check_epoch(meta, state.row.epoch, xid, work.ignore)
     for versionid in list(work.complete(state)):
         work.remove_version(state, versionid)
     state.xref, state.default, state.sticky, state.attrs = target, None, False, {}
@@ -152,7 +155,7 @@ def _check_xref(work: Work, kind: ResourceType, target: object, subject: str) ->
     groups = work.model.groups.get(xid.groups)
     if groups is None or groups.resources.get(xid.resources) is not kind or xid.kind != "resource":
         raise RegistryError(
-            "malformed_xref", subject, xref=target, error_detail=f'it is no xid of a "{kind.singular}" resource'
+            "malformed_xref", subject, xref=target, error_detail=f'it is not the xid of a "{kind.singular}" resource'
         )
 
 
@@ -194,7 +197,7 @@ def _apply_version(
     """Create or update one version from one JSON object."""
     kind = state.type
     if not whole_resource:
-        body = canonical(kind, body, state.xid)
+        body = read_request(kind, body, state.xid, patch=ask.patch)
     if versionid is None:
         versionid = _chosen(work, state, body.get("versionid"))
     version = _find(work, state, versionid)
@@ -224,15 +227,28 @@ def _apply_version(
     names = incoming.document_names(kind) if kind.hasdocument else ()
     rid = kind.singular + "id"
     given = {name: value for name, value in body.items() if name not in drop and name != rid and name not in names}
-    merged = dict(canonical(kind, {**version.attrs, **given}, xid)) if ask.patch else given
+    merged = dict(patched(kind, version.attrs, given, work.spec, xid)) if ask.patch else given
     if names:
-        apply_document(kind, version, body, merged, ask, xid)
-    if state.group.type.constraints or "constraints" in state.group.attrs:
-        merged = dict(constraint_defaults(state.group.type, state.group.attrs, kind.plural, merged))
-    held = {name: merged.pop(name) for name in (*names[1:2], *VALIDATED) if name in merged}
-    version.attrs = {**kind.version_level.normalise(merged, xid), **held}
+        apply_document(kind, version, body, merged, ask, state.xid if whole_resource else xid)
+    version.attrs = _checked(state, merged, given, names, ask, xid)
     version.touched = True
     return version
+
+
+def _checked(
+    state: ResourceState, attrs: dict[str, Any], given: Iterable[str], names: Sequence[str], ask: Ask, xid: str
+) -> dict[str, Any]:
+    """Return a version's attributes with defaults filled in, each of its type; `given` are those of this request."""
+    kind, group = state.type, state.group
+    if group.type.constraints or "constraints" in group.attrs:
+        attrs = dict(constraint_defaults(group.type, group.attrs, kind.plural, attrs, group.xid))
+    if ask.texts:
+        incoming.read_texts(kind.version_level, attrs, given)
+    held = {name: attrs.pop(name) for name in (*names[1:2], *VALIDATED) if name in attrs}
+    checked = {**kind.version_level.normalise(attrs, xid), **held}
+    if ask.fault is not None:
+        raise ask.fault
+    return checked
 
 
 def _chosen(work: Work, state: ResourceState, given: object) -> str:

@@ -13,13 +13,14 @@ import orjson
 
 from signalbook.document.dialects import read, write
 from signalbook.errors import RegistryError
+from signalbook.registry.flags import Flags
 from signalbook.registry.reads import Page
 from signalbook.registry.targets import Target
 from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL
 from signalbook.spec.versions import RC4
 
-__all__ = ["rewritten"]
+__all__ = ["rewritten", "with_meta"]
 
 Json = dict[str, Any]
 
@@ -27,12 +28,24 @@ Json = dict[str, Any]
 def rewritten(page: Page, target: Target, dialect: str) -> Page:
     """A page of 1.0-rc4 as a dialect has it."""
     if target.kind == "meta":
-        raise RegistryError("not_found", target.path, detail=f"There is no meta in {dialect}.")
+        raise RegistryError("not_found", target.path, detail=f'There is no "meta" in "{dialect}".')
     shape = _SHAPES.get(target.kind)
     if shape is None:
         return page
     content = shape(orjson.loads(page.text), target, dialect)
     return replace(page, text=orjson.dumps(content).decode())
+
+
+def with_meta(flags: Flags, target: Target) -> Flags:
+    """The flags of a read that is to be rewritten: what 1.0 has in a resource's meta, older dialects have beside it."""
+    if target.kind in ("resource", "resources"):
+        return replace(flags, inline=(*flags.inline, "meta"))
+    if target.kind == "registry":
+        paths = [f"{plural}.{resource}" for plural, (_, resources) in CANONICAL.items() for resource in resources]
+    else:
+        paths = list(target.group_type.resources) if target.kind in ("group", "groups") else []
+    shown = [path for path in paths if any(one == path or one.startswith(f"{path}.") for one in flags.inline)]
+    return replace(flags, inline=(*flags.inline, *(f"{path}.meta" for path in shown)))
 
 
 def _rewrite(entity: Json, level: str, dialect: str) -> Any:

@@ -37,7 +37,8 @@ class Row(NamedTuple):
     size: int = 0  # resources: how many versions
     sticky: int = 0  # resources: 1 where the default version was chosen by a client
     nextid: int = 1  # resources: the next versionid that the server would make
-    form: str | None = None  # versions: "string" where the document came as one, "deep" where JSON is too deep to show
+    # versions: "string" where the document came as one, "deep" where JSON is too deep to show, "null" where taken away
+    form: str | None = None
     counts: str = "{}"  # registry, groups: the sizes of their collections as JSON
     doc: str = "{}"  # the attributes a user wrote, as JSON
 

@@ -14,6 +14,7 @@ from signalbook.document.spec_attributes import folded
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, lineage
 from signalbook.registry.finish import finish_resource
+from signalbook.registry.spellings import canonical_members
 from signalbook.registry.state import ResourceState, VersionState, Work
 
 __all__ = ["Ask", "check_sticky", "check_writable", "drop_version", "refuse_xref", "settle"]
@@ -28,6 +29,9 @@ class Ask:
     from_meta: bool = False  # the request is addressed to the meta
     contenttype: str = "application/json"
     document: bytes | None = None  # a document sent as such, not within JSON
+    load: str = ""  # the name of the load that the request is a part of
+    texts: bool = False  # attributes come as text, as headers have them
+    fault: RegistryError | None = None  # what is wrong with the request if it names nothing unknown
 
 
 def check_writable(work: Work, state: ResourceState) -> None:
@@ -93,14 +97,17 @@ def _apply_meta(work: Work, state: ResourceState, meta: Mapping[str, Any], ask: 
     xid = f"{state.xid}/meta"
     kind = state.type
     if work.checks_id(state.xid):
-        incoming.check_id_matches(meta, kind.singular, state.id, state.xid)
+        incoming.check_id_matches(meta, kind.singular, state.id, xid)
     if state.row is not None:  # what was a cross reference until now showed its target's epoch
         incoming.check_epoch(meta, state.floor or state.row.epoch, xid, work.ignore)
     state.createdat = incoming.created(meta, state.createdat, work.now, xid)
     state.modifiedat = incoming.modified(meta, state.row and state.modifiedat, work.now, xid)
     rid = kind.singular + "id"
+    meta = canonical_members(meta, work.spec, xid)
     given = {name: value for name, value in meta.items() if name not in incoming.META_SYSTEM and name != rid}
     merged = {**state.attrs, **given} if ask.patch else given
+    if ask.texts:
+        incoming.read_texts(kind.meta_level, merged, given)
     readonly = state.attrs.get("readonly")
     merged.pop("readonly", None)
     state.attrs = kind.meta_level.normalise(merged, xid)
@@ -122,13 +129,13 @@ def _settle_default(
         sticky = _sticky_default(state)
     if ask.setdefault is not None:
         wanted, sticky = _default_of_flag(state, ask, processed)
-        if sticky and wanted not in work.complete(state):
-            known = state.row is not None and not ask.from_meta
+        if wanted is not None and wanted not in work.complete(state):
+            known = state.row is not None and meta is None
             raise RegistryError("unknown_id", state.xid if known else xid, singular="version", id=wanted)
     if sticky and wanted is not None and wanted not in state.versions and wanted not in work.complete(state):
         if meta is not None and meta.get("defaultversionid") == wanted:
             raise RegistryError("unknown_id", xid, singular="version", id=wanted)
-        wanted, sticky = None, False  # the sticky one is gone: DEFV-1
+        wanted, sticky = None, _sticky_default(state)  # the sticky one is gone: DEFV-1, DEFV-8
     moved = state.reshuffled or meta is not None or ask.setdefault is not None or wanted not in state.versions
     if moved and (not sticky or wanted is None):
         wanted = lineage.newest(work.complete(state).values(), mode)
@@ -156,18 +163,26 @@ def _default_of_meta(
     if not ask.patch:  # a full replacement: DEFV-3
         stuck = bool(sticky) if has_sticky and sticky is not None else _sticky_default(state)
         return (given if stuck else None), stuck
+    if has_sticky and sticky is None:
+        return (given if _sticky_default(state) else None), _sticky_default(state)
     if has_sticky:
         if not sticky:
             return None, False
         return (given if has_id else (state.default if state.row is not None else None)), True
     if has_id:
-        return given, given is not None
+        return given, given is not None or _sticky_default(state)
     return state.default, state.sticky
 
 
 def _sticky_default(state: ResourceState) -> bool:
     attribute = state.type.meta_level.system.get("defaultversionsticky")
     return bool(attribute.default) if attribute is not None and attribute.default is not None else False
+
+
+def _is_pinned(state: ResourceState) -> bool:
+    """Tell whether the model allows no default version that is not sticky."""
+    attribute = state.type.meta_level.system.get("defaultversionsticky")
+    return attribute is not None and not attribute.allows(False)
 
 
 def check_sticky(state: ResourceState) -> None:
@@ -177,8 +192,8 @@ def check_sticky(state: ResourceState) -> None:
 
 def _default_of_flag(state: ResourceState, ask: Ask, processed: list[str]) -> tuple[str | None, bool]:
     """Return what the setdefaultversionid flag asks for: DEFV-7, FLAGS-7."""
-    if ask.setdefault == "null":
-        return None, False
+    if ask.setdefault == "null":  # the newest, and not sticky unless the model has it no other way
+        return None, _is_pinned(state)
     if ask.setdefault == "request":
         if len(processed) > 1:
             raise RegistryError("too_many_versions", state.xid)

@@ -67,7 +67,7 @@ def load_setup(db: Connection) -> Setup:
             read_model(orjson.loads(stored["resolved"])), Capabilities.from_json(stored["capabilities"]),
         )  # fmt: skip
     except KeyError as missing:
-        raise StoreError(f"the store holds no registry: {missing} is missing") from None
+        raise StoreError(f'the store holds no registry: "{missing.args[0]}" is missing') from None
 
 
 def save_setup(db: Connection, values: Mapping[str, str]) -> None:

@@ -126,9 +126,12 @@ def remove(db: Connection, xid: str, number: int, at: str, correlation: str) -> 
     db.execute("INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)", (at, correlation, events))
 
 
-def event(type_: str, xid: str, number: int) -> list[Any]:
-    """Return what is recorded of a snapshot that came or went: a type, a subject, no names of attributes."""
-    return [type_, f"{xid}/snapshots/{number}", None]
+def event(type_: str, xid: str, number: int, at: str = "") -> list[Any]:
+    """Return what is recorded of a snapshot that came or went: a type, a subject, no names of attributes.
+
+    `at` is its own time where that is not the time of the write: a copy keeps the one that its owner gave it.
+    """
+    return [type_, f"{xid}/snapshots/{number}", None, *([at] if at else [])]
 
 
 def _one(db: Connection, sql: str, xid: str, *more: object) -> Snapshot | None:

@@ -20,6 +20,7 @@ from signalbook.registry.index import Entry
 from signalbook.registry.rows import Ahead, Row
 from signalbook.registry.store import Connection
 from signalbook.schemas.budget import Budget
+from signalbook.spec.versions import RC4, SpecVersion
 
 __all__ = ["KEEP", "Declared", "GroupState", "RegistryState", "ResourceState", "VersionState", "Work"]
 
@@ -41,7 +42,6 @@ class VersionState:
     touched: bool = False
     refreshed: bool = False  # the server's own attributes were computed again
     before_: dict[str, Any] | None = None
-    changed_: frozenset[str] | None = None
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -60,21 +60,6 @@ class VersionState:
         if self.before_ is None:
             self.before_ = orjson.loads(self.row.doc) if self.row is not None else {}
         return self.before_
-
-    @property
-    def changed(self) -> frozenset[str]:
-        """The names of what is another than stored, found when first asked for."""
-        if self.changed_ is None:
-            before, after = self.before, self.attrs
-            names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-            if self.row is not None:
-                names |= {"epoch", "modifiedat"}
-                if self.row.ancestor != self.ancestor:
-                    names.add("ancestorid")
-                if self.row.createdat != self.createdat:
-                    names.add("createdat")
-            self.changed_ = frozenset(names)
-        return self.changed_
 
     @property
     def epoch(self) -> int:
@@ -161,6 +146,7 @@ class RegistryState:
     touched: bool = False
     changed: set[str] = field(default_factory=set)
     written: bool = False
+    refreshed: bool = False  # written again without a new epoch
     resized: set[str] = field(default_factory=set)
 
     @property
@@ -188,6 +174,7 @@ class Work:
     now: str
     offer: Offer = OFFER
     ignore: frozenset[str] = frozenset()
+    spec: SpecVersion = RC4  # the version that the request is made in
     root: str = ""  # the xid of the one entity that the request addresses, if it is one
     load_include: Callable[[str], Any] | None = None
     reserved: frozenset[str] = frozenset()

@@ -69,7 +69,7 @@ def find_target(model: Model, path: str) -> Target:
     details = path.endswith(DETAILS)
     bare = path[: -len(DETAILS)] if details else path
     if len(bare) > 1 and bare.endswith("/") and not details:
-        bare = bare[:-1]
+        bare = path = bare[:-1]
     parts = bare.split("/")[1:] if bare != "/" else []
     if not parts or parts == [""]:
         if details:

@@ -15,7 +15,7 @@ from signalbook.document.xid import check_id
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming
 from signalbook.registry.resources import Ask, write_resource
-from signalbook.registry.spellings import canonical
+from signalbook.registry.spellings import canonical_members, patched, read_request
 from signalbook.registry.state import GroupState, ResourceState, Work
 
 __all__ = [
@@ -70,7 +70,7 @@ def write_groups(work: Work, kind: GroupType, bodies: Mapping[str, dict[str, Any
 def write_group(work: Work, kind: GroupType, id_: str, body: Mapping[str, Any], ask: Ask) -> GroupState:
     """Create or update one group and the resources nested in it."""
     group = need_group(work, kind, id_, check=False)
-    body = canonical(kind, body, group.xid)
+    body = canonical_members(read_request(kind, body, group.xid, patch=ask.patch), work.spec, group.xid)
     if work.checks_id(group.xid):
         incoming.check_id_matches(body, kind.singular, id_, group.xid)
     if group.row is not None:
@@ -79,7 +79,7 @@ def write_group(work: Work, kind: GroupType, id_: str, body: Mapping[str, Any], 
     modified = incoming.modified(body, group.row and group.row.modifiedat, work.now, group.xid)
     drop = incoming.GROUP_SYSTEM | _collection_names(kind.resources) | {kind.singular + "id"}
     given = {name: value for name, value in body.items() if name not in drop}
-    merged = canonical(kind, {**group.attrs, **given}, group.xid) if ask.patch else given
+    merged = patched(kind, group.attrs, given, work.spec, group.xid) if ask.patch else given
     group.attrs = kind.level.normalise(merged, group.xid)
     group.touched = group.written = True
     group.modifiedat = modified

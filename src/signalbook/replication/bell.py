@@ -1,7 +1,7 @@
 """Being told by the source that something changed: a subscription there, and a small web server here that it calls.
 
-Rule 1: what arrives only wakes. Nothing of it is read: what changed is read from the source's feed by the cursor, so a
-call that is lost, repeated or forged changes nothing.
+Rule 1: what arrives only wakes. What changed is read from the source: by the cursor of its feed, or by the names in the
+events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
 Rule 2: only a caller that knows this bell's secret is heard; connections are bounded in number, size and time.
 Rule 3: a source that cannot call here is no failure: who follows then waits at its feed, and asks again later.
 """
@@ -13,33 +13,44 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
 
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.replication.peers import Peer, PeerError
+from signalbook.replication.scope import entity_of
 
-__all__ = ["Bell", "Listener"]
+__all__ = ["Bell", "CatalogBell", "Listener", "check_place"]
 
 _MOST_CONNECTIONS = 8
 _MOST_BYTES = 1 << 20
 _SECONDS = 10.0
 _ASK_AGAIN = 60.0
 _WANTED = [{"prefix": {"type": "io.xregistry."}}]
+_MEDIA = "application/cloudevents-subscription+json"
+_MOST_NAMED = 1000
+_NAMELESS = "-"
 
 
 class Listener:
-    """A web server at `HOST:PORT` that calls `rung` for each delivery that carries its secret."""
+    """A web server at `HOST:PORT` that calls `rung` for each delivery that carries its secret.
 
-    def __init__(self, place: str, rung: Callable[[], object]) -> None:
-        host, port = _place(place)
+    The secret comes as a bearer token, or as `key` in the query of the sink. `heard` is given what was delivered.
+    """
+
+    def __init__(
+        self, place: str, rung: Callable[[], object], heard: Callable[[Mapping[str, str], bytes], object] | None = None
+    ) -> None:
+        host, port = check_place(place)
         self.secret = secrets.token_urlsafe(24)
         try:
-            self._server = _Server((host, port), _handler(f"Bearer {self.secret}", rung))
+            self._server = _Server((host, port), _handler(self.secret, rung, heard or _deaf))
         except (OSError, OverflowError) as error:
             raise UsageError(f"nothing can listen at '{place}' ({error})") from None
         named = f"[{host}]" if ":" in host else host
@@ -56,7 +67,8 @@ class Listener:
         self._thread.join(5)
 
 
-def _place(text: str) -> tuple[str, int]:
+def check_place(text: str) -> tuple[str, int]:
+    """The host and the port that a text names; a `UsageError` where it names none."""
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
@@ -73,10 +85,16 @@ class Bell:
     `sink` is the address by which the source reaches the listener, where that is not the listener's own.
     """
 
-    def __init__(self, source: Peer, place: str, sink: str = "") -> None:
+    def __init__(
+        self,
+        source: Peer,
+        place: str,
+        sink: str = "",
+        heard: Callable[[Mapping[str, str], bytes], object] | None = None,
+    ) -> None:
         self._source = source
         self._rung = threading.Event()
-        self._listener = Listener(place, self._rung.set)
+        self._listener = Listener(place, self._rung.set, heard)
         self._sink = sink or self._listener.address
         self._id = ""
         self._next = 0.0
@@ -149,6 +167,85 @@ class Bell:
         return True
 
 
+class CatalogBell(Bell):
+    """The subscription at a catalog of 0.1, in the form of its text (seed 004, section 5.5).
+
+    That form has no credential: the sink carries the secret. `subjects` is what the events of a scope begin with.
+    """
+
+    def __init__(self, source: Peer, place: str, sink: str = "", subjects: str = "/messagecatalog") -> None:
+        self._named: dict[str, None] | None = {}
+        self._lock = threading.Lock()
+        self._subjects = subjects
+        super().__init__(source, place, sink, self._hear)
+
+    def named(self) -> list[str] | None:
+        """What changed since this was asked last; None where that is not known, and everything is to be compared."""
+        with self._lock:
+            found, self._named = self._named, {}
+        xids = [entity_of(subject) for subject in found or ()]
+        if not xids or any(xid is None or xid.count("/") != 4 for xid in xids):
+            return None  # of a group that came or went all has to be looked at
+        return list(dict.fromkeys(str(xid) for xid in xids))
+
+    def _hear(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Keep what the events of a delivery name: in binary or structured mode, or a batch."""
+        binary = {name.lower(): value for name, value in headers.items()}.get("ce-subject")
+        try:
+            given = orjson.loads(body) if binary is None else {"subject": binary}
+        except orjson.JSONDecodeError:
+            given = None
+        events = given if isinstance(given, list) else [given]
+        with self._lock:
+            for event in events:
+                subject = event.get("subject") if isinstance(event, dict) else None
+                if not isinstance(subject, str) or self._named is None or len(self._named) >= _MOST_NAMED:
+                    self._named = None
+                    return
+                self._named[subject] = None
+
+    def _subscribe(self) -> str:
+        for one in self._left_behind():
+            with suppress(PeerError):
+                self._source.request("DELETE", f"/subscriptions/{one}")
+        mark = "&" if "?" in self._sink else "?"
+        body = {
+            "source": self._source.address,
+            "protocol": "HTTPS" if self._sink.lower().startswith("https:") else "HTTP",
+            "sink": f"{self._sink}{mark}key={self._listener.secret}",
+            "filter": {"prefix": {"subject": self._subjects}},
+        }
+        answer = self._source.request("POST", "/subscriptions", body, media=_MEDIA)
+        made = answer.value.get("id") if isinstance(answer.value, dict) else None
+        place = answer.headers.get("location", "").rstrip("/").rpartition("/")[2]
+        return str(made or place or _NAMELESS)
+
+    def _left_behind(self) -> list[str]:
+        """The subscriptions that earlier runs with this sink left, where the catalog tells."""
+        try:
+            known = self._source.request("GET", "/subscriptions").value
+        except PeerError as error:
+            if error.status in (404, 405, 501):
+                return []
+            raise
+        sinks = [one for one in known if isinstance(one, dict)] if isinstance(known, list) else []
+        return [str(one["id"]) for one in sinks if "id" in one and str(one.get("sink")).partition("?")[0] == self._sink]
+
+    def _is_well(self) -> bool:
+        """The text knows no state of a subscription; whether it is there is told by those who offer that."""
+        if self._id == _NAMELESS:
+            return True
+        try:
+            self._source.request("GET", f"/subscriptions/{self._id}")
+        except PeerError as error:
+            if error.status == 404:
+                self._next = 0.0
+            elif error.status not in (405, 501):
+                raise
+            return error.status != 404
+        return True
+
+
 # ---- the web server
 
 
@@ -180,7 +277,20 @@ class _Server(ThreadingHTTPServer):
         """A caller that left is no news."""
 
 
-def _handler(authorization: str, rung: Callable[[], object]) -> type[BaseHTTPRequestHandler]:
+def _deaf(headers: Mapping[str, str], body: bytes) -> None:
+    """What is delivered is not listened to."""
+
+
+def _knows(secret: str, authorization: str, path: str) -> bool:
+    """Whether a caller knows the secret: as its token, or in the query of the sink."""
+    keys = parse_qs(urlsplit(path).query).get("key", [])
+    given = (authorization, *(f"Bearer {key}" for key in keys[:1]))
+    return any(hmac.compare_digest(one.encode(), f"Bearer {secret}".encode()) for one in given)
+
+
+def _handler(
+    secret: str, rung: Callable[[], object], heard: Callable[[Mapping[str, str], bytes], object]
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         server_version, sys_version = "Signalbook", ""
@@ -194,14 +304,14 @@ def _handler(authorization: str, rung: Callable[[], object]) -> type[BaseHTTPReq
             self._answer(200, agreed if origin.isprintable() else {})
 
         def do_POST(self) -> None:
-            self._answer(204, {}, rung)
+            self._answer(204, {}, lambda: (heard(dict(self.headers.items()), self._body), rung()))
 
         def _answer(
             self, status: int, headers: dict[str, str], done: Callable[[], object] = lambda: None
         ) -> None:  # fmt: skip
             if not self._drain():
                 status, headers, done = 413, {}, lambda: None
-            elif not hmac.compare_digest(self.headers.get("authorization", "").encode(), authorization.encode()):
+            elif not _knows(secret, self.headers.get("authorization", ""), self.path):
                 status, headers, done = 401, {}, lambda: None
             done()
             self.send_response(status)
@@ -215,11 +325,13 @@ def _handler(authorization: str, rung: Callable[[], object]) -> type[BaseHTTPReq
 
         def _drain(self) -> bool:
             """Read what was sent, and tell whether it was within bounds."""
+            self._body = b""
             given = self.headers.get("content-length", "0")
             size = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else _MOST_BYTES + 1
             if size > _MOST_BYTES or "transfer-encoding" in self.headers:
                 return False
-            return len(self.rfile.read(size)) == size
+            self._body = self.rfile.read(size)
+            return len(self._body) == size
 
         def log_message(self, *_: object) -> None:
             """Nothing is told of each call."""

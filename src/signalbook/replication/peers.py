@@ -12,11 +12,13 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from signalbook.errors import SignalbookError, UsageError
+from signalbook.sources.remote import trusted, unanswered
 
 if TYPE_CHECKING:
     import httpx
@@ -51,7 +53,9 @@ class Peer(Protocol):
 
     address: str
 
-    def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Answer:
+    def request(
+        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
+    ) -> Answer:
         """The answer to one request; `path` may carry a query, `wait` is how long the answer may be held back."""
         ...
 
@@ -59,21 +63,23 @@ class Peer(Protocol):
 class HttpPeer:
     """A catalog behind an address."""
 
-    def __init__(self, address: str, token: str = "") -> None:
+    def __init__(self, address: str, token: str = "", ca: Path | None = None) -> None:
         import httpx
 
         self.address = address.rstrip("/")
         headers = {"accept": "application/json"}
         if token:
             headers["authorization"] = f"Bearer {token}"
-        self._client = httpx.Client(headers=headers, timeout=_SECONDS, follow_redirects=False)
+        self._client = httpx.Client(headers=headers, timeout=_SECONDS, follow_redirects=False, verify=trusted(ca))
 
-    def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Answer:
-        """The answer to one request."""
+    def request(
+        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
+    ) -> Answer:
+        """The answer to one request, whose body is JSON of a media type."""
         import httpx
 
         content = None if body is None else orjson.dumps(body)
-        headers = {"content-type": "application/json"} if content is not None else {}
+        headers = {"content-type": media} if content is not None else {}
         timeout = httpx.Timeout(_SECONDS + wait)
         try:
             with self._client.stream(
@@ -83,7 +89,7 @@ class HttpPeer:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"'{self.address}' is no address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
-            raise PeerError(f"nothing answers at {self.address} ({error or type(error).__name__})") from None
+            raise PeerError(unanswered(self.address, error)) from None
         if answer.status_code >= 300:
             raise refusal(self.address, path, answer.status_code, text)
         return Answer(_json(self.address, text), {name.lower(): value for name, value in answer.headers.items()})
@@ -112,7 +118,7 @@ def _json(address: str, text: bytes) -> Any:
     try:  # a text or a number that cannot be kept is no reason to leave the rest
         return json.loads(text, parse_float=_number, parse_constant=_Unkept)
     except (ValueError, RecursionError):
-        raise PeerError(f"{address} answered with something else than JSON; is it an xRegistry server?") from None
+        raise PeerError(f"{address} answered with something else than JSON; is it a catalog?", 200) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def _number(text: str) -> float | _Unkept:
 _REMEDIES: Mapping[int, str] = {
     401: "give its token",
     403: "its token may not do that",
-    404: "is it the root of an xRegistry server?",
+    404: "is it the root of a catalog?",
 }
 
 

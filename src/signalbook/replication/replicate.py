@@ -12,14 +12,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
-from signalbook.replication.bell import Bell
+from signalbook.errors import UsageError
+from signalbook.replication.bell import Bell, CatalogBell
+from signalbook.replication.catalog01 import Catalog01Source
+from signalbook.replication.catalog01_target import Catalog01Target
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
-from signalbook.replication.source import FeedSource, PlainSource, check_authority, is_there, open_source
+from signalbook.replication.source import (
+    FeedSource,
+    PlainSource,
+    Source,
+    asked,
+    check_authority,
+    is_there,
+    open_source,
+    speaks_01,
+)
 from signalbook.replication.target import Target
 
 __all__ = ["Replication"]
@@ -31,26 +44,59 @@ _COMPARE_IN_FULL = ("feed_trimmed", "unknown_cursor")
 class Replication:
     """The way from one catalog to another for what is within a scope."""
 
-    def __init__(self, source: Peer, target: Peer, scope: Scope, *, authority: str = "") -> None:
+    def __init__(
+        self, source: Peer, target: Peer, scope: Scope, *, authority: str = "", keep_both: bool = False,
+        apis: tuple[str, str] = ("auto", "auto"),
+    ) -> None:  # fmt: skip
         self.source = source
+        self._apis = apis
+        self._keep_both = keep_both
         self._authority = check_authority(authority)
         self._target = target
         self._scope = scope
 
     @cached_property
-    def _source(self) -> FeedSource | PlainSource:
+    def _source(self) -> Source:
         """The source, asked at its first use what it is; one that does not answer then is asked again at the next."""
-        return open_source(self.source, self._authority)
+        return open_source(self.source, self._authority, self._apis[0])
 
-    def run(self, *, compare: bool = False) -> Report:
-        """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say."""
+    @cached_property
+    def _is_01(self) -> bool:
+        """Whether the target is a catalog that speaks the 0.1 API alone."""
+        if self._apis[1] != "auto" or isinstance(asked(self._target, "/replicas"), dict):
+            return self._apis[1] == "0.1"
+        root = asked(self._target, "/")
+        return not (isinstance(root, dict) and "specversion" in root) and speaks_01(self._target)
+
+    def bell(self, place: str, sink: str) -> Bell:
+        """A bell at a place here, which the source may ring in its own way."""
+        if isinstance(self._source, Catalog01Source):
+            return CatalogBell(self.source, place, sink, self._source.subjects(self._scope))
+        return Bell(self.source, place, sink)
+
+    def run(self, *, compare: bool = False, named: list[str] | None = None) -> Report:
+        """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say.
+
+        With `named` only these definitions of a catalog of 0.1 are read.
+        """
         report = Report()
-        target = Target(self._target, f"{self._source.catalog} {self._scope.name}", report, self._earlier)
-        if isinstance(self._source, PlainSource):
+        if self._is_01:
+            self._push_01(report)
+            return self._checked(report)
+        name = f"{self._source.catalog} {self._scope.name}"
+        target = Target(self._target, name, report, self._earlier, keep_both=self._keep_both)
+        self._source.known_as(target.authority)
+        if isinstance(self._source, Catalog01Source) and named is not None:
+            target.write(self._source.entries([xid for xid in named if self._scope.holds(xid)], self._scope))
+        elif not isinstance(self._source, FeedSource):
             self._compare_epochs(self._source, target, trusting=not compare)
         else:
             self._run(self._source, target, compare=compare)
-        if not report.outcomes and self._scope.xid != "/" and not is_there(self.source, self._scope):
+        return self._checked(report)
+
+    def _checked(self, report: Report) -> Report:
+        """A report that says so where the scope names nothing."""
+        if not report.outcomes and self._scope.xid != "/" and not is_there(self._source, self.source, self._scope):
             report.failure = (
                 f"{self.source.address or 'the source'} has no {self._scope.xid}; is the scope spelled right?"
             )
@@ -76,22 +122,43 @@ class Replication:
         return None if isinstance(self._source, PlainSource) else self._source.earlier(xid, before, self._scope)
 
     def follow(
-        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep, bell: Bell | None = None
-    ) -> Iterator[Report]:
+        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep, bell: Bell | None = None,
+        listen: tuple[str, str] | None = None,
+    ) -> Iterator[Report]:  # fmt: skip
         """Bring the target up to date again and again: when the source changes, or else `every` so many seconds.
 
         A source tells that it changed by ringing a `bell`, or by answering a request that waits at its feed. A catalog
         that does not answer is asked again after a while; its error is the report's. One that refuses what it is asked
-        at first would do so again: that error is raised.
+        at first would do so again: that error is raised. With `listen`, a place and a sink, a bell is made there
+        when the source has said what it is.
         """
+        with ExitStack() as stack:
+            yield from self._follow(every, wait, pause, bell, listen, stack)
+
+    def _follow(
+        self, every: float, wait: float, pause: Callable[[float], None], bell: Bell | None,
+        listen: tuple[str, str] | None, stack: ExitStack,
+    ) -> Iterator[Report]:  # fmt: skip
         failures = 0
         reached = False
+        named: list[str] | None = None
         while True:
             try:
-                report = self.run()
-                failures, reached = 0, True
+                report = self.run(named=named)
+                failures, reached, named = 0, True, None
                 yield report
-                if isinstance(self._source, PlainSource) or not report.cursor:
+                if bell is None and listen is not None:
+                    bell = self.bell(*listen)
+                    stack.callback(bell.close)
+                if isinstance(bell, CatalogBell):
+                    if bell.wait(every):
+                        named = None if self._is_01 else bell.named()
+                        continue
+                    if bell.refusal:
+                        yield Report(failure=f"{bell.refusal.rstrip('.')}; so the source is compared again and again")
+                        bell.refusal = ""
+                    pause(every)
+                elif not isinstance(self._source, FeedSource) or not report.cursor:
                     pause(every)
                 elif bell is None or not bell.wait(every):
                     if bell is not None and bell.refusal:
@@ -104,6 +171,7 @@ class Replication:
                 if not reached and 300 <= error.status < 500:
                     raise
                 failures += 1
+                named = None
                 yield Report(failure=str(error))
                 pause(min(0.2 * 2**failures, 30.0))
 
@@ -131,7 +199,22 @@ class Replication:
             target.retry()
             target.reached(following)
 
-    def _compare_epochs(self, source: PlainSource, target: Target, *, trusting: bool) -> None:
+    def _push_01(self, report: Report) -> None:
+        if self._keep_both:
+            raise UsageError("--on-conflict keep-both needs a target that is a Signalbook: in 0.1 an id is its type's")
+        source, scope = self._source, self._scope
+        report.compared = True
+        newest = source.newest() if isinstance(source, FeedSource) else ""
+
+        def was_deleted(xids: set[str]) -> set[str]:
+            return source.deleted(scope) & xids if isinstance(source, FeedSource) else set()
+
+        target = Catalog01Target(self._target, scope, report, lambda: source.authority, self._earlier, was_deleted)
+        every = source.everything(scope) if isinstance(source, FeedSource) else source.everything(scope, lambda _: {})
+        target.write(entry for entry in every if isinstance(entry, dict))
+        report.cursor = newest
+
+    def _compare_epochs(self, source: PlainSource | Catalog01Source, target: Target, *, trusting: bool) -> None:
         target.report.compared = True
         target.begin()
         known = target.marks if trusting else lambda _: {}

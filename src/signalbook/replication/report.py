@@ -21,6 +21,8 @@ class Report:
 
     A problem is found by the xid at the source, and names the one at the target.
 
+    `notes` are things that a person should know and that are not wrong, by the xid at the target.
+
     `failure` says why a run ended before its end.
     """
 
@@ -29,6 +31,7 @@ class Report:
     compared: bool = False
     cursor: str = ""
     failure: str = ""
+    notes: list[tuple[str, str]] = field(default_factory=list)
     _troubled: dict[str, str] = field(default_factory=dict)
 
     def add(self, results: Iterable[Mapping[str, Any]]) -> None:
@@ -46,6 +49,11 @@ class Report:
                 if len(self.problems) < _MOST_PROBLEMS:
                     self.problems[source] = Problem(xid, outcome, detail)
 
+    def note(self, xid: str, words: str) -> None:
+        """Keep something that a person should know."""
+        if len(self.notes) < _MOST_PROBLEMS and (xid, words) not in self.notes[-10:]:
+            self.notes.append((xid, words))
+
     @property
     def changed(self) -> int:
         """How many entities are other than before."""
@@ -53,7 +61,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values."""
-        failure = {"failure": self.failure} if self.failure else {}
+        failure: dict[str, Any] = {"failure": self.failure} if self.failure else {}
+        if self.notes:
+            failure["notes"] = [{"xid": xid, "message": words} for xid, words in self.notes]
         problems = [{"xid": one.path, "code": one.code, "message": one.message} for one in self.problems.values()]
         return {
             "compared": self.compared, "cursor": self.cursor, "outcomes": dict(sorted(self.outcomes.items())),

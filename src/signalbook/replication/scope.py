@@ -29,7 +29,7 @@ class Scope:
     @classmethod
     def parse(cls, xid: str, mappings: tuple[str, ...]) -> Scope:
         """The scope that a user names; `A=B` renames a group."""
-        steps = xid.rstrip("/").split("/")[1:]
+        steps = _of_01(xid.rstrip("/").split("/")[1:])
         if not xid.startswith("/") or len(steps) > 4 or not all(steps):
             raise UsageError(f"'{xid}' is no scope; write / or the xid of a group, such as /messagegroups/orders")
         groups: dict[str, str] = {}
@@ -59,6 +59,18 @@ class Scope:
         """Whether an entity is copied: what is below the scope, and the group that a lone resource is in."""
         own, given = self.xid.lower().rstrip("/"), xid.lower()
         return f"{given}/".startswith(own + "/") or (given.count("/") == 2 and own.startswith(given + "/"))
+
+    def holds_renamed(self, xid: str) -> bool:
+        """Whether what has this xid at the target may be a copy of what is copied."""
+        steps = xid.split("/")
+        olds = [
+            old.rpartition("/")[2]
+            for old, new in self.groups.items()
+            if new.lower() == steps[2].lower() and old.rpartition("/")[0] in ("", steps[1])
+        ]
+        if not olds and self.renamed(xid) != xid:
+            return False
+        return any(self.holds("/".join([*steps[:2], old, *steps[3:]])) for old in olds or [steps[2]])
 
     def renamed(self, xid: str) -> str:
         """The xid at the target."""
@@ -95,6 +107,14 @@ class Scope:
         return {**log, "snapshots": renamed}
 
 
+def _of_01(steps: list[str]) -> list[str]:
+    """The steps of an xid, also where the path of the 0.1 API was written."""
+    if steps[:1] != ["messagecatalog"] or steps[2:3] not in ([], ["messagedefinitions"]):
+        return steps
+    words = ["messagegroups", "", "messages", ""]
+    return [word or to_id(step) for word, step in zip(words, steps[:4], strict=False)] + steps[4:]
+
+
 def _may_meet(old: str, other: str) -> bool:
     """Whether two names of groups, with or without their collection, may be of one collection."""
     plural, another = old.rpartition("/")[0], other.rpartition("/")[0]
@@ -107,8 +127,10 @@ def entity_of(subject: str) -> str | None:
     The versions of the 0.1 catalog are a part of their message.
     """
     steps = subject.split("/")
-    if len(steps) == 7 and steps[1] == "messagecatalog":
+    if len(steps) in (5, 7) and steps[1] == "messagecatalog":
         return f"/messagegroups/{to_id(steps[2])}/messages/{to_id(steps[4])}"
+    if len(steps) == 3 and steps[1] == "messagecatalog":
+        return f"/messagegroups/{to_id(steps[2])}"
     if len(steps) < 3 or steps[0]:
         return None
     return "/".join(steps[:5]) if len(steps) >= 5 else "/".join(steps[:3])

@@ -1,5 +1,7 @@
 """The catalog that is read from: a Signalbook with its change feed, or any xRegistry server, compared by its epochs.
 
+One that speaks only the 0.1 message catalog API is read by `catalog01`; who is asked says which of them it is.
+
 Rule 1: nothing a source sends is trusted: it is checked for its form here, and by every rule of the target there.
 Rule 2: no more than one page of a source is held at a time.
 """
@@ -17,10 +19,11 @@ import orjson
 
 from signalbook.errors import UsageError
 from signalbook.registry.replica_plain import plain_group, plain_resource
+from signalbook.replication.catalog01 import Catalog01, Catalog01Source
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import Scope, entity_of
 
-__all__ = ["FeedSource", "PlainSource", "check_authority", "is_there", "open_source"]
+__all__ = ["FeedSource", "PlainSource", "Source", "asked", "check_authority", "is_there", "open_source", "speaks_01"]
 
 Json = dict[str, Any]
 Marks = Callable[[list[str]], dict[str, str]]
@@ -29,6 +32,7 @@ _MOST_PAGES = 1_000_000
 _EVENTS = 1000
 _NAMES = 50
 _ABSENT = (400, 404, 410)
+_DELETED = ("io.xregistry.group.deleted", "io.xregistry.resource.deleted")
 # RFC 3986 section 3: a scheme, and then only characters that a URI may hold.
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 # The base of the 0.1 API: what an authority is implied to be where a definition names none (seed 004, 2.2.4).
@@ -45,8 +49,17 @@ def check_authority(text: str) -> str:
     return text
 
 
-def is_there(peer: Peer, scope: Scope) -> bool:
+def stated_base(value: Any) -> str:
+    """The base that a source states for its own URIs; empty where it states none that is a web address."""
+    text = value.rstrip("/") if isinstance(value, str) else ""
+    is_address = text.lower().startswith(("http://", "https://"))
+    return text if is_address and _URI.fullmatch(text) and len(text) <= 1000 else ""
+
+
+def is_there(source: Source, peer: Peer, scope: Scope) -> bool:
     """Whether a source has the group, the resource or the collection that a scope names."""
+    if isinstance(source, Catalog01Source):
+        return source.has(scope)
     steps = scope.xid.split("/")[1:]
     if len(steps) % 2:
         kind = dict(_types(peer.request("GET", "/model").value, "groups")).get(steps[0])
@@ -63,27 +76,21 @@ def is_there(peer: Peer, scope: Scope) -> bool:
     return True
 
 
-def open_source(peer: Peer, authority: str = "") -> FeedSource | PlainSource:
-    """The source that a catalog is: one with a change feed where it says so."""
-    try:
-        state = peer.request("GET", "/replicas").value
-    except PeerError as error:
-        if error.status in (400, 404, 405):
-            return PlainSource(peer, authority)
-        raise
-    if not isinstance(state, dict) or not all(isinstance(state.get(name), str) for name in ("catalog", "cursor")):
-        return PlainSource(peer, authority)
-    return FeedSource(peer, state["catalog"], authority)
-
-
 class FeedSource:
     """A Signalbook: entries as they travel, and a feed of what changed."""
 
-    def __init__(self, peer: Peer, catalog: str, authority: str) -> None:
+    def __init__(self, peer: Peer, state: Json, authority: str) -> None:
         self._peer = peer
-        self.catalog = catalog
-        implied = peer.address + _CATALOG if peer.address else f"urn:signalbook:catalog:{catalog}"
-        self._authority = authority or implied
+        self.catalog = str(state["catalog"])
+        base = stated_base(state.get("base")) or peer.address
+        implied = base + _CATALOG if base else f"urn:signalbook:catalog:{self.catalog}"
+        self.authority = authority or implied
+        self._is_fixed = bool(authority) or state.get("fixed") is True
+
+    def known_as(self, authority: str) -> None:
+        """Keep the authority that the target knows the source by, unless it was said: 2.2.4, it never changes."""
+        if authority and not self._is_fixed:
+            self.authority = authority
 
     def newest(self) -> str:
         """The cursor behind everything that there is now; another catalog at the same address is refused."""
@@ -116,6 +123,26 @@ class FeedSource:
         names = (entity_of(str(event.get("subject", ""))) for event in answer.value if _is_ours(event))
         return list(dict.fromkeys(xid for xid in names if xid is not None and scope.holds(xid))), following
 
+    def deleted(self, scope: Scope) -> set[str]:
+        """The xids at the target of what the feed says was deleted; none where it does not go back to its start."""
+        found: set[str] = set()
+        cursor = "0"
+        while True:
+            try:
+                answer = self._peer.request("GET", f"/changes?since={quote(cursor)}&limit={_EVENTS}")
+            except PeerError as error:
+                if error.name == "feed_trimmed":
+                    return set()
+                raise
+            following = answer.headers.get("signalbook-cursor", "")
+            if not isinstance(answer.value, list) or not following:
+                raise PeerError(f"{self._peer.address} answered /changes with something else than events")
+            told = (one for one in answer.value if isinstance(one, dict) and one.get("type") in _DELETED)
+            found.update(scope.renamed(str(one.get("subject", ""))) for one in told)
+            if following == cursor:
+                return found
+            cursor = following
+
     def entries(self, xids: list[str], scope: Scope) -> Iterator[Json]:
         """Entities as they are now; one that is not there any more is told as deleted."""
         for start in range(0, len(xids), _NAMES):
@@ -135,7 +162,7 @@ class FeedSource:
             if not isinstance(entry, dict) or not isinstance(entry.get("xid"), str) or "origin" not in entry:
                 raise PeerError(f"{self._peer.address} sent an entry that is none")
             origin = dict(entry["origin"])
-            origin["authority"] = origin.get("authority") or self._authority
+            origin["authority"] = origin.get("authority") or self.authority
             origin["home"] = origin.get("home") or entry["xid"]
             if scope.holds(entry["xid"]):
                 xid, body = scope.renamed(entry["xid"]), scope.rewritten(entry.get("body"))
@@ -156,14 +183,17 @@ def _is_ours(event: Any) -> bool:
 class PlainSource:
     """Any other xRegistry server: read through and compared by the epochs it shows."""
 
-    def __init__(self, peer: Peer, authority: str) -> None:
+    def __init__(self, peer: Peer, root: Any, authority: str) -> None:
         self._peer = peer
-        self.catalog = peer.address
-        self._authority = authority or peer.address
+        self.catalog = stated_base(_object(root).get("self")) or peer.address
+        self.authority = authority or self.catalog
+
+    def known_as(self, authority: str) -> None:
+        """What the source calls itself holds, whatever it is known as."""
 
     def everything(self, scope: Scope, marks: Marks) -> Iterator[Json | str]:
         """Every entry within a scope whose epochs are not those of its mark; of the others the xid at the target."""
-        origin = {"catalog": self.catalog, "authority": self._authority, "revision": int(time.time() * 1000)}
+        origin = {"catalog": self.catalog, "authority": self.authority, "revision": int(time.time() * 1000)}
         model = self._peer.request("GET", "/model").value
         for plural, kind in _types(model, "groups"):
             if scope.xid != "/" and scope.xid.split("/")[1] != plural:
@@ -235,6 +265,45 @@ class PlainSource:
         if not found[1].startswith(self._peer.address + "/"):
             raise PeerError(f"{self._peer.address} sends on to {urlsplit(found[1]).netloc}, which is not followed")
         return found[1].removeprefix(self._peer.address)
+
+
+# ---- which of them a catalog is
+
+Source = FeedSource | PlainSource | Catalog01Source
+
+
+def open_source(peer: Peer, authority: str = "", api: str = "auto") -> Source:
+    """The source that a catalog is: one with a change feed, or a plain xRegistry server, or one of 0.1 alone.
+
+    It is asked what it speaks, unless `api` says "xregistry" or "0.1".
+    """
+    if api == "0.1":
+        return Catalog01Source(peer, authority)
+    state = asked(peer, "/replicas")
+    if isinstance(state, dict) and all(isinstance(state.get(name), str) for name in ("catalog", "cursor")):
+        return FeedSource(peer, state, authority)
+    root = asked(peer, "/")
+    if api == "auto" and not (isinstance(root, dict) and "specversion" in root) and speaks_01(peer):
+        return Catalog01Source(peer, authority)
+    return PlainSource(peer, root, authority)
+
+
+def asked(peer: Peer, path: str) -> Any:
+    """What a catalog says at a path; None where it has no such path, or something else than JSON there."""
+    try:
+        return peer.request("GET", path).value
+    except PeerError as error:
+        if error.status in (*_ABSENT, 200, 405, 501):
+            return None
+        raise
+
+
+def speaks_01(peer: Peer) -> bool:
+    """Whether a catalog answers the 0.1 message catalog API."""
+    api = Catalog01(peer)
+    if api.features() is not None:
+        return True
+    return isinstance(asked(peer, "/messagecatalog"), list)
 
 
 def _body(singular: str, value: Any, scope: Scope) -> Json:

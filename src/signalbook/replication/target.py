@@ -36,16 +36,23 @@ class Link:
 class Target:
     """One catalog and the replication that writes to it; what became of entries goes into `report`.
 
+    `authority` is the one under which the source is known there, empty where it is not.
     `earlier` reads more of the log of an entity at the source: what is before a number. `problems` are the xids there
     of what earlier runs could not write. `anew` says that the source's history is another than before.
+    With `keep_both` what would be a conflict of two owners is kept beside the other.
     """
 
-    def __init__(self, peer: Peer, name: str, report: Report, earlier: Earlier = lambda xid, before: None) -> None:
+    def __init__(
+        self, peer: Peer, name: str, report: Report, earlier: Earlier = lambda xid, before: None,
+        *, keep_both: bool = False,
+    ) -> None:  # fmt: skip
         self._peer = peer
         self._earlier = earlier
+        self._keep_both = keep_both
         self.report = report
         self.anew = False
         self.problems: list[str] = []
+        self.authority = ""
         self.link = self._read(name)
         self._refused: list[Json] = []
 
@@ -53,14 +60,19 @@ class Target:
         try:
             value = self._peer.request("GET", f"/replicas?{urlencode({'link': name})}").value
             link = value["link"]
+            self.authority = str(value.get("authority") or "")
             self.problems = [str(one["xid"]) for one in value.get("problems", [])]
             return Link(name, str(link["cursor"]), int(link["number"]))
         except PeerError as error:
             if error.status == 404:
-                raise PeerError(f"{self._peer.address} is no Signalbook, which a target has to be", 404) from None
+                raise PeerError(
+                    f"{self._peer.address} is not a Signalbook or a catalog of 0.1, which a target has to be", 404
+                ) from None
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise PeerError(f"{self._peer.address} is no Signalbook, which a target has to be") from None
+            raise PeerError(
+                f"{self._peer.address} is not a Signalbook or a catalog of 0.1, which a target has to be"
+            ) from None
 
     def begin(self) -> None:
         """Begin a comparison: what it does not meet can be swept afterwards.
@@ -102,7 +114,7 @@ class Target:
         """The marks under which entities were last written."""
         found: dict[str, str] = {}
         for start in range(0, len(xids), 50):
-            query = urlencode([("xid", xid) for xid in xids[start : start + 50]])
+            query = urlencode([("link", self.link.name), *(("xid", xid) for xid in xids[start : start + 50])])
             found.update(self._peer.request("GET", f"/replicas/marks?{query}").value)
         return found
 
@@ -127,12 +139,16 @@ class Target:
         self._send([], cursor=cursor)
         self.report.cursor = cursor
 
+    def _said(self) -> Json:
+        """What holds for all entries of a batch."""
+        return ({"anew": True} if self.anew else {}) | ({"onconflict": "keep-both"} if self._keep_both else {})
+
     def _named(self) -> Json:
         return {"name": self.link.name, "number": self.link.number}
 
     def _send(self, entries: list[Json], *, cursor: str | None = None, met: Sequence[str] = ()) -> None:
         link = self._named() if cursor is None else {**self._named(), "cursor": cursor}
-        body = {"link": link, "entries": entries, "met": list(met)} | ({"anew": True} if self.anew else {})
+        body = {"link": link, "entries": entries, "met": list(met), **self._said()}
         results = self._post(body)["results"]
         self.report.add(results)
         for one in results:
@@ -148,7 +164,7 @@ class Target:
             entry = self._earlier(xid, before)
             if entry is None:
                 return
-            body = {"link": self._named(), "entries": [entry]} | ({"anew": True} if self.anew else {})
+            body = {"link": self._named(), "entries": [entry], **self._said()}
             result = self._post(body)["results"][0]
             if result["outcome"] in ("conflict", "refused"):
                 self.report.add([result])

@@ -24,7 +24,7 @@ from signalbook.schemas.format import (
     Schema,
     SchemaError,
     Text,
-    unusable,
+    unsupported,
 )
 
 __all__ = [
@@ -67,7 +67,7 @@ class _Late:
         try:
             found = getattr(import_module(f"{__name__}.{self.module}"), self.name)
         except ModuleNotFoundError as error:
-            raise unusable(f"this format needs the Python package {error.name}, which is not installed") from error
+            raise unsupported(f"this format needs the Python package {error.name}, which is not installed") from error
         return found(*arguments)
 
 
@@ -166,7 +166,7 @@ def read(format: str, text: Text, references: References | None = None) -> Schem
     """The schema that a document holds; `SchemaError` where it holds none, or where the format is unknown."""
     row = find(format)
     if row is None:
-        raise unusable(f"the format {format} is not one of {', '.join(row.name for row in FORMATS)}")
+        raise unsupported(f'the format "{format}" is not one of {", ".join(row.name for row in FORMATS)}')
     return row.read(text, references)
 
 
@@ -180,7 +180,7 @@ def compatible(
     """
     name, _, transitive = rule.lower().partition("_")
     if name not in _DIRECTIONS or transitive not in ("", "transitive"):
-        raise ValueError(f"{rule} is not one of {', '.join(COMPATIBILITIES)}")
+        raise ValueError(f'"{rule}" is not one of {", ".join(COMPATIBILITIES)}')
     if len(older_to_newer) < 2:
         return
     directions = frozenset(_DIRECTIONS[name])

@@ -1,7 +1,7 @@
 """Avro: one schema, the payloads it takes, and its deep links.
 
-Rule 1: a payload is raw binary, unless a mark says otherwise: a container file, single-object encoding, or (where the
-raw reading fails) Confluent's framing; under a content type that ends in `avro+json` it is Avro's JSON encoding.
+Rule 1: a payload is raw binary, unless a mark says otherwise: a container file or single-object encoding; under a
+content type that ends in `avro+json` it is Avro's JSON encoding. Confluent's frame is taken off before (`framing`).
 Rule 2: bytes after the value are a problem.
 Rule 3: the value has Python's dates, times and decimals (`avro_logical`); the value of a union with several members
 besides null is a dictionary with the member's label, as in Avro's JSON encoding.
@@ -21,7 +21,7 @@ from signalbook.schemas.avro_json import check_json
 from signalbook.schemas.avro_read import read_graph
 from signalbook.schemas.avro_types import Node, fingerprint
 from signalbook.schemas.format import Checked, References, Text, pointer, unusable
-from signalbook.schemas.framing import FRAME, Framed, Records, frame_id
+from signalbook.schemas.framing import Records
 
 if TYPE_CHECKING:
     import pyarrow
@@ -69,22 +69,7 @@ class AvroSchema:
                     return _checked(Checked, ((), value))
             except Exception:  # whatever the library says, the strict road says where and why
                 value = None
-            if payload[:1] == b"\0" and len(payload) > FRAME:
-                return self._framed(payload)
         return self._judge(payload)
-
-    def _framed(self, payload: bytes) -> Checked:
-        """What the fast road says about a payload that it took for no raw one, with the frame off."""
-        assert self._fast is not None
-        stream = BytesIO(payload)
-        stream.seek(FRAME)
-        try:
-            value = self._fast(stream)
-        except Exception:
-            return self._judge(payload)
-        if stream.tell() != len(payload):
-            return self._judge(payload)
-        return Framed.of(Checked((), value), int.from_bytes(payload[1:FRAME], "big"))
 
     def _judge(self, payload: bytes) -> Checked:
         if payload[:4] == MAGIC:
@@ -98,11 +83,6 @@ class AvroSchema:
             given = payload[9:1:-1].hex()
             words = f"single-object encoding of another schema, with the fingerprint {given}"
             return Checked((Problem("", "payload", words),), None)
-        schemaid = frame_id(payload)
-        if schemaid is not None:
-            framed = self._raw(payload, FRAME)
-            if not framed.problems:
-                return Framed.of(framed, schemaid)
         return found
 
     def _raw(self, payload: bytes, at: int) -> Checked:

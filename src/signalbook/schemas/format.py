@@ -35,6 +35,7 @@ __all__ = [
     "pointer",
     "unmarked",
     "unreachable",
+    "unsupported",
     "unusable",
 ]
 
@@ -51,6 +52,8 @@ T = TypeVar("T", bytes, str, bytes | str)
 
 # The code of a problem that lies in what a document refers to, and not in the document.
 REFERENCE = "reference"
+# The code of a problem that lies in what this package can do, and not in the document.
+UNSUPPORTED = "unsupported"
 
 
 class References(Protocol):
@@ -89,6 +92,11 @@ class SchemaError(SignalbookError):
     def by_others(self) -> bool:
         """Whether all problems lie in what the document refers to."""
         return bool(self.problems) and all(problem.code == REFERENCE for problem in self.problems)
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether it is the format, or its version, that cannot be used, and not the document."""
+        return any(problem.code == UNSUPPORTED for problem in self.problems)
 
     def __str__(self) -> str:
         return "; ".join(
@@ -168,6 +176,11 @@ class Format:
 def unusable(message: str, path: str = "") -> SchemaError:
     """The error for a schema document with one problem."""
     return SchemaError([Problem(path, "schema", message)])
+
+
+def unsupported(message: str, path: str = "") -> SchemaError:
+    """The error for a schema document of a format, or a version of one, that is not supported."""
+    return SchemaError([Problem(path, UNSUPPORTED, message)])
 
 
 def unreachable(message: str, path: str = "") -> SchemaError:

@@ -1,7 +1,8 @@
 """JSON Structure documents: read from untrusted text, with what they import, and judged by the json-structure package.
 
 Rule 1: the package judges documents only; what it would fetch or open is given to it beforehand, from the catalog.
-Rule 2: `Document.effective` is a type with its references followed and what it extends merged in, base types first.
+Rule 2: where the package refuses what the specification allows (`_excused`), the specification decides.
+Rule 3: `Document.effective` is a type with its references followed and what it extends merged in, base types first.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ MOST_IMPORTS = 100
 MOST_TYPES = 100_000
 _DEEPEST = 64
 _IMPORTS = ("$import", "$importdefs")
+# What may have a unit: the package does not know that a nullable number, a small one and a named one are numbers too.
+_UNITS = frozenset({"unit", "ucumUnit"})
+_NUMERIC = frozenset(
+    {"number", "integer", "float", "double", "decimal", "float8"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64, 128)}
+)
 # What says nothing about values.
 ANNOTATIONS = frozenset(
     {"name", "description", "examples", "default", "abstract", "altnames", "altenums", "descriptions", "unit", "symbol"}
@@ -110,6 +117,7 @@ def read_document(text: Text, references: References | None) -> Document:
     except (AttributeError, TypeError, KeyError, ValueError, re.error) as error:
         # The package trusts some values to be what they should; what it stumbles over is wrong all the same.
         raise unusable(f"the document is not a JSON Structure: {error}") from None
+    found = [error for error in found if not _excused(error, root)]
     if found:
         raise SchemaError([_problem(error, alone=not imports) for error in found[:100]])
     start = root
@@ -166,8 +174,35 @@ def _gather(root: dict[str, Any], references: References | None) -> list[dict[st
     return list(found.values())
 
 
+def _excused(error: Any, root: dict[str, Any]) -> bool:
+    """Whether the specification allows what the package refuses: a unit of anything numeric, null aside."""
+    place, _, keyword = _path(error).rpartition("/")
+    if keyword not in _UNITS or "numeric schemas" not in str(error.message):
+        return False
+    document = Document(root, root)
+    schema = document.lookup(place)
+    return schema is not None and _is_numeric(schema, document)
+
+
+def _is_numeric(schema: dict[str, Any], document: Document) -> bool:
+    """Whether each type of a schema is numeric, null aside, and there is one."""
+    try:
+        kinds = document.effective(schema).get("type")
+        union = kinds if isinstance(kinds, list) else [kinds]
+        own = [one for one in union if one != "null"]
+        return bool(own) and all(
+            _is_numeric({"type": one}, document) if isinstance(one, dict) else one in _NUMERIC for one in own
+        )
+    except (SchemaError, RecursionError):  # it is told that a reference leads nowhere, or in a circle
+        return False
+
+
+def _path(error: Any) -> str:
+    return re.sub(r"\[(\d+)\]", r"/\1", str(error.path or "").removeprefix("#"))
+
+
 def _problem(error: Any, *, alone: bool) -> Problem:
-    path = re.sub(r"\[(\d+)\]", r"/\1", str(error.path or "").removeprefix("#"))
+    path = _path(error)
     message = str(error.message)
     # A reference that leads nowhere may lead to what an imported document no longer defines.
     by_others = not alone and ("$ref" in message or "$extends" in message or "import" in message.lower())

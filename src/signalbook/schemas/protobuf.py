@@ -2,8 +2,8 @@
 
 Rule 1: a payload is a message of the text: its only one at the top, or the one that no other refers to; a deep link
 names another. Where nothing decides, payloads cannot be judged, and the answer says so.
-Rule 2: a payload is binary, with or without Confluent's frame (no message begins with a zero byte); under a JSON
-content type it is the JSON mapping, by which a field that the message does not have is a problem.
+Rule 2: a payload is binary; under a JSON content type it is the JSON mapping, by which a field that the message does
+not have is a problem. In Confluent's frame, which is taken off before (`framing`), the indexes have to be its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import Checked, References, Text, unusable
-from signalbook.schemas.framing import Framed, frame_id, message_indexes
+from signalbook.schemas.framing import message_indexes, written_indexes
 from signalbook.schemas.protobuf_compile import compile_text
 from signalbook.schemas.protobuf_inspect import inspector, locate, missing_required, problems, took_all
 from signalbook.schemas.protobuf_value import MessageValue, is_map
@@ -87,8 +87,6 @@ class ProtobufSchema:
             return self._undecided()
         if contenttype and _is_json(contenttype):
             return self._check_json(payload)
-        if payload[:1] == b"\0":
-            return self._framed(payload)
         try:
             message = self._parse(payload)
         except DecodeError:
@@ -108,24 +106,21 @@ class ProtobufSchema:
         if self._required:
             yield from missing_required(message)
 
-    def _framed(self, payload: bytes) -> Checked:
-        """What to say of a payload that begins with a zero byte."""
-        schemaid = frame_id(payload)
-        assert self.message is not None
-        if schemaid is None:
-            return Checked((locate(self.message, payload),), None)
+    def after_indexes(self, payload: bytes) -> int | Problem:
+        """Where the message begins in a framed payload; a problem where its indexes are those of another."""
         found = message_indexes(payload)
-        if isinstance(found, Problem):
-            return Checked((found,), None)
+        if self.message is None or isinstance(found, Problem):
+            return self._undecided().problems[0] if isinstance(found, tuple) else found
         indexes, begins = found
-        if indexes not in self._indexes:
-            here = " or ".join(str(list(one)) for one in sorted(self._indexes))
-            words = f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {here}"
-            return Checked((Problem("", "payload", words),), None)
-        rest = payload[begins:]
-        if rest[:1] == b"\0":
-            return Checked((locate(self.message, rest),), None)
-        return Framed.of(self.check(rest), schemaid)
+        if indexes in self._indexes:
+            return begins
+        here = " or ".join(str(list(one)) for one in sorted(self._indexes))
+        words = f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {here}"
+        return Problem("", "payload", words)
+
+    def frame_indexes(self) -> bytes:
+        """The indexes that a frame has before a message of this schema."""
+        return written_indexes(min(self._indexes)) if self.message is not None else b""
 
     def _check_json(self, payload: bytes) -> Checked:
         assert self.message is not None

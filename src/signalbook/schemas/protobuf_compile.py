@@ -27,7 +27,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_tools import _protoc_compiler
 
 from signalbook.errors import Problem
-from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unusable
+from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unsupported, unusable
 from signalbook.schemas.protobuf_scan import MOST_BLOCKS, Scan, place, scan
 
 __all__ = ["WELL_KNOWN", "compile_text"]
@@ -107,7 +107,7 @@ def _source(text: Text, where: str) -> str:
 def _check_language(source: str, root: Scan, language: str) -> None:
     at = place(source, root.language_at)
     if root.language.startswith("edition"):
-        raise unusable(f"{root.language} is not supported; proto2 and proto3 are", at)
+        raise unsupported(f"{root.language} is not supported; proto2 and proto3 are", at)
     said = root.language or "proto2"
     if said != language and said in ("proto2", "proto3"):
         hint = "" if root.language else ", which a text without a syntax statement is in"

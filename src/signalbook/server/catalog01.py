@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote
 import orjson
 
 from signalbook.document.dialects.catalog_form import format_of, read_definition, read_group
+from signalbook.document.dialects.catalog_version import NO_PROTOCOL
 from signalbook.document.dialects.history import in_line
 from signalbook.document.dialects.ids import to_id
 from signalbook.document.dialects.metaschema import check_definition, check_group
@@ -30,6 +31,7 @@ from signalbook.registry.store import Connection
 from signalbook.server import cross_origin
 from signalbook.server.catalog01_rules import (
     check_relations,
+    definition_subject,
     invalid,
     keep_authority,
     keep_format,
@@ -37,6 +39,9 @@ from signalbook.server.catalog01_rules import (
     loosen,
     read_definitions,
     read_versions,
+    refuse_lost,
+    refuse_problems,
+    words_of_01,
 )
 from signalbook.server.catalog01_view import (
     DIALECT,
@@ -192,14 +197,17 @@ class MessageCatalog:
 
         def job(tx: Transaction, db: Connection) -> tuple[bool, Json]:
             known = _found(view.find_group, db, ids[0])
-            group = read_group({name: value for name, value in given.items() if name != "definitions"}, DIALECT, [])
+            with words_of_01("/", request.path):
+                group = read_group({name: given[name] for name in given if name != "definitions"}, DIALECT, [])
             if known is not None:
                 keep_format(known, group, given["format"], request.path)
-            tx.put(f"{GROUPS}/{ids[0]}", _client(group))
+            if known is None or not view.says_the_same(ids[0], known, group):
+                with words_of_01(f"{GROUPS}/{ids[0]}", request.path):
+                    tx.put(f"{GROUPS}/{ids[0]}", _client(group))
             for definition in definitions:
                 self._add(tx, db, view, ids[0], definition, request)
             for definition in definitions:  # which may refer to each other in any order
-                check_relations(db, ids[0], definition, request.path)
+                check_relations(db, ids[0], definition, definition_subject(ids[0], definition, request.path))
             return known is None, view.group(db, ids[0])
 
         (created, shown), header = self._write(request, job)
@@ -212,7 +220,7 @@ class MessageCatalog:
 
         def job(tx: Transaction, db: Connection) -> tuple[bool, Json]:
             messageid, new = self._add(tx, db, view, ids[0], body, request)
-            check_relations(db, ids[0], body, request.path)
+            check_relations(db, ids[0], body, definition_subject(ids[0], body, request.path))
             return new, view.latest(db, ids[0], messageid)
 
         (new, shown), header = self._write(request, job)
@@ -225,19 +233,26 @@ class MessageCatalog:
         """Add the version, or the versions, that a document holds; the definition's id, and whether any was new."""
         group = view.find_group(db, groupid)
         form = format_of(group, DIALECT, {})
+        subject = definition_subject(groupid, body, request.path)
         if body.get("format", form) != form:
-            raise invalid(request.path, "format", f"must be that of the group ({form})")
-        versions = []
-        for document in read_versions(body, request.path):
-            _refuse(check_definition(document, form), request.path)
-            versions.append(_client(read_definition(document, DIALECT, [], "", form)))
+            raise invalid(subject, "format", f"must be that of the group ({form})")
+        protocol = "" if form in DIALECT.formats else group.get("protocol") or NO_PROTOCOL
+        versions, notes = [], list[Problem]()
+        for place, document in read_versions(body, subject):
+            refuse_problems(check_definition(document, form), body, place, subject)
+            with words_of_01("/", subject, form):
+                versions.append(_client(read_definition(document, DIALECT, notes, "", form, protocol)))
+        refuse_lost(notes, subject)
         messageid = to_id(body["id"])
         xid = definition_xid(groupid, messageid)
         before = snapshots.latest(db, xid)
-        keep_authority(before, versions, request.path)
+        keep_authority(before, versions, subject)
+        if before is not None and view.has_all(db, groupid, messageid, versions, group):
+            return messageid, False
         for message in versions:
             loosen(tx, group, message, form, groupid)
-        tx.put(xid, in_line(versions))
+        with words_of_01(xid, subject, form):
+            tx.put(xid, in_line(versions))
         after = snapshots.latest(db, xid)
         return messageid, before is None or (after is not None and after.number != before.number)
 

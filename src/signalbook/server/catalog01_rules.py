@@ -6,20 +6,24 @@ are attributes like any other; versions keep what they were written with, whatev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from signalbook.document.dialects.catalog_form import format_of
-from signalbook.document.dialects.ids import to_id
-from signalbook.errors import RegistryError
+from signalbook.document.dialects.ids import SEGMENT, to_id
+from signalbook.errors import Problem, RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.registry import Transaction
 from signalbook.registry.snapshots import Snapshot
 from signalbook.registry.store import Connection
-from signalbook.server.catalog01_view import DIALECT, GROUPS, definition_xid
+from signalbook.server.catalog01_view import DIALECT, GROUPS, definition_path, definition_xid
+from signalbook.spec.dialects.dialect import Row
 
 __all__ = [
     "check_relations",
+    "definition_subject",
     "invalid",
     "keep_authority",
     "keep_format",
@@ -27,6 +31,9 @@ __all__ = [
     "loosen",
     "read_definitions",
     "read_versions",
+    "refuse_lost",
+    "refuse_problems",
+    "words_of_01",
 ]
 
 Json = dict[str, Any]
@@ -42,28 +49,43 @@ def invalid(path: str, name: str, words: str) -> RegistryError:
 
 def read_definitions(body: Json, path: str) -> list[Json]:
     """The definitions that a group's document holds, each under an id of its own."""
-    given = body.get("definitions") or []
+    given = body.get("definitions")
+    if given is None:
+        return []
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
         raise invalid(path, "definitions", "must be a list of objects")
     seen: set[str] = set()
-    for one in given:
-        messageid = to_id(str(one.get("id", "")))
+    for place, one in enumerate(given):
+        if not isinstance(one.get("id"), str) or not SEGMENT.fullmatch(one["id"]):
+            raise invalid(path, f"definitions[{place}].id", "must be a segment-nz-nc of RFC 3986, without a slash")
+        messageid = to_id(one["id"])
         if messageid in seen:
             raise invalid(path, "definitions", f"must have one definition an id, and '{one['id']}' has several")
         seen.add(messageid)
     return given
 
 
-def read_versions(body: Json, path: str) -> list[Json]:
-    """The versions that a definition's document holds, the oldest first: itself, or those of its list."""
+def definition_subject(groupid: str, body: Json, path: str) -> str:
+    """Where a definition that was sent is in the catalog; the request's own path where it has no id for that."""
+    given = body.get("id")
+    return definition_path(groupid, to_id(given)) if isinstance(given, str) and SEGMENT.fullmatch(given) else path
+
+
+def read_versions(body: Json, path: str) -> list[tuple[str, Json]]:
+    """The versions that a definition's document holds, the oldest first, each with its place there.
+
+    That is the document itself, at no place, or those of its list.
+    """
     common = {name: value for name, value in body.items() if name != "versions"}
     given = body.get("versions")
     if given is None:
-        return [common]
+        return [("", common)]
     if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
         raise invalid(path, "versions", "must be a list of at least one version")
+    if "definition" in common:
+        raise invalid(path, "definition", "must stand in one of the versions, for there is a list of them")
     numbers = [one.get("version", place) for place, one in enumerate(given, 1)]
-    if not all(isinstance(number, int) for number in numbers):
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
         raise invalid(path, "versions", "must have integers as versions")
     if len(set(numbers)) != len(numbers):
         raise invalid(path, "versions", "must have one version a number")
@@ -72,8 +94,59 @@ def read_versions(body: Json, path: str) -> list[Json]:
         overridden = {"id", "format", "authority"} & given[place].keys()
         if any(given[place][name] != common.get(name) for name in overridden):
             raise invalid(path, "versions", f"must not override {', '.join(sorted(overridden))}")
-        found.append({**common, **given[place]})
+        found.append((f"versions[{place}]", {**common, **given[place]}))
     return found
+
+
+def refuse_problems(problems: Iterator[Problem], body: Json, place: str, path: str) -> None:
+    """Refuse a version of a definition by what is wrong first; its place is told unless all versions share that."""
+    for problem in problems:
+        args = dict(problem.args)
+        name = args["name"]
+        if place and name.partition(".")[0] not in body:
+            args["name"] = f"{place}.{name}"
+        raise RegistryError(problem.code, path, **args)
+
+
+@contextmanager
+def words_of_01(xid: str, subject: str, form: str = "") -> Iterator[None]:
+    """Tell what the registry refuses of an entity in the names and at the place that 0.1 has for it."""
+    try:
+        yield
+    except RegistryError as error:
+        if error.subject not in ("", "/") and not f"{error.subject}/".startswith(f"{xid}/"):
+            raise
+        args = dict(error.args_)
+        if "name" in args:
+            args["name"] = _name_in_01(args["name"], form)
+        raise RegistryError(error.name, subject, detail=error.detail, **args) from None
+
+
+# What a `dataschema` of 0.1 has for an attribute of 1.0.
+_SCHEMA = {"dataschema": "schema", "dataschemauri": "value", "dataschemaformat": "schematype"}
+
+
+def _name_in_01(name: str, form: str) -> str:
+    """The member of a group, or of a definition of a format, that becomes an attribute of 1.0."""
+    known = DIALECT.formats.get(form)
+    rows = DIALECT.tables["message" if form else "messagegroup"].rows
+    rows += known.rows if known is not None else (Row("definition", "protocoloptions"),)
+    top = name.partition(".")[0]
+    for row in rows:
+        if row.form == "dataschema" and top in _SCHEMA:
+            return f"{row.there}.{_SCHEMA[top]}{name[len(top) :]}".replace("/", ".")
+    found = [row for row in rows if row.here and re.match(rf"{re.escape(row.here.replace('/', '.'))}(?![^.\[])", name)]
+    if not found:
+        return name
+    row = max(found, key=lambda one: len(one.here))
+    return row.there.replace("/", ".") + name[len(row.here) :]
+
+
+def refuse_lost(notes: Sequence[Problem], path: str) -> None:
+    """Refuse a document of which something would not be kept."""
+    for note in notes:
+        if note.code == "lost":
+            raise invalid(path, note.path.strip("/").replace("/", ".") or "definition", note.message)
 
 
 # --- what stays -------------------------------------------------------------------------------------------------------
@@ -119,7 +192,7 @@ def loosen(tx: Transaction, group: Json, message: Json, form: str, groupid: str)
 
 def check_relations(db: Connection, groupid: str, body: Json, path: str) -> None:
     """Section 2.2.4: `relatedto` names a definition of the same group, which may have come with this one."""
-    for document in read_versions(body, path):
+    for _, document in read_versions(body, path):
         other = document.get("relatedto")
         if other and snapshots.latest(db, definition_xid(groupid, to_id(other))) is None:
             raise invalid(path, "relatedto", f"must name a definition of the group; there is no '{other}'")

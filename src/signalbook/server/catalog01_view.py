@@ -5,20 +5,27 @@ Rule: what is shown of a definition is a snapshot: its number is its version, it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import orjson
 
-from signalbook.document.dialects.catalog_form import TAGS_LABEL, format_of, write_definition, write_group
+from signalbook.document.dialects.catalog_form import (
+    TAGS_LABEL,
+    format_of,
+    write_definition,
+    write_group,
+    write_lone,
+)
 from signalbook.document.dialects.ids import from_id, to_id
-from signalbook.document.xid import MAP_KEY
+from signalbook.document.xid import MAP_KEY, kept_of
 from signalbook.errors import RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.reads import Page
-from signalbook.registry.replicas import home_of
+from signalbook.registry.replica_links import home_of
 from signalbook.registry.requests import Requests
 from signalbook.registry.snapshots import Snapshot
 from signalbook.registry.store import Connection
@@ -43,6 +50,7 @@ FILTERS: Mapping[str, str] = {
     "relation": "relation",
 }
 _PAGING = ("limit", "page")
+_GIVEN = ("version", "createdtimeutc", "updatedtimeutc")
 
 
 class Catalog01View:
@@ -61,15 +69,32 @@ class Catalog01View:
         return self._tagged(found), page
 
     def group(self, db: Connection, groupid: str) -> Json:
-        """A group with its definitions, each in its newest version."""
+        """A group with its definitions, each with all its versions (sections 2.1 and 2.2)."""
         group = self.find_group(db, groupid)
-        definitions = [self._latest(db, group, entity) for entity in self._all(db, f"{GROUPS}/{groupid}/messages")]
+        room, definitions = self._requests.limits.size, []
+        for entity in self._all(db, f"{GROUPS}/{groupid}/messages"):
+            definitions.append(self._embedded(db, group, entity))
+            room -= len(orjson.dumps(definitions[-1]))
+            if room < 0:
+                raise RegistryError("too_large", self._request.path)
         return {**self._shown_group(groupid, group), "definitions": definitions}
+
+    def _embedded(self, db: Connection, group: Json, entity: Json) -> Json:
+        xid = definition_xid(group["messagegroupid"], entity["messageid"])
+        line = snapshots.listing(db, xid, 0, 1 << 31) or [self._newest(db, group, entity)]
+        versions = {str(one.number): {**one.attrs, "versionid": str(one.number), "createdat": one.at} for one in line}
+        message = {**versions[str(line[-1].number)], "versions": versions}
+        return write_definition(entity["messageid"], message, DIALECT, [], "", group)
 
     def find_group(self, db: Connection, groupid: str) -> Json:
         """The group as the registry has it; raises `not_found`."""
         found: Json = orjson.loads(self._page(db, f"{GROUPS}/{groupid}", Flags.EMPTY).text)
         return found
+
+    def says_the_same(self, groupid: str, known: Json, group: Json) -> bool:
+        """Whether a group that was sent says of itself what the one that is known says."""
+        told = [self._shown_group(groupid, {**one, "messagegroupid": groupid}) for one in (known, group)]
+        return _untimed(told[0]) == _untimed(told[1])
 
     def _shown_group(self, groupid: str, group: Json) -> Json:
         own = {name: value for name, value in group.items() if name not in ("messages", "messagesurl")}
@@ -125,6 +150,14 @@ class Catalog01View:
         following = str(found[most - 1].number) if len(found) > most else ""
         return [shown_version(messageid, one, group) for one in found[:most]], Page("", following)
 
+    def has_all(self, db: Connection, groupid: str, messageid: str, versions: Sequence[Json], group: Json) -> bool:
+        """Whether these versions are in a definition's log already, in this order, and the last is what holds now."""
+        log = snapshots.listing(db, definition_xid(groupid, messageid), 0, 1 << 31)
+        shown = [_untimed(shown_version(messageid, one, group)) for one in log]
+        given = [_untimed(shown_version(messageid, Snapshot(1, "", one), group)) for one in versions]
+        left = iter(shown)
+        return all(one in left for one in given) and shown[-1] == given[-1]
+
     def version(self, db: Connection, groupid: str, messageid: str, number: str) -> Json:
         """One version of a definition."""
         group = self.find_group(db, groupid)
@@ -137,14 +170,27 @@ class Catalog01View:
     # ---- by URI
 
     def by_uri(self, db: Connection, uri: str) -> Json:
-        """The definition version that a URI names: its authority, and what identifies it there (section 2.2.2)."""
+        """The one version that a URI names (section 2.2.2); raises `not_found` where that is none, or several.
+
+        The URI that a version has comes first; where a shorter one could mean several definitions, it names none.
+        """
         implied = self._request.base + ROOT
-        for groupid, messageid, number, authority in _readings(uri, implied):
-            for group, entity in self._candidates(db, groupid, messageid):
-                found = self._named(db, group, entity, number)
-                if found is not None and _authority(found.attrs, implied) == authority:
-                    return shown_version(entity["messageid"], found, group)
-        raise RegistryError("not_found", uri)
+        found: dict[tuple[str, int], tuple[str, Snapshot, Json]] = {}
+        for reading in _readings(uri):
+            for group, entity in self._candidates(db, reading.group, reading.id):
+                version = self._named(db, group, entity, reading.number)
+                if version is not None and _authority(version.attrs, implied) == reading.authority:
+                    xid = definition_xid(group["messagegroupid"], entity["messageid"])
+                    found[xid, version.number] = (entity["messageid"], version, group)
+            if found and reading.is_whole:
+                break
+        if len(found) != 1:
+            detail = (
+                f"Several definitions could be meant: {', '.join(sorted(xid for xid, _ in found))}." if found else ""
+            )
+            raise RegistryError("not_found", uri, detail=detail)
+        ((messageid, version, group),) = found.values()
+        return shown_version(messageid, version, group)
 
     def _named(self, db: Connection, group: Json, entity: Json, number: str | None) -> Snapshot | None:
         """The version of a number, with the authority that it was written with, or the newest."""
@@ -154,18 +200,20 @@ class Catalog01View:
             return None
         return snapshots.find(db, definition_xid(group["messagegroupid"], entity["messageid"]), int(number))
 
-    def _candidates(self, db: Connection, groupid: str, messageid: str) -> list[tuple[Json, Json]]:
-        """The definitions of an id, those of the named group at their owner first: groups may have other names here."""
-        flags = Flags(filters=(f"messages.messageid={_escaped(messageid)}",), inline=("messages",), raw="filter")
+    def _candidates(self, db: Connection, groupid: str | None, messageid: str) -> list[tuple[Json, Json]]:
+        """The definitions that have this id at their owner, in that group where one is named."""
+        ids = (_escaped(messageid), f"{_escaped(messageid)}~*")  # itself, and what is kept beside it
+        flags = Flags(filters=tuple(f"messages.messageid={one}" for one in ids), inline=("messages",), raw="filter")
         found = orjson.loads(self._page(db, GROUPS, flags).text)
         candidates = [
             (group, entity)
             for group in found.values()
             for entity in (group.get("messages") or {}).values()
-            if entity["messageid"] == messageid
+            if messageid in (entity["messageid"], kept_of(entity["messageid"]))
         ]
-        home = definition_xid(groupid, messageid)
-        return sorted(candidates, key=lambda one: self.home(db, one[0]["messagegroupid"], messageid) != home)
+        homes = [self.home(db, group["messagegroupid"], entity["messageid"]) for group, entity in candidates]
+        named = f"/messages/{messageid}" if groupid is None else definition_xid(groupid, messageid)
+        return [one for one, home in zip(candidates, homes, strict=True) if home.endswith(named)]
 
     def home(self, db: Connection, groupid: str, messageid: str) -> str:
         """What a definition is called at its owner, which its URIs are made of."""
@@ -238,17 +286,13 @@ def _is_number(text: str) -> bool:
 
 def shown_version(messageid: str, snapshot: Snapshot, group: Json) -> Json:
     """A definition version as a document of its own."""
-    written = write_definition(messageid, snapshot.attrs, DIALECT, [], "", group)
-    head = {"id": written.pop("id"), "specversion": DIALECT.label, "format": written.pop("format")}
-    definition = written.pop("definition")
-    written.pop("version", None)
-    return {
-        **head,
-        "version": snapshot.number,
-        **written,
-        "createdtimeutc": snapshot.at,
-        "definition": definition,
-    }
+    numbered = {**snapshot.attrs, "versionid": str(snapshot.number), "createdat": snapshot.at}
+    return write_lone(messageid, numbered, DIALECT, [], "", group)
+
+
+def _untimed(shown: Json) -> Json:
+    """What was said of an entity, without what the catalog gives it."""
+    return {name: value for name, value in shown.items() if name not in _GIVEN}
 
 
 def definition_xid(groupid: str, messageid: str) -> str:
@@ -273,9 +317,23 @@ def _authority(entity: Json, implied: str) -> str:
     return str(entity.get("authority") or implied).rstrip("/")
 
 
-def _readings(uri: str, implied: str) -> list[tuple[str, str, str | None, str]]:
-    """What a URI may mean: (group, definition, version, authority), the most exact first."""
-    found: list[tuple[str, str, str | None, str]] = []
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a URI may mean; `is_whole` where it says all that the URI of a version says."""
+
+    group: str | None
+    id: str
+    number: str | None
+    authority: str
+
+    @property
+    def is_whole(self) -> bool:
+        return self.group is not None and self.number is not None
+
+
+def _readings(uri: str) -> list[_Reading]:
+    """What a URI may mean, the most exact first."""
+    found: list[_Reading] = []
     separator = ":" if uri.lower().startswith("urn:") else "/"
     parts = uri.rstrip("/").split(separator)
     words = [] if separator == ":" else ["messagedefinitions", "versions"]
@@ -288,8 +346,8 @@ def _readings(uri: str, implied: str) -> list[tuple[str, str, str | None, str]]:
             continue
         named = dict(zip(shape, tail, strict=True))
         authority = separator.join(parts[:-count]).rstrip("/")
-        group = to_id(named.get("group", ""))
-        found.append((group, to_id(named["id"]), named.get("number"), authority))
+        group = to_id(named["group"]) if "group" in named else None
+        found.append(_Reading(group, to_id(named["id"]), named.get("number"), authority))
     return found
 
 
@@ -300,7 +358,7 @@ _SHAPES: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("id", "versions", "number"),
         ("id",),
     ),
-    ":": (("group", "id", "number"), ("id", "number"), ("id",)),
+    ":": (("group", "id", "number"), ("group", "id"), ("id", "number"), ("id",)),
 }
 
 

@@ -3,7 +3,8 @@
 Rule 1: an event's `id` is the cursor of the place behind it, so a client that knows an event knows where to go on.
 Rule 2: every change of a message group, of a message's shown version or of the log of its versions is told in the words
 of the 0.1 catalog too (section 5.5 of its text): created or updated, or deleted, with the path of its API as subject
-and without data. The subject of a version ends in `/version/3`, as that text writes it.
+and without data. The subject of a version ends in `/version/3`, as that text writes it; its `time` is the version's own
+`createdtimeutc`, also where a copy of it came later, and that of a group is its `updatedtimeutc`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _OWN = (snapshots.CREATED, snapshots.DELETED)
 def expand(recorded: list[list[Any]]) -> list[list[Any]]:
     """Return the recorded events of one request, and behind them those of the 0.1 catalog."""
     told = {}
-    for type_, subject, _ in recorded:
+    for type_, subject, _, *time in recorded:
         if type_ in _CATALOG and (path := _catalog_path(subject)) is not None:
-            told[path] = [_CATALOG[type_], path, None]
-    return [*(event for event in recorded if event[0] not in _OWN), *told.values()]
+            told[path] = [_CATALOG[type_], path, None, *time]
+    return [*(event[:3] for event in recorded if event[0] not in _OWN), *told.values()]
 
 
 def attributes_of(change: Change, source: str) -> dict[str, Any]:

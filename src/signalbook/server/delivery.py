@@ -105,7 +105,7 @@ class Courier:
             return _IDLE_TICK
         if not self._lease.held():
             return _IDLE_TICK
-        newest, moment = self._store.sequence(), time.time() * 1000
+        newest, moment = self._store.sequence(), _now()
         for id_, position, nextattempt in waiting:
             finished = position.seq >= newest and self._finished.get(id_) == position
             if not finished and nextattempt <= moment and id_ not in self._busy:

@@ -7,6 +7,7 @@ Rule 2: nothing here decides an error's status: errors are raised, `problems` an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ from signalbook.server.delivery import Courier
 from signalbook.server.entities import document_body, document_response
 from signalbook.server.headers import refuse_headers
 from signalbook.server.http import JSON, Patient, Request, Response, refuse_coded
+from signalbook.server.messages import Judgements
 from signalbook.server.point_cache import PointCache
 from signalbook.server.preconditions import check_preconditions, tag, view_name
 from signalbook.server.problems import not_supported
@@ -59,6 +61,7 @@ class RegistryService:
         patient: Mapping[str, Patient] | None = None,
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
+        judgements: Judgements | None = None,
     ) -> None:
         self._requests = requests
         self._extensions = extensions or {}
@@ -66,6 +69,7 @@ class RegistryService:
         self.patient: Mapping[str, Patient] = patient or {}
         self.described = described
         self._courier = courier
+        self.judgements = judgements
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
         self._points = PointCache()
@@ -129,8 +133,9 @@ class RegistryService:
         if request.method in ("GET", "HEAD"):
             return self._read(request)
         if request.method == "OPTIONS":
-            target = find_target(self._current().model, request.path)
-            return cross_origin.options(request, _allow(target))
+            setup = self._current()
+            target = find_target(setup.model, request.path)
+            return cross_origin.options(request, "GET, OPTIONS" if self._requests.read_only else _allow(target))
         return self._write(request)
 
     def _current(self) -> Setup:
@@ -155,7 +160,9 @@ class RegistryService:
 
     def _flags(self, request: Request, setup: Setup) -> Flags:
         capabilities = setup.capabilities
-        return parse_flags(request.query, capabilities.parameters, path=request.path, ignores=capabilities.ignores)
+        return parse_flags(
+            request.query, capabilities.parameters, path=request.path.rstrip("/") or "/", ignores=capabilities.ignores
+        )
 
     def _read(self, request: Request) -> Response:
         return self._requests.store.read(lambda db: self._read_in(db, request))
@@ -200,7 +207,10 @@ class RegistryService:
             if target.document and method in ("PUT", "POST"):
                 return document_body(request, target, flags.setdefaultversionid)
             refuse_headers((name for name, _ in request.headers.items()), target.path)
-            ask = Ask(patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta")
+            ask = Ask(
+                patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta",
+                load=_load(request),
+            )  # fmt: skip
             return _json_body(request, target), ask
 
         def flags_of(setup: Setup) -> Flags:
@@ -222,6 +232,8 @@ class RegistryService:
         correlation = requests.correlation()
         answer = requests.store.write(job)
         headers = [("xRegistry-xregcorrelationid", correlation)]
+        if load := _load(request):
+            headers.append(("preference-applied", f"load={load}"))
         if answer.page is None:
             return Response(204, headers)
         status = 201 if answer.outcome is not None and answer.outcome.created else 200
@@ -286,12 +298,23 @@ def _check_method(setup: Setup, method: str, target: Target) -> None:
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 
+_LOAD = re.compile(r'(?:^|[,;])\s*load\s*=\s*"?([0-9A-Za-z_-]{1,64})"?\s*(?=[,;]|$)', re.IGNORECASE)
+
+
+def _load(request: Request) -> str:
+    """Return the name of the load that a request says it is a part of (`Prefer: load=NAME`, RFC 7240)."""
+    found = _LOAD.search(request.headers.get("prefer") or "")
+    return found[1] if found else ""
+
+
 def _json_body(request: Request, target: Target) -> Any:
     if not request.body:
         if request.method in _NO_BODY:
             return None
         raise RegistryError("missing_body", target.path)
     body = parse_json(request.body, target.path)
+    if body is None and target.kind == "modelsource":
+        return {}  # as where it is part of the registry: REG-6
     if not isinstance(body, dict):
         raise RegistryError("parsing_data", target.path, error_detail="the body must be a JSON object")
     return body

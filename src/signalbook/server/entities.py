@@ -9,13 +9,13 @@ import orjson
 
 from signalbook.document.model import ResourceType
 from signalbook.registry import rows
-from signalbook.registry.incoming import document_names
+from signalbook.registry.incoming import document_names, typed
 from signalbook.registry.render import View
 from signalbook.registry.requests import Answer
 from signalbook.registry.resources import Ask
 from signalbook.registry.store import Connection
 from signalbook.registry.targets import DETAILS, Target
-from signalbook.server.headers import decode_attributes, encode_attributes, typed
+from signalbook.server.headers import decode_attributes, encode_attributes, repeated
 from signalbook.server.http import Request, Response
 
 __all__ = ["document_body", "document_response"]
@@ -26,18 +26,17 @@ def document_body(request: Request, target: Target, setdefault: str | None) -> t
     kind = target.resource_type
     body = decode_attributes(request.headers, target.path, singular=kind.singular, has_body=bool(request.body))
     body.setdefault("contenttype", None)  # DOC-10
-    attributes = kind.attributes
-    for name, value in list(body.items()):
-        if isinstance(value, str):
-            attribute = attributes.get(name) or attributes.get("*")
-            body[name] = typed(value, _OWN_TYPES.get(name) or (attribute.type if attribute is not None else "string"))
-        elif isinstance(value, dict) and name in attributes and (item := attributes[name].item) is not None:
-            body[name] = {key: typed(one, item.type) for key, one in value.items()}
+    for entity in (body, body.get("meta") or {}):
+        for name, type_ in _OWN_TYPES.items():
+            if isinstance(entity, dict) and isinstance(entity.get(name), str):
+                entity[name] = typed(entity[name], type_)
     url = document_names(kind)[1]
     document = None if body.get(url) else request.body
     if document is not None:
         body.pop(url, None)
-    return body, Ask(patch=True, setdefault=setdefault, document=document)
+    return body, Ask(
+        patch=True, setdefault=setdefault, document=document, texts=True, fault=repeated(request.headers, target.path)
+    )
 
 
 def _is_map(kind: ResourceType, name: str) -> bool:
@@ -49,7 +48,7 @@ def _is_map(kind: ResourceType, name: str) -> bool:
 _LEGAL = "%/:?#[]@!$&'()*+,;="  # besides letters, digits and -._~: what RFC 3986 lets a URL consist of
 # A document is somebody's file: a browser must neither guess its type nor run it as a page of this server.
 _INERT = (("x-content-type-options", "nosniff"), ("content-security-policy", "sandbox"))
-_OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean"}
+_OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean", "defaultversionsticky": "boolean"}
 
 
 def document_response(db: Connection, view: View, answer: Answer, base: str) -> Response:

@@ -33,7 +33,7 @@ from signalbook.server.http import (
     joined,
 )
 from signalbook.server.limits import BodySource, Limits
-from signalbook.server.metrics import Metrics
+from signalbook.server.metrics import Metrics, Table
 from signalbook.server.pool import Pool
 from signalbook.server.request_log import RequestLog
 
@@ -62,6 +62,7 @@ class Flow:
         bases: Bases | None = None,
         limits: Limits | None = None,
         log: RequestLog | None = None,
+        table: Table | None = None,
         threads: int = 40,
     ) -> None:
         self._service = service
@@ -76,7 +77,10 @@ class Flow:
         self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._patient: Mapping[str, Patient] = getattr(service, "patient", {})
         self._closing = asyncio.Event()
-        self._metrics = Metrics(getattr(service, "measures", None))
+        self._metrics = Metrics(getattr(service, "measures", None), table)
+        judgements = getattr(service, "judgements", None)
+        if judgements is not None:
+            judgements.tell = self._metrics.judged
         self._own: Mapping[str, Callable[[], Response]] = {"/healthz": self._health, "/metrics": self._figures}
         self._extras: dict[str, tuple[_Extras, _Extras]] = {}
 
@@ -147,7 +151,7 @@ class Flow:
 
     async def answer(self, request: Request, source: BodySource) -> Response | Stream:
         """The response to a request that `begin` gave back."""
-        self._metrics.in_flight += 1
+        self._metrics.begun()
         held = 0
         try:
             if request.path != "/healthz":
@@ -168,7 +172,7 @@ class Flow:
             return self._finish(request, problems.respond(error, request.path))
         finally:
             self._limits.release(held)
-            self._metrics.in_flight -= 1
+            self._metrics.ended()
 
     async def _wait(self, request: Request, patient: Patient, pool: Pool) -> Response | Stream:
         """The finished response of a path where an answer may wait."""

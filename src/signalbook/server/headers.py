@@ -3,8 +3,7 @@
 Rule 1: only scalars and maps of scalars travel; a map entry is `xRegistry-<map>.<key>`, the key being all that follows
 the first dot. Both spec versions use the dot: the 1.0-rc2 core text (xregistry/spec 7f31467) already has it.
 Rule 2: values are percent-encoded UTF-8 ("HTTP Header Values"), so no value can end a header or start another.
-Rule 3: types come from the model, which is not known here: decoded values are text, `null` is `None`, and `typed`
-turns a text into the value of a type.
+Rule 3: types come from the model, which is not known here: decoded values are text, and `null` is `None`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.server.http import ATTRIBUTE, REPEATED, Headers
 
-__all__ = ["decode_attributes", "decode_value", "encode_attributes", "encode_value", "refuse_headers", "typed"]
+__all__ = ["decode_attributes", "decode_value", "encode_attributes", "encode_value", "refuse_headers", "repeated"]
 
 # "Space, double-quote, percent, and any characters outside the printable ASCII range of U+0021-U+007E inclusive."
 _ENCODED = re.compile(r"[^\x21\x23\x24\x26-\x7e]")
@@ -122,8 +121,7 @@ def decode_attributes(headers: Headers, subject: str, *, singular: str, has_body
             raise _extra(subject, shown, "the attribute travels as Content-Type")
         if name == f"{singular}url" and has_body and raw != "null":
             raise _extra(subject, shown, "header isn't allowed if there's a body")
-        if REPEATED in raw:
-            raise RegistryError("header_error", subject, name=shown, error_detail="it is given more than once")
+        raw = raw.partition(REPEATED)[0]
         try:
             value = None if raw == "null" else decode_value(raw)
         except ValueError as wrong:
@@ -135,6 +133,15 @@ def decode_attributes(headers: Headers, subject: str, *, singular: str, has_body
             place = attributes["meta"] = meta if isinstance(meta, dict) else {}
         _put(place, name, value)
     return attributes
+
+
+def repeated(headers: Headers, subject: str) -> RegistryError | None:
+    """What is wrong with an attribute that is given more than once, provided that there is such an attribute."""
+    for header, raw in headers.items():
+        if header.startswith(ATTRIBUTE) and REPEATED in raw:
+            name = f"xRegistry-{header[len(ATTRIBUTE) :]}"
+            return RegistryError("header_error", subject, name=name, error_detail="it is given more than once")
+    return None
 
 
 def _put(attributes: dict[str, Any], name: str, value: str | None) -> None:
@@ -159,20 +166,3 @@ def refuse_headers(names: Iterable[str], subject: str) -> None:
 
 def _extra(subject: str, name: str, detail: str) -> RegistryError:
     return RegistryError("extra_xregistry_header", subject, name=name, error_detail=detail)
-
-
-# Types ---------------------------------------------------------------------------------------------------------------
-
-_INTEGER = re.compile(r"-?[0-9]{1,20}")
-_DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?")
-
-
-def typed(text: str, type_: str) -> Any:
-    """The value of model type `type_` that a header's text means; the text itself where it means none."""
-    if type_ == "boolean":
-        return {"true": True, "false": False}.get(text, text)
-    if type_ in ("integer", "uinteger"):
-        return int(text) if _INTEGER.fullmatch(text) else text
-    if type_ == "decimal" and _DECIMAL.fullmatch(text):
-        return int(text) if _INTEGER.fullmatch(text) else float(text)
-    return text

@@ -2,6 +2,8 @@
 
 Rule 1: a request has one message, and gets one answer; or, as JSON lines (`application/x-ndjson`, or what is plainly
 that), any number of them, and gets one line each, in their order. A batch of events in one request gets an array.
+An event may also be the request itself, in binary mode of HTTP: `ce-` headers, and the data as its body. What is said
+to be one event and is a batch, or the reverse, is refused.
 Rule 2: an answer about a message is data, whatever it says: the status is 200. A wrong request is a `RegistryError`.
 Of several lines none makes the request wrong.
 Rule 3: nothing is written, so whoever may read may ask.
@@ -18,16 +20,21 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from signalbook.cloudevents import CloudEvent, CloudEventError
+from signalbook.cloudevents.bindings import claims_event, from_message
 from signalbook.cloudevents.json_value import is_json_text
 from signalbook.errors import Problem, RegistryError, UsageError
+from signalbook.messages.answer import Answer
 from signalbook.messages.build import Built
 from signalbook.messages.catalog import Catalog, CatalogError
+from signalbook.messages.observed import Given
 from signalbook.messages.values import read_values
 from signalbook.server import cross_origin
 from signalbook.server.http import JSON, Request, Response, refuse_coded
 from signalbook.server.problems import not_supported
+from signalbook.wire import Message
 
-__all__ = ["MESSAGE_PATHS", "message_paths"]
+__all__ = ["MESSAGE_PATHS", "Judgements", "message_paths"]
 
 LINES = ("content-type", "application/x-ndjson")
 _LINE_TYPES = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
@@ -39,42 +46,68 @@ MOST_MESSAGES = 100_000
 LARGEST_ANSWER = 256 << 20
 
 Asked = Mapping[str, tuple[str, ...]]
-Answers = Callable[[Catalog, bytes, Asked], Iterable[bytes]]
+Answers = Callable[[Catalog, bytes, Asked], Iterable[Answer | Built]]
+AnswersAboutEvent = Callable[[Catalog, Given, Asked], Iterable[Answer]]
+_EVENT, _BATCH = "application/cloudevents", "application/cloudevents-batch"
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """What answers a request with one document, what answers one line of several, and the flags of both."""
+    """What answers a request with one document, what answers one line of several, and the flags of both.
+
+    `event` answers a request that is itself an event in binary mode.
+    """
 
     one: Answers
     line: Answers
     flags: frozenset[str]
+    event: AnswersAboutEvent | None = None
 
 
-def message_paths(catalog: Callable[[], Catalog]) -> dict[str, Callable[[Request], Response]]:
-    """What answers each of the paths by the catalog as it is at the time of a request."""
+class Judgements:
+    """Whom to tell what became of each message."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str], object] = lambda outcome: None
+
+
+def message_paths(
+    catalog: Callable[[str, str], Catalog], judgements: Judgements | None = None
+) -> dict[str, Callable[[Request], Response]]:
+    """What answers each of the paths by the catalog as it is at the time of a request, given the address it came by."""
+    told = judgements or Judgements()
 
     def answering(path: _Path) -> Callable[[Request], Response]:
-        return lambda request: _respond(request, catalog, path)
+        return lambda request: _respond(request, catalog, path, told)
 
     return {name: answering(path) for name, path in MESSAGE_PATHS.items()}
 
 
-def _respond(request: Request, catalog: Callable[[], Catalog], path: _Path) -> Response:
+def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Path, told: Judgements) -> Response:
     if request.method == "OPTIONS":
         return cross_origin.options(request, _ALLOW)
     if request.method != "POST":
         raise not_supported(request.path, request.method, _ALLOW)
     refuse_coded(request)
     asked = _asked(request, path.flags)
-    if not request.body:
-        raise RegistryError("missing_body", request.path)
+
+    def reached() -> Catalog:
+        return catalog(request.base, request.headers.get("host") or "")
+
     try:
+        event = _binary_event(request) if path.event is not None else None
+        if event is not None and path.event is not None:
+            found = _bounded(request, path.event(reached(), event, asked), told)
+            return Response(200, [JSON], found[0])
+        if not request.body:
+            raise RegistryError("missing_body", request.path)
+        if path.event is not None:
+            _refuse_misnamed(request)
         if _has_lines(request):
-            found = _bounded(request, _of_lines(request, catalog(), path.line, asked))
+            found = _bounded(request, _of_lines(request, reached(), path.line, asked), told)
             return Response(200, [LINES], b"".join(answer + b"\n" for answer in found))
         _bound(request, _count(request.body))
-        found = _bounded(request, path.one(catalog(), request.body, asked))
+        found = _bounded(request, path.one(reached(), request.body, asked), told)
     except CatalogError as error:
         raise _bad(request, str(error)) from None
     # A message, too, may carry a batch.
@@ -89,7 +122,7 @@ def _bad(request: Request, words: str) -> RegistryError:
 # How much one request may ask for ------------------------------------------------------------------------------------
 
 
-def _of_lines(request: Request, catalog: Catalog, answers: Answers, asked: Asked) -> Iterator[bytes]:
+def _of_lines(request: Request, catalog: Catalog, answers: Answers, asked: Asked) -> Iterator[Answer | Built]:
     """The answers to all lines, in their order."""
     found = (line[0].strip() for line in _LINE.finditer(request.body))
     lines = list(itertools.islice(found, MOST_MESSAGES + 1))
@@ -99,13 +132,15 @@ def _of_lines(request: Request, catalog: Catalog, answers: Answers, asked: Asked
         yield from answers(catalog, line, asked)
 
 
-def _bounded(request: Request, answers: Iterable[bytes]) -> list[bytes]:
+def _bounded(request: Request, answers: Iterable[Answer | Built], told: Judgements) -> list[bytes]:
     """All answers, unless they are too many or too large to be sent at once."""
     found: list[bytes] = []
     size = 0
     for answer in answers:
-        found.append(answer)
-        size += len(answer)
+        if isinstance(answer, Answer):
+            told.tell(answer.outcome)
+        found.append(answer.to_bytes())
+        size += len(found[-1])
         _bound(request, len(found))
         if size > LARGEST_ANSWER:
             raise RegistryError("too_large", request.path)
@@ -171,13 +206,44 @@ class _Counter:
 # What a request says -------------------------------------------------------------------------------------------------
 
 
+def _media_type(request: Request) -> str:
+    return (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
+
+
 def _has_lines(request: Request) -> bool:
     """Whether a request is one of JSON lines: its type says so, or its first line is a document and others follow."""
-    media_type = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
-    if media_type in _LINE_TYPES:
+    if _media_type(request) in _LINE_TYPES:
         return True
     first, _, rest = request.body.strip().partition(b"\n")
     return bool(rest) and is_json_text(first.strip())
+
+
+def _binary_event(request: Request) -> CloudEvent | Message | None:
+    """The event that a request is, in binary mode; as the message that it is where it is not a valid one.
+
+    It is a bare event to the definitions: that it was sent to this path says nothing about it.
+    """
+    if not any(name.lower().startswith("ce-") for name, _ in request.headers.items()) or _media_type(
+        request
+    ).startswith(_EVENT):
+        return None
+    message = Message("HTTP", {"method": "POST", "headers": tuple(request.headers.items())}, request.body or None)
+    if not claims_event(message):
+        return None
+    try:
+        return from_message(message)
+    except CloudEventError:
+        return message
+
+
+def _refuse_misnamed(request: Request) -> None:
+    """Refuse a batch that is said to be one event, and one event that is said to be a batch."""
+    media_type = _media_type(request)
+    is_batch = media_type == _BATCH or media_type.startswith(f"{_BATCH}+")
+    if is_batch != _is_array(request.body) and (is_batch or media_type.startswith(_EVENT)):
+        held = "one event" if is_batch else "a batch"
+        wanted = f"{_EVENT}+json" if is_batch else f"{_BATCH}+json"
+        raise _bad(request, f'the content type is "{media_type}", but the body is {held}; send it as {wanted}')
 
 
 def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]]:
@@ -198,30 +264,30 @@ def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]
 # One row a path ------------------------------------------------------------------------------------------------------
 
 
-def _match(catalog: Catalog, text: bytes, asked: Asked) -> Iterator[bytes]:
-    return (answer.to_bytes() for answer in catalog.match_all(text, asked.get("within", ())))
+def _match(catalog: Catalog, text: Given, asked: Asked) -> Iterable[Answer]:
+    return catalog.match_all(text, asked.get("within", ()))
 
 
-def _validate(catalog: Catalog, text: bytes, asked: Asked) -> Iterator[bytes]:
+def _validate(catalog: Catalog, text: Given, asked: Asked) -> Iterable[Answer]:
     if "definition" not in asked:
         return _match(catalog, text, asked)
     if "within" in asked:
         raise CatalogError("?definition= names all there is to look among; leave ?within= out")
-    return (answer.to_bytes() for answer in catalog.validate_all(text, _definition(asked)))
+    return catalog.validate_all(text, _definition(asked))
 
 
-def _build(catalog: Catalog, text: bytes, asked: Asked) -> list[bytes]:
+def _build(catalog: Catalog, text: bytes, asked: Asked) -> list[Built]:
     unless_said = _unless_said(catalog, asked)
-    return [_built(catalog, text, unless_said).to_bytes()]
+    return [_built(catalog, text, unless_said)]
 
 
-def _build_line(catalog: Catalog, text: bytes, asked: Asked) -> list[bytes]:
+def _build_line(catalog: Catalog, text: bytes, asked: Asked) -> list[Built]:
     unless_said = _unless_said(catalog, asked)
     try:
         built = _built(catalog, text, unless_said)
     except CatalogError as error:
         built = _unbuilt(error)
-    return [built.to_bytes()]
+    return [built]
 
 
 def _built(catalog: Catalog, text: bytes, unless_said: str) -> Built:
@@ -252,7 +318,7 @@ def _definition(asked: Asked) -> str:
 
 
 MESSAGE_PATHS: Mapping[str, _Path] = {
-    "/match": _Path(_match, _match, frozenset({"within"})),
-    "/validate": _Path(_validate, _validate, frozenset({"definition", "within"})),
+    "/match": _Path(_match, _match, frozenset({"within"}), _match),
+    "/validate": _Path(_validate, _validate, frozenset({"definition", "within"}), _validate),
     "/build": _Path(_build, _build_line, frozenset({"definition"})),
 }

@@ -1,73 +1,184 @@
-"""What a process counts about itself, and `/metrics` in the Prometheus text format.
+"""What the processes of a server count, and `/metrics` in the Prometheus text format.
 
-Rule 1: counting one request costs well under a microsecond: two integers and one slot of a histogram.
-Rule 2: the figures are those of one process. With several workers each scrape meets one of them, told apart by the
-label `process`; their sum needs `sum without (process)` over the series that several scrapes have gathered.
+Rule 1: counting one request costs well under a microsecond: a few integers in memory.
+Rule 2: the figures are those of all workers together, whichever of them is asked: each counts in a row of its own of a
+table that all of them see, and whoever is asked adds the rows up. What a worker that ended has counted stays.
+Rule 3: a row has one writer, its process; only a new worker, which takes a row, adds those of the dead to the first.
 """
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
+import tempfile
+import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "Table", "shared_file"]
 
 _BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE"})
+_METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "other")
+_OUTCOMES = ("matched", "nonconformant", "ambiguous", "unexpected", "malformed")
+# The columns of a row, all of them integers: who writes it, since when, and what there is to add up.
+_PROCESS, _STARTED, _IN_FLIGHT, _NANOSECONDS = range(4)
+_SLOTS = 4
+_ANSWERS = _SLOTS + len(_BOUNDS) + 1
+_REQUESTS = _ANSWERS + len(_OUTCOMES)
+_LOWEST, _HIGHEST = 100, 599
+_STATUSES = _HIGHEST - _LOWEST + 1
+# One row for the dead, and some for workers that come before the one they follow is known to be dead.
+_SPARE = 8
+_WIDTH = _REQUESTS + len(_METHODS) * _STATUSES
+_METHOD_PLACES = {method: _REQUESTS + number * _STATUSES - _LOWEST for number, method in enumerate(_METHODS)}
+_OUTCOME_PLACES = {outcome: _ANSWERS + number for number, outcome in enumerate(_OUTCOMES)}
+
+
+def shared_file(workers: int) -> int:
+    """Return an open file, known to nobody else, for the figures of so many workers; those that are forked have it."""
+    with tempfile.TemporaryFile(prefix="signalbook-figures-") as file:
+        file.truncate((workers + _SPARE) * _WIDTH * 8)
+        return os.dup(file.fileno())
+
+
+class Table:
+    """The rows of all processes, and which of them is this one's; without a file there is one row."""
+
+    def __init__(self, file: int | None = None) -> None:
+        self._file = file
+        self._memory: bytearray | mmap.mmap = bytearray(2 * _WIDTH * 8)
+        if file is not None:
+            with contextlib.suppress(OSError, ValueError):  # a process that was not forked has no such file
+                self._memory = mmap.mmap(file, 0)
+        self._cells = memoryview(self._memory).cast("q")
+        self.is_heir = False
+        """Whether another process has counted here before this one."""
+        with self._locked():
+            self.row = self._take()
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return _locked(self._file) if isinstance(self._memory, mmap.mmap) else contextlib.nullcontext()
+
+    def _take(self) -> memoryview:
+        rows = self.rows()
+        self.is_heir = any(rows[0]) or any(row[_PROCESS] for row in rows[1:])
+        for row in rows[1:]:
+            if row[_PROCESS] and not _lives(row[_PROCESS]):
+                for place in range(_NANOSECONDS, _WIDTH):
+                    rows[0][place] += row[place]
+                row[:] = memoryview(bytes(_WIDTH * 8)).cast("q")
+        free = next((row for row in rows[1:] if not row[_PROCESS]), None)
+        if free is None:  # more processes than were foreseen: this one counts for itself
+            free = memoryview(bytearray(_WIDTH * 8)).cast("q")
+        free[_PROCESS], free[_STARTED] = os.getpid(), time.time_ns() // 1_000_000
+        return free
+
+    def rows(self) -> list[memoryview]:
+        """Every row; the first has what the dead have counted."""
+        return [self._cells[start : start + _WIDTH] for start in range(0, len(self._cells), _WIDTH)]
+
+
+@contextlib.contextmanager
+def _locked(file: int | None) -> Iterator[None]:
+    import fcntl
+
+    assert file is not None
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is there, and another user's
+        return True
+    return True
 
 
 class Metrics:
-    """Counters of one process; `more` gives further figures by name, such as those of a store."""
+    """Counters of a server; `more` gives further figures of this process by name, such as those of a store."""
 
-    def __init__(self, more: Callable[[], Mapping[str, float]] | None = None) -> None:
+    def __init__(self, more: Callable[[], Mapping[str, float]] | None = None, table: Table | None = None) -> None:
         self._more = more
-        self._started = time.time()
-        self._requests: dict[tuple[str, int], int] = {}
-        self._slots = [0] * (len(_BOUNDS) + 1)
-        self._seconds = 0.0
-        self.in_flight = 0
-        """Requests that were begun on the long road and are not answered yet."""
+        self._table = table or Table()
+        self._row = self._table.row
+        self._lock = threading.Lock()
+
+    def begun(self) -> None:
+        """A request was begun on the long road."""
+        self._row[_IN_FLIGHT] += 1
+
+    def ended(self) -> None:
+        """One of these is answered."""
+        self._row[_IN_FLIGHT] -= 1
 
     def count(self, method: str, status: int, seconds: float) -> None:
         """One request was answered."""
-        key = (method, status)
-        try:
-            self._requests[key] += 1
-        except KeyError:
-            key = (method if method in _METHODS else "other", status)
-            self._requests[key] = self._requests.get(key, 0) + 1
-        self._seconds += seconds
-        self._slots[bisect_left(_BOUNDS, seconds)] += 1
+        row = self._row
+        place = _METHOD_PLACES.get(method) or _METHOD_PLACES["other"]
+        row[place + min(max(status, _LOWEST), _HIGHEST)] += 1
+        row[_NANOSECONDS] += int(seconds * 1e9)
+        row[_SLOTS + bisect_left(_BOUNDS, seconds)] += 1
+
+    def judged(self, outcome: str) -> None:
+        """One message was matched or validated; threads may tell at the same time."""
+        place = _OUTCOME_PLACES.get(outcome)
+        if place is not None:
+            with self._lock:
+                self._row[place] += 1
 
     def text(self) -> bytes:
         """The Prometheus text."""
         return "\n".join([*self._lines(), ""]).encode()
 
     def _lines(self) -> Iterator[str]:
-        process = f'process="{os.getpid()}"'
-        yield from _head("signalbook_requests_total", "counter", "Requests answered.")
-        for (method, status), number in sorted(self._requests.items()):
-            labels = f'{process},method="{method}",status="{status}"'
-            yield f"signalbook_requests_total{{{labels}}} {number}"
-        name = "signalbook_request_seconds"
-        yield from _head(name, "histogram", "Time from a request's head to its answer.")
-        total = 0
-        for bound, number in zip(_BOUNDS, self._slots, strict=False):
-            total += number
-            yield f'{name}_bucket{{{process},le="{bound:g}"}} {total}'
-        total += self._slots[-1]
-        yield f'{name}_bucket{{{process},le="+Inf"}} {total}'
-        yield f"{name}_sum{{{process}}} {self._seconds:.6f}"
-        yield f"{name}_count{{{process}}} {total}"
+        rows = self._table.rows()
+        if not any(row[_PROCESS] == self._row[_PROCESS] for row in rows):
+            rows.append(self._row)
+        alive = [row for row in rows if row[_PROCESS] and _lives(row[_PROCESS])]
+        total = [sum(column) for column in zip(*(row.tolist() for row in rows), strict=True)]
+        yield from _requests(total)
+        yield from _seconds(total)
+        yield from _head("signalbook_messages_total", "counter", "Messages judged by /match and /validate.")
+        for outcome, place in _OUTCOME_PLACES.items():
+            yield f'signalbook_messages_total{{outcome="{outcome}"}} {total[place]}'
         yield from _head("signalbook_requests_in_flight", "gauge", "Requests begun and not answered.")
-        yield f"signalbook_requests_in_flight{{{process}}} {self.in_flight}"
-        yield from _head("signalbook_start_time_seconds", "gauge", "When this process started, in Unix time.")
-        yield f"signalbook_start_time_seconds{{{process}}} {self._started:.3f}"
+        yield f"signalbook_requests_in_flight {sum(row[_IN_FLIGHT] for row in alive)}"
+        yield from _head("signalbook_workers", "gauge", "Processes that answer.")
+        yield f"signalbook_workers {len(alive)}"
+        yield from _head("signalbook_start_time_seconds", "gauge", "When the oldest of them started, in Unix time.")
+        yield f"signalbook_start_time_seconds {min(row[_STARTED] for row in alive) / 1000:.3f}"
         for figure, value in sorted((self._more() if self._more else {}).items()):
             yield f"# TYPE signalbook_{figure} {'counter' if figure.endswith('_total') else 'gauge'}"
-            yield f"signalbook_{figure}{{{process}}} {value:g}"
+            yield f"signalbook_{figure} {value:g}"
+
+
+def _requests(total: Sequence[int]) -> Iterator[str]:
+    name = "signalbook_requests_total"
+    yield from _head(name, "counter", "Requests answered.")
+    for method, place in sorted(_METHOD_PLACES.items()):
+        for status in range(_LOWEST, _HIGHEST + 1):
+            if number := total[place + status]:
+                yield f'{name}{{method="{method}",status="{status}"}} {number}'
+
+
+def _seconds(total: Sequence[int]) -> Iterator[str]:
+    name = "signalbook_request_seconds"
+    yield from _head(name, "histogram", "Time from a request's head to its answer.")
+    answered = 0
+    for bound, number in zip([f"{bound:g}" for bound in _BOUNDS] + ["+Inf"], total[_SLOTS:_ANSWERS], strict=True):
+        answered += number
+        yield f'{name}_bucket{{le="{bound}"}} {answered}'
+    yield f"{name}_sum {total[_NANOSECONDS] / 1e9:.6f}"
+    yield f"{name}_count {answered}"
 
 
 def _head(name: str, kind: str, words: str) -> Iterator[str]:

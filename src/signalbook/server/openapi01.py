@@ -84,13 +84,7 @@ _TEXT: Json = {"type": "string"}
 _TIME: Json = {"type": "string", "format": "date-time", "readOnly": True}
 _COMMON: Json = {"id": _TEXT, "specversion": {"const": "0.1"}, "format": _TEXT, "description": _TEXT}
 _COMMON |= {"documentation": _TEXT, "tags": _TEXT, "createdtimeutc": _TIME}
-_FIELDS: Json = {
-    "template": _ref("Template01"),
-    "boolean": _ref("Template01"),
-    "integer": _ref("Template01"),
-    "dataschema": _ref("DataSchema01"),
-    "text": _TEXT,
-}
+_OTHER_FIELDS: Json = {"dataschema": _ref("DataSchema01"), "choice": _TEXT}
 
 
 def _section(section: Section) -> Json:
@@ -100,7 +94,7 @@ def _section(section: Section) -> Json:
             "propertyNames": {"pattern": f"^{section.pattern}$"},
             "additionalProperties": _ref("Template01"),
         }
-    fields = {name: _FIELDS[kind] for name, kind in section.fields.items()}
+    fields = {name: _OTHER_FIELDS.get(kind, _ref("Template01")) for name, kind in section.fields.items()}
     return {"type": "object", "properties": fields, "additionalProperties": False}
 
 

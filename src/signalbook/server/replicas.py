@@ -1,10 +1,10 @@
 """`/replicas`: what another catalog asks and tells when it replicates; see `registry.replicas`.
 
-    GET  /replicas[?link=NAME]                   this catalog's id, its newest cursor, how far a replication has come
-                                                 and what it could not copy
+    GET  /replicas[?link=NAME]                   this catalog's id, its newest cursor and the base of its URIs; how far
+                                                 a replication has come, what it could not copy and as whose copies
     GET  /replicas/entities?scope=XID&after=KEY  groups and resources as they travel, page by page
     GET  /replicas/entities?xid=XID&xid=XID      the same for some of them; `before=N` gives their logs before a number
-    GET  /replicas/marks?xid=XID&xid=XID         the source's epochs as they were when these were read there
+    GET  /replicas/marks?link=NAME&xid=XID       the source's epochs as they were when these were read there
     POST /replicas                               write entries, and how far the replication has come
 
 Rule 1: reading is reading and writing is writing: the tokens are those of the whole server.
@@ -23,7 +23,15 @@ from signalbook.document.json_text import check_json, parse_json
 from signalbook.errors import RegistryError
 from signalbook.registry import replica_links, replicas
 from signalbook.registry.change_feed import latest
-from signalbook.registry.replica_entries import Entry, catalog_id, entries_behind, entries_of, own_origin
+from signalbook.registry.replica_entries import (
+    Entry,
+    base_of,
+    catalog_id,
+    entries_behind,
+    entries_of,
+    keep_base,
+    own_origin,
+)
 from signalbook.registry.replica_links import Link, Result
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
@@ -42,10 +50,12 @@ Json = dict[str, Any]
 
 
 class Replicas:
-    """Answers `/replicas` and what is below for one registry."""
+    """Answers `/replicas` and what is below for one registry; `base` is its own, where the operator fixed one."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, base: str = "") -> None:
         self._requests = requests
+        self._base = base.rstrip("/")
+        keep_base(requests.store, self._base)
         self._reads: Mapping[str, Callable[[Request, Connection, _Query], Json]] = {
             "/replicas": self._state,
             "/replicas/entities": self._entities,
@@ -72,11 +82,18 @@ class Replicas:
 
     def _state(self, request: Request, db: Connection, query: _Query) -> Json:
         found: Json = {"catalog": catalog_id(self._requests.store), "cursor": str(latest(db, expand))}
+        found |= self._stated(request, db)
         for name in query.get("link", ()):
             link = replica_links.link_of(db, name)
+            found["authority"] = replica_links.authority_of(db, name)
             found["link"] = {"name": name, "cursor": link.cursor, "number": link.number}
             found["problems"] = replica_links.problems_of(db, name)
         return found
+
+    def _stated(self, request: Request, db: Connection) -> Json:
+        """The base that the URIs of what this catalog owns are made with; where it was fixed, however it is reached."""
+        base = self._base or request.base or base_of(db)
+        return {"base": base, "fixed": bool(base) and (bool(self._base) or not request.base)}
 
     def _entities(self, request: Request, db: Connection, query: _Query) -> Json:
         own = own_origin(db, catalog_id(self._requests.store))
@@ -89,7 +106,7 @@ class Replicas:
         return {"entries": [entry.to_dict() for entry in found], "next": following}
 
     def _marks(self, request: Request, db: Connection, query: _Query) -> Json:
-        return replica_links.marks_of(db, query.get("xid", ()))
+        return replica_links.marks_of(db, query.get("link", [""])[0], query.get("xid", ()))
 
     # ---- writing
 
@@ -102,6 +119,7 @@ class Replicas:
         if not isinstance(met, list) or len(met) > MOST_ENTRIES or not all(isinstance(xid, str) for xid in met):
             raise _malformed(request.path, "met")
         own = catalog_id(self._requests.store)
+        authorities = {f"urn:signalbook:catalog:{own}", f"{self._base or request.base}/messagecatalog"}
 
         def job(db: Connection) -> Json:
             if body.get("sweep") is True:
@@ -110,8 +128,11 @@ class Replicas:
                 replica_links.forget_problems(db, link)
                 return {"results": [result.to_dict() for result in found], "more": len(found) == MOST_ENTRIES}
             replica_links.meet(db, link, [*met, *(one.xid for one in refused)])
-            anew = body.get("anew") is True
-            results = refused + replicas.apply_entries(self._requests, db, own, link, entries, anew=anew)
+            results = refused + replicas.apply_entries(
+                self._requests, db, own, link, entries,
+                anew=body.get("anew") is True, keep_both=body.get("onconflict") == "keep-both",
+                authorities=frozenset(authorities),
+            )  # fmt: skip
             replica_links.note(db, link, results)
             if "cursor" in body["link"]:
                 replica_links.save_link(db, link)

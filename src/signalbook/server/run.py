@@ -1,6 +1,7 @@
 """Starting and stopping a server process: granian, its workers, TLS, signals.
 
-Rule 1: each worker process builds its own service from the settings; nothing is shared but the port and the store.
+Rule 1: each worker process builds its own service from the settings; nothing is shared but the port, the store and the
+figures. A worker that ends is started again, be it one or several.
 Rule 2: the line that says "serving" is printed when a connection is accepted, not before.
 Rule 3: SIGTERM and SIGINT stop accepting, finish what was begun, and end; an idle server ends at once. Where the first
 process is killed, its workers die with it and leave the port and the store free.
@@ -34,6 +35,7 @@ from signalbook.server.access import access_by
 from signalbook.server.flow import Flow
 from signalbook.server.http import Bases, Service
 from signalbook.server.limits import Limits
+from signalbook.server.metrics import Table, shared_file
 from signalbook.server.request_log import RequestLog
 from signalbook.server.rsgi import RsgiApp
 from signalbook.settings import Settings
@@ -46,14 +48,15 @@ _HEAD_SECONDS = 30
 _STOP_SECONDS = 30
 
 
-def flow_for(service: Service, settings: Settings) -> Flow:
-    """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`."""
+def flow_for(service: Service, settings: Settings, table: Table | None = None) -> Flow:
+    """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`; `table` has the figures."""
     return Flow(
         service,
         access=access_by(settings),
         bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy),
         limits=Limits(max_body=settings.max_body, timeout=settings.body_timeout),
         log=RequestLog(settings.log_format) if settings.log else None,
+        table=table,
     )
 
 
@@ -78,22 +81,27 @@ def serve(
         ssl_cert=settings.cert,
         ssl_key=settings.key,
         ssl_protocol_min=SSLProtocols.tls12,
-        respawn_failed_workers=settings.workers > 1,
+        respawn_failed_workers=True,  # one that ends again within seconds ends the server
         workers_kill_timeout=_STOP_SECONDS,
     )
     threading.Thread(target=_announce_when_accepting, args=(settings, announce or _say), daemon=True).start()
     # A worker begins with the handlers of this process, which only note a stop down: it would never hear of one.
     os.register_at_fork(after_in_child=_end_on_stop)
     lifeline = (*os.pipe(), os.getpid())
-    server.serve(target_loader=partial(_load, service_factory, settings, lifeline), wrap_loader=False)
+    figures = shared_file(settings.workers)
+    server.serve(target_loader=partial(_load, service_factory, settings, lifeline, figures), wrap_loader=False)
 
 
-def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int]) -> Any:
+def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int], figures: int) -> Any:
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
     threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
     _log_to_stderr()
+    table = Table(figures)
+    if table.is_heir and settings.store.startswith("memory:"):
+        sys.stderr.write("signalbook: the worker has ended, and its store in memory with it; the new one is empty\n")
+        sys.stderr.flush()
     try:
-        return RsgiApp(flow_for(service_factory(settings), settings))
+        return RsgiApp(flow_for(service_factory(settings), settings, table))
     except SignalbookError as error:
         sys.stderr.write(f"signalbook: {error}\n")
         sys.stderr.flush()

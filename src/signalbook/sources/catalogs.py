@@ -15,7 +15,9 @@ from typing import Any, Protocol
 
 from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog
-from signalbook.sources.dialects import in_canonical, read_raw
+from signalbook.messages.entities import addresses_of
+from signalbook.messages.schema_library import SchemaPolicy
+from signalbook.sources.dialects import Raw, in_canonical, read_raw
 from signalbook.sources.documents import SUFFIXES, Document, document_files
 from signalbook.sources.external import external_bases
 from signalbook.sources.remote import Fetched, Reach, SourceError, Web, is_address
@@ -30,10 +32,15 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a source holds now: its documents, and by address the base messages that they take from elsewhere."""
+    """What a source holds now: its documents, and by address the base messages that they take from elsewhere.
+
+    `roots` are the addresses by which the documents are reached.
+    """
 
     documents: tuple[Document, ...]
     external: Mapping[str, Json] = field(default_factory=dict)
+    roots: tuple[str, ...] = ()
+    schemas_required: bool = False
 
 
 class Documents(Protocol):
@@ -41,6 +48,10 @@ class Documents(Protocol):
 
     def read(self) -> tuple[Document, ...]:
         """The documents as they are now: the same tuple where nothing changed since the last time."""
+        ...
+
+    def roots(self) -> tuple[str, ...]:
+        """The addresses by which what was read is reached; none for files."""
         ...
 
 
@@ -58,6 +69,9 @@ class _Files:
             self._documents = tuple(in_canonical(raw)[0][-1] for raw in read_raw(self.location))
             self._seen = state
         return self._documents
+
+    def roots(self) -> tuple[str, ...]:
+        return ()
 
     def _state(self) -> object:
         """What tells that a file changed; None where nothing does (standard input, a file that is not there)."""
@@ -80,9 +94,16 @@ class _Registry:
     def read(self) -> tuple[Document, ...]:
         fetched = self._fetch()
         if fetched is not self._last:
-            self._documents = (Document(self.address, fetched.content),)
+            self._documents = in_canonical(Raw(self.address, fetched.content))[0][-1:]
             self._last = fetched
         return self._documents
+
+    def roots(self) -> tuple[str, ...]:
+        if self.address.partition("?")[0].endswith(SUFFIXES):
+            return ()
+        own = "" if self._last is None else self._last.root
+        stated = (one.rstrip("/") for one in (own, self.address.partition("?")[0]) if one)
+        return tuple(dict.fromkeys(root for one in stated for root in addresses_of(one)))
 
     def _fetch(self) -> Fetched:
         """The document that the address names, or the whole registry as one (core/http.md, `GET /export`)."""
@@ -104,10 +125,10 @@ _WITHOUT_EXPORT = frozenset({400, 404, 405, 501})
 class Source:
     """Several places taken as one catalog."""
 
-    def __init__(self, places: tuple[Documents, ...], web: Web, hosts: frozenset[str]) -> None:
+    def __init__(self, places: tuple[Documents, ...], web: Web, reach: Reach) -> None:
         self._places = places
         self._web = web
-        self._hosts = hosts
+        self._reach = reach
         self._contents: Contents | None = None
         self._catalog: Catalog | None = None
 
@@ -115,8 +136,16 @@ class Source:
         """The catalog as it is now: the same one where nothing changed, else one that compiles what did."""
         known, contents = self._contents, self.read()
         if self._catalog is None or contents is not known:
-            make = Catalog.from_documents if self._catalog is None else self._catalog.updated
-            self._catalog = make(*(document.content for document in contents.documents), bases=contents.external)
+            documents = (document.content for document in contents.documents)
+            if self._catalog is None:
+                policy = SchemaPolicy(required=contents.schemas_required)
+                self._catalog = Catalog.from_canonical(
+                    *documents, bases=contents.external, roots=contents.roots, schemas=policy
+                )
+            else:
+                self._catalog = self._catalog.updated_canonical(
+                    *documents, bases=contents.external, roots=contents.roots
+                )
         return self._catalog
 
     def read(self) -> Contents:
@@ -124,8 +153,9 @@ class Source:
         documents = tuple(document for place in self._places for document in place.read())
         known = self._contents
         if known is None or not _same(documents, known.documents):
-            external = external_bases((document.content for document in documents), self._web, self._hosts)
-            known = self._contents = Contents(documents, external)
+            external = external_bases((document.content for document in documents), self._web, self._reach.resolve)
+            roots = tuple(root for place in self._places for root in place.roots())
+            known = self._contents = Contents(documents, external, roots, self._reach.schemas_required)
         return known
 
     def close(self) -> None:
@@ -152,7 +182,7 @@ def open_source(*locations: str, reach: Reach | None = None) -> Source:
     places: Iterator[Documents] = (
         _Registry(location, web) if is_address(location) else _Files(location) for location in locations
     )
-    return Source(tuple(places), web, reach.resolve)
+    return Source(tuple(places), web, reach)
 
 
 def is_store(location: str) -> bool:

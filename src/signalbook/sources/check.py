@@ -18,7 +18,6 @@ from signalbook.document.entity import Level
 from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.model_read import read_model
 from signalbook.document.rule import Severity
-from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.registry.incoming import (
     GROUP_SYSTEM,
@@ -28,6 +27,7 @@ from signalbook.registry.incoming import (
     document_names,
     is_id,
 )
+from signalbook.registry.spellings import canonical as in_spelling
 from signalbook.sources.documents import Document
 from signalbook.sources.documents import read_model as read_model_file
 from signalbook.sources.parts import DEFINING, DESCRIPTIVE, READ_ONLY
@@ -108,7 +108,7 @@ def _judge(entity: _Entity, catalog: Mapping[str, Mapping[str, Any]]) -> Iterato
         yield _found(entity, "error", problem)
     if entity.kind == "meta":
         return
-    subject = rules.Subject(xid=entity.xid, attrs=entity.attrs, group=entity.group, lookup=catalog.get)
+    subject = rules.Subject(entity.xid, entity.attrs, entity.group, catalog.get, entity.level.problems)
     severities: tuple[Severity, ...] = ("error", "warning")
     for severity in severities:
         for problem in rules.check(entity.domain, entity.kind, subject, severity):
@@ -168,7 +168,7 @@ class _Walk:
         collections = {f"{plural}{suffix}" for plural in kind.resources for suffix in ("", "url", "count")}
         system = GROUP_SYSTEM | collections | {f"{kind.singular}id"}
         domain = kind.modelcompatiblewith
-        attrs = self._catalog[xid] = yield from self._own(domain, xid, group, system)
+        attrs = self._catalog[xid] = yield from self._own(kind, xid, group, system)
         yield from self._named(xid, group, kind.singular, groupid)
         yield _Entity(self._source, "group", xid, domain, kind.level, attrs, attrs)
         for plural, resource_type in kind.resources.items():
@@ -191,7 +191,7 @@ class _Walk:
         if not isinstance(meta, dict):
             meta = {}
         else:
-            attrs = yield from self._own(domain, f"{xid}/meta", meta, META_SYSTEM | {f"{kind.singular}id"})
+            attrs = {name: value for name, value in meta.items() if name not in META_SYSTEM | {f"{kind.singular}id"}}
             yield _Entity(self._source, "meta", f"{xid}/meta", domain, kind.meta_level, attrs, group)
             if meta.get("xref"):
                 return
@@ -199,7 +199,7 @@ class _Walk:
         yield from self._misnamed(f"{xid}/versions", given)
         versions = [(f"{xid}/versions/{key}", version) for key, version in self._entries(f"{xid}/versions", given)]
         for place, version in versions or [(xid, resource)]:
-            attrs = self._catalog[place] = yield from self._own(domain, place, version, system)
+            attrs = self._catalog[place] = yield from self._own(kind, place, version, system)
             if place in (xid, f"{xid}/versions/{meta.get('defaultversionid')}") or not self._catalog[xid]:
                 self._catalog[xid] = attrs
             if place == xid:  # a registry names the only version so, where the document does not
@@ -209,11 +209,11 @@ class _Walk:
             self._catalog[xid] = {**self._catalog[xid], "deprecated": meta["deprecated"]}
 
     def _own(
-        self, domain: str, xid: str, given: Mapping[str, Any], system: frozenset[str] | set[str]
+        self, kind: GroupType | ResourceType, xid: str, given: Mapping[str, Any], system: frozenset[str] | set[str]
     ) -> Generator[Finding, None, dict[str, Any]]:
         """What of an entity its author controls, in canonical spelling."""
         try:
-            canonical = to_canonical(domain, given, xid)
+            canonical = in_spelling(kind, given, xid)
         except RegistryError as error:
             yield refusal(self._source, error)
             canonical = given

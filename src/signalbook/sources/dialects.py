@@ -1,9 +1,6 @@
 """Catalog documents of any dialect as documents that a registry takes.
 
-Rule 1: a document of today's specification goes in as it stands; any other is read into the canonical form.
-Rule 2: a lone definition needs a group to go into; who loads it names one.
-Rule 3: a definition of 0.1 with older versions becomes several documents, the oldest first, so that a registry that
-takes them one after the other has their history.
+Rule: what becomes of a document is `document.dialects.whole`; here its source is named in whatever is wrong with it.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from signalbook.document.dialects import Reading, detect, level_of, read
+from signalbook.document.dialects import Detection, ForeignDocument, detect, whole
 from signalbook.errors import Problem, UsageError
 from signalbook.sources.documents import (
     STANDARD_INPUT,
@@ -23,15 +20,14 @@ from signalbook.sources.documents import (
     Document,
     UnreadableDocument,
     document_files,
+    every_file,
     file_bytes,
     parse_value,
 )
-from signalbook.spec.dialects import Dialect
-from signalbook.spec.dialects.dialect import CANONICAL
+from signalbook.spec.dialects import DIALECTS, Dialect
+from signalbook.spec.versions import DEFAULT
 
-__all__ = ["Raw", "in_canonical", "read_each", "read_raw"]
-
-_PLURALS = {level: plural for plural, (level, _) in CANONICAL.items()}
+__all__ = ["Raw", "in_canonical", "read_each", "read_every", "read_raw", "recognise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +48,27 @@ def read_raw(location: str, stdin: Callable[[], IO[bytes]] | None = None) -> Ite
         yield _read_file(file)
 
 
+def read_every(location: str) -> Iterator[tuple[Raw | UnreadableDocument, bool]]:
+    """The same, with what a load of a folder passes over, for it is not named as a catalog; that is marked with False.
+
+    In place of a document that is passed over and cannot be read is what is wrong.
+    """
+    path = Path(location)
+    if location == STANDARD_INPUT or not path.is_dir():
+        yield from ((raw, True) for raw in read_raw(location))
+        return
+    meant = frozenset(document_files(path))
+    for file in every_file(path):
+        try:
+            yield _read_file(file), file in meant
+        except UsageError as error:
+            if file in meant:
+                raise
+            yield UnreadableDocument(str(file), str(error)), False
+
+
 def read_each(location: str) -> Iterator[Raw | UnreadableDocument]:
-    """The same, with what is wrong in place of a document that cannot be read."""
+    """Each document that a load reads, with what is wrong in place of one that cannot be read."""
     path = Path(location)
     if location == STANDARD_INPUT:
         sources: list[tuple[str, Callable[[], Raw]]] = [("standard input", lambda: next(read_raw(location)))]
@@ -72,66 +87,28 @@ def _read_file(file: Path) -> Raw:
     return Raw(str(file), parse_value(file_bytes(file), str(file), yaml_allowed=file.suffix in YAML_SUFFIXES))
 
 
+def recognise(raw: Raw, *, any_model: bool = False) -> Detection:
+    """How a document was recognised; raises `UsageError` where it is none of a catalog, or not of one dialect.
+
+    With `any_model` one that nothing tells of passes for one of today: it may be of a model of its own.
+    """
+    try:
+        return detect(raw.value)
+    except ForeignDocument as error:
+        if any_model and not error.known:
+            return Detection(DIALECTS[DEFAULT.name], "", "")
+        raise ForeignDocument(f"{raw.source} {error}", known=error.known) from None
+    except UsageError as error:
+        raise UsageError(f"{raw.source}: {error}") from None
+
+
 def in_canonical(
     raw: Raw, dialect: Dialect | None = None, *, group: str = ""
 ) -> tuple[tuple[Document, ...], tuple[Problem, ...]]:
     """The documents that a registry takes one after the other for what was read, and the notes of reading it."""
-    chosen = dialect or detect(raw.value).dialect
-    if not isinstance(raw.value, dict) and not (isinstance(raw.value, list) and chosen.form == "catalog"):
-        raise UsageError(f"{raw.source} holds no JSON object; a catalog document is one")
-    if isinstance(raw.value, dict) and chosen.spec is not None and level_of(raw.value) == "registry":
-        return (Document(raw.source, raw.value),), ()
-    reading = read(raw.value, chosen)
-    content = _whole(reading, raw.source, group)
-    return tuple(Document(raw.source, one) for one in _rounds(content)), reading.notes
-
-
-def _whole(reading: Reading, source: str, group: str) -> dict[str, Any]:
-    """A registry document with what was read in its place."""
-    content = reading.content
-    if reading.level == "registry":
-        return content
-    plural = _PLURALS.get(reading.level)
-    if plural is not None:
-        return {plural: {_id(content, reading.level, source): content}}
-    if not group:
-        raise UsageError(f"{source} holds one definition and no group; name its group with --group")
-    selectors = {name: content[name] for name in ("envelope", "protocol") if name in content}
-    messages = {_id(content, "message", source): content}
-    return {"messagegroups": {group: {**selectors, "messages": messages}}}
-
-
-def _id(content: dict[str, Any], level: str, source: str) -> str:
-    found = content.get(f"{level}id")
-    if not isinstance(found, str) or not found:
-        raise UsageError(f"{source} holds a {level} without an id, so there is no place for it")
-    return found
-
-
-def _rounds(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The document once for each version that a message of it has, the newest last."""
-    groups = content.get("messagegroups") or {}
-    most = max((len(_line(message)) for group in groups.values() for message in _messages(group)), default=1)
-    for number in range(most):
-        rest = content if number == most - 1 else {}
-        turned = {key: _turn(group, number - most) for key, group in groups.items()}
-        yield {**rest, **({"messagegroups": turned} if groups else {})}
-
-
-def _messages(group: dict[str, Any]) -> list[dict[str, Any]]:
-    return list((group.get("messages") or {}).values())
-
-
-def _line(message: dict[str, Any]) -> list[dict[str, Any]]:
-    versions = message.get("versions")
-    return list(versions.values()) if isinstance(versions, dict) and len(versions) > 1 else [message]
-
-
-def _turn(group: dict[str, Any], place: int) -> dict[str, Any]:
-    """A group with that version of each message, counted from the newest; those that have none so old stay out."""
-    messages = {
-        key: {name: value for name, value in _line(message)[place].items() if name not in ("versionid", "versions")}
-        for key, message in (group.get("messages") or {}).items()
-        if -place <= len(_line(message))
-    }
-    return {**group, "messages": messages}
+    chosen = dialect or recognise(raw).dialect
+    try:
+        documents, notes = whole(raw.value, chosen, group)
+    except UsageError as error:
+        raise UsageError(f"{raw.source} {error}") from None
+    return tuple(Document(raw.source, one) for one in documents), notes

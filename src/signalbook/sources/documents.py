@@ -32,6 +32,7 @@ __all__ = [
     "UnreadableDocument",
     "choose_model",
     "document_files",
+    "every_file",
     "file_bytes",
     "include_loader",
     "parse_document",
@@ -132,12 +133,18 @@ def read_documents(location: str, stdin: Callable[[], IO[bytes]] | None = None) 
 
 def document_files(path: Path) -> list[Path]:
     """The files that hold the catalog at a path: itself, or those of a folder in order of their names."""
+    files = every_file(path)
+    return [file for file in files if file.name.endswith(CATALOG_SUFFIXES)] or files if path.is_dir() else files
+
+
+def every_file(path: Path) -> list[Path]:
+    """The files at a path that may hold a catalog: itself, or all of a folder, those that a load passes over too."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and _visible(file, path))
     if not files:
         raise UsageError(f"the folder '{path}' holds no .json, .yaml or .yml file")
-    return [file for file in files if file.name.endswith(CATALOG_SUFFIXES)] or files
+    return files
 
 
 def read_document(path: Path) -> Document:

@@ -18,30 +18,32 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from signalbook.document.dialects import check as check_dialect
-from signalbook.document.dialects import detect, relabelled
+from signalbook.document.dialects import level_of, relabelled, respellings
 from signalbook.document.rules import RULES as NAMED_RULES
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.lint import RULES as LINT_RULES
 from signalbook.messages.lint import WHOLE, Subjects
 from signalbook.messages.lint import lint as lint_definitions
+from signalbook.messages.schema_library import UncheckedSchema
 from signalbook.sources.check import Finding, check
-from signalbook.sources.dialects import Raw, in_canonical, read_each
+from signalbook.sources.dialects import Raw, in_canonical, read_each, recognise
 from signalbook.sources.documents import Document, UnreadableDocument
 from signalbook.spec.error_types import ERROR_TYPES, title
 
-__all__ = ["CONFIG", "Config", "lint"]
+__all__ = ["CONFIG", "NOTED", "Config", "lint", "noted"]
 
 CONFIG = ".signalbook-lint.toml"
 UNREADABLE = "unreadable_document"
 TWICE = "defined_twice"
 Level = Literal["error", "warning", "note", "off"]
-# What reading an older dialect tells (`document.dialects`); what a server gives anew is no news.
-_NOTED: Mapping[str, Literal["error", "warning", "note"]] = {
+# What reading a document tells (`document.dialects`); what a server gives anew is no news.
+NOTED: Mapping[str, Literal["error", "warning", "note"]] = {
     "invalid": "error",
     "changed": "warning",
     "lost": "warning",
     "held": "note",
+    "respelled": "note",
 }
 
 
@@ -118,7 +120,7 @@ def _check_rule(pattern: str, source: str) -> None:
 
 
 _RULES = frozenset(
-    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *_NOTED, *ERROR_TYPES, *WHOLE}
+    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES, *WHOLE}
     | {rule.name for rule in LINT_RULES}
     | {rule.name for rule in NAMED_RULES}
 )
@@ -152,7 +154,7 @@ def lint(
             else:
                 documents.extend(versions)
                 newest.append(versions[-1])
-                yield from _noted(versions[-1], notes)
+                yield from noted(versions[-1], notes)
     yield from _once(check(documents, model))
     yield from _twice(newest)
     yield from whole_catalog(newest)
@@ -162,23 +164,27 @@ def _documents(raw: Raw, model: str, group: str) -> tuple[tuple[Document, ...], 
     """What a registry takes for a document; by another model than the built-in one, which dialects have not, itself."""
     if model != "builtin" and isinstance(raw.value, dict):
         return (Document(raw.source, raw.value),), ()
-    found = detect(raw.value)
+    found = recognise(raw, any_model=True)
     documents, notes = in_canonical(raw, found.dialect, group=group)
     # by the text of its own dialect; what is of today is checked by its model and rules alone
     wrong = check_dialect(raw.value, found.dialect) if found.dialect.spec is None else ()
-    return documents, (*wrong, *relabelled(found), *notes)
+    spelled = respellings(raw.value, found.dialect, level_of(raw.value)) if found.dialect.modern else ()
+    return documents, (*wrong, *relabelled(found), *notes, *spelled)
 
 
-def _noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:
+def noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:
     """What is wrong by an older dialect or did not come along from it, at the entity where that is."""
     known = _sources([document])
     for note in notes:
-        if note.code in _NOTED:
+        if note.code in NOTED:
             steps = note.path.split("/")
-            places = ("/".join(steps[:length]) for length in range(len(steps), 1, -1))
+            deepest = (
+                len(steps) if steps[3:4] in (["messages"], ["schemas"]) else 3
+            )  # a group's own members are no entity
+            places = ("/".join(steps[:length]) for length in range(deepest, 1, -1))
             xid = next((place for place in places if place in known), "/")
             words = f"{note.path or '/'} {note.message}."
-            yield Finding(document.source, _NOTED[note.code], xid, note.code, words, {"path": note.path})
+            yield Finding(document.source, NOTED[note.code], xid, note.code, words, {"path": note.path})
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -215,7 +221,7 @@ def _contradict(before: Any, after: Any) -> bool:
 def whole_catalog(documents: Sequence[Document]) -> Iterator[Finding]:
     """What only the documents together show."""
     sources = _sources(documents)
-    catalog = Catalog.from_documents(*(document.content for document in documents))
+    catalog = Catalog.from_canonical(*(document.content for document in documents))
     for finding in lint_definitions(_subjects(catalog)):
         place = finding.xid + (f" at {finding.path}" if finding.path else "")
         words = f"{place}: {finding.message}."
@@ -228,16 +234,22 @@ def _subjects(catalog: Catalog) -> Subjects:
     def schema_problem(xid: str) -> str:
         schema = catalog.schema(xid)
         if schema is None or isinstance(schema, Problem):
-            return schema.message if schema is not None else ""
+            return schema.message if schema is not None and not schema_unchecked(xid) else ""
         # A schema that was read may still not say which of its types a payload is; its check then says so.
         undecided = (one.message for one in schema.check(b"").problems if one.code == "schema_unavailable")
         return next(undecided, "")
+
+    def schema_unchecked(xid: str) -> str:
+        payload = catalog.compiled(xid).payload
+        return (
+            payload.schema.message if isinstance(payload.schema, UncheckedSchema) and payload.may_be_unchecked else ""
+        )
 
     def sample_problem(xid: str) -> str:
         return "; ".join(problem.message for problem in catalog.message(xid).sample().problems)
 
     endpoints = {xid: endpoint.attributes for xid, endpoint in catalog.entities.endpoints.items()}
-    return Subjects(catalog.definitions, endpoints, schema_problem, sample_problem)
+    return Subjects(catalog.definitions, endpoints, schema_problem, sample_problem, schema_unchecked)
 
 
 def _sources(documents: Sequence[Document]) -> dict[str, str]:

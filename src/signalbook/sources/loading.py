@@ -4,24 +4,27 @@ Rule 1: documents are written one after the other in bounded requests, and may r
 Rule 2: the registry's model rules what goes in; a document's own is taken over only where that is asked for.
 Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is told and is no failure. The
 older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
+Rule 4: all requests of a load are its parts: what is there already is left alone, and however it is cut, epochs and
+times are those of one request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from signalbook.document.dialects import check, detect, relabelled
+from signalbook.document.dialects import check, relabelled
 from signalbook.document.dialects.history import assigned
-from signalbook.errors import Problem, RegistryError
-from signalbook.sources.dialects import Raw, in_canonical
+from signalbook.errors import Problem, RegistryError, SignalbookError, UsageError
+from signalbook.sources.dialects import Raw, in_canonical, recognise
 from signalbook.sources.documents import Document
 from signalbook.sources.history import with_history
 from signalbook.sources.parts import MAX_BYTES, MAX_ENTRIES, Part, metadata, parts
-from signalbook.sources.writing import Writing
+from signalbook.sources.writing import REFERRING, Writing
 
-__all__ = ["Loadable", "Loading", "Receiver", "Unkept", "loadable"]
+__all__ = ["Loadable", "Loading", "Receiver", "Unkept", "holder", "load_good", "loadable"]
 
 
 class Receiver(Protocol):
@@ -31,8 +34,8 @@ class Receiver(Protocol):
         """What is at `path`, as JSON values."""
         ...
 
-    def send(self, method: str, path: str, body: Any = None) -> str:
-        """The answer to a write, as JSON text."""
+    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+        """The answer to a write, as JSON text; a part of a load, which has a name, writes only what is new."""
         ...
 
 
@@ -65,7 +68,7 @@ class Unkept:
 
 def loadable(raw: Raw, group: str = "") -> Loadable:
     """What a load writes for a document that was read; `group` is for a definition that has none."""
-    found = detect(raw.value)
+    found = recognise(raw, any_model=True)
     counted = found.dialect.form == "catalog"
     documents, notes = in_canonical(raw, found.dialect, group=group)
     wrong = check(raw.value, found.dialect)
@@ -76,7 +79,8 @@ def loadable(raw: Raw, group: str = "") -> Loadable:
 class Loading:
     """One load: give it each document, then finish it; `written` is told of each request that was taken.
 
-    `chunk` bounds the entries of a request, 0 writes each document in one; `model` is the registry's, if known.
+    `chunk` bounds the entries of a request, 0 writes each document in one; `model` is the registry's, if known. Loads
+    of one `name` are parts of the same.
     """
 
     def __init__(
@@ -88,8 +92,10 @@ class Loading:
         with_metadata: bool = False,
         model: Mapping[str, Any] | None = None,
         written: Callable[[Part], object] = lambda _: None,
+        name: str = "",
     ) -> None:
         self._registry = registry
+        self._name = name or secrets.token_hex(8)
         self._chunk = chunk
         self._max_bytes = MAX_BYTES if chunk else 0
         self._with_model = with_model
@@ -105,7 +111,7 @@ class Loading:
         if self._with_model:
             self._define(document.content)
         if self._with_metadata and (attributes := metadata(document.content)):
-            self._registry.send("PATCH", "/", attributes)
+            self._registry.send("PATCH", "/", attributes, load=self._name)
         model = self._model = self._model or self._registry.get("/model")
         bounds = {"max_entries": self._chunk, "max_bytes": self._max_bytes}
         for part in parts(document.content, model, source=document.source, **bounds):
@@ -136,16 +142,78 @@ class Loading:
 
     def _send(self, part: Part) -> None:
         # An export carries the epochs of the registry it came from; here they mean nothing.
-        self._registry.send("POST", f"{part.path}?ignore=epoch", part.body)
+        self._registry.send("POST", f"{part.path}?ignore=epoch", part.body, load=self._name)
         self._written(part)
 
     def _define(self, content: Mapping[str, Any]) -> None:
         source = content.get("modelsource") or content.get("model")
-        if source:
+        if source and source != self._registry.get("/modelsource"):
             self._registry.send("PUT", "/modelsource", source)
             self._model = None
-        if content.get("capabilities"):
-            self._registry.send("PATCH", "/capabilities", content["capabilities"])
+        wanted: Mapping[str, Any] = content.get("capabilities") or {}
+        there = self._registry.get("/capabilities") if wanted else {}
+        if any(there.get(name) != value for name, value in wanted.items()):
+            self._registry.send("PATCH", "/capabilities", wanted)
+
+
+def load_good(
+    start: Callable[[str], Loading],
+    documents: Sequence[Loadable],
+    refused: Callable[[Loadable, SignalbookError], object],
+) -> list[Loading]:
+    """Load every document that the registry takes, each in one request, and tell the others with the reason.
+
+    `start` begins a load of a name that writes a document in one request. What is refused for what it refers to is
+    tried again once others are there, and at last with all those that are left, less the ones at fault.
+    """
+    name = secrets.token_hex(8)
+    done: list[Loading] = []
+
+    def attempt(together: Sequence[Loadable]) -> SignalbookError | None:
+        loading = start(name)
+        try:
+            for one in together:
+                loading.load(one)
+            loading.finish()
+        except (RegistryError, UsageError) as error:
+            return error
+        done.append(loading)
+        return None
+
+    waiting = list(documents)
+    while waiting:
+        tried = [(one, attempt([one])) for one in waiting]
+        left: list[Loadable] = []
+        for one, error in tried:
+            if isinstance(error, RegistryError) and error.name in REFERRING:
+                left.append(one)
+            elif error is not None:
+                refused(one, error)
+        if len(left) < len(waiting):
+            waiting = left
+            continue
+        found = attempt(waiting)
+        if found is None:
+            break
+        culprit = holder(waiting, found.subject if isinstance(found, RegistryError) else "")
+        refused(culprit, found)
+        waiting = [one for one in waiting if one is not culprit]
+    return done
+
+
+def holder(documents: Sequence[Loadable], xid: str) -> Loadable:
+    """The document that defines an entity: the last that has the resource, else the group, else anything."""
+    steps = xid.strip("/").split("/")[:4]
+
+    def depth(one: Loadable) -> int:
+        place: Any = one.document.content
+        for count, step in enumerate(steps):
+            if not isinstance(place, dict) or step not in place:
+                return count
+            place = place[step]
+        return len(steps)
+
+    return max(reversed(documents), key=depth)
 
 
 def _bounded(content: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[tuple[str, int, Mapping[str, Any]]]:

@@ -69,7 +69,7 @@ def parts(
     for plural, group_type, groups in _collections(document, model, source):
         for groupid, group in groups.items():
             if not isinstance(group, Mapping):
-                raise UsageError(f"{source}: {plural}/{groupid} is not an object, so it is no group")
+                raise UsageError(f'{source}: "{plural}/{groupid}" is not an object, so it is not a group')
             lone, entries = _without_resources(group, group_type)
             cost = len(orjson.dumps(lone))
             if _full(part, size, cost, max_entries, max_bytes):

@@ -24,9 +24,9 @@ from signalbook.sources.check import Finding, refusal
 from signalbook.sources.dialects import Raw
 from signalbook.sources.documents import Document, choose_model
 from signalbook.sources.lint import UNREADABLE
-from signalbook.sources.loading import Loadable, Loading, Unkept, loadable
+from signalbook.sources.loading import Loadable, Loading, Unkept, holder, loadable
 
-__all__ = ["rehearse"]
+__all__ = ["Trial", "rehearse"]
 
 LOST = "lost"
 INVALID = "invalid"
@@ -39,16 +39,18 @@ _RULE = re.compile(r"\[([a-z0-9-]+)\]\.?$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class Trial:
     """A registry in memory, as a load sees it."""
 
     registry: Registry
 
     def get(self, path: str) -> Any:
+        """What is at a path."""
         return self.registry.get(path)
 
-    def send(self, method: str, path: str, body: Any = None) -> str:
-        return self.registry.write_text(method, path, body)
+    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+        """The answer to a write."""
+        return self.registry.write_text(method, path, body, load=load)
 
 
 def rehearse(
@@ -106,7 +108,7 @@ def _own_model(document: Document) -> Any:
 
 def _findings(documents: Sequence[Loadable], model: Mapping[str, Any] | str | None) -> Iterator[Finding]:
     with Registry.open(model="empty" if model is None else model, limits=_LIMITS) as registry:
-        loading = Loading(_Trial(registry), with_model=model is None)
+        loading = Loading(Trial(registry), with_model=model is None)
         first = _first(loading, documents)
         if first is None:
             yield from (_lost(one, loading.gone(one)) for one in loading.unkept())
@@ -128,7 +130,7 @@ def _first(loading: Loading, documents: Sequence[Loadable]) -> Finding | None:
         source = ""
         loading.finish()
     except RegistryError as error:
-        return _refused(source or _holder(documents, error.subject), error)
+        return _refused(source or holder(documents, error.subject).document.source, error)
     except UsageError as error:
         return Finding(source, "error", "/", UNREADABLE, str(error))
     return None
@@ -156,7 +158,7 @@ def _of_group(
     left = group
     for _ in range(MOST_OF_A_GROUP):
         # A part that waits for what it refers to stays unwritten, for nothing finishes this load.
-        loading = Loading(_Trial(registry), model=types)
+        loading = Loading(Trial(registry), model=types)
         try:
             loading.load(Loadable(Document("", {plural: {groupid: left}})))
         except UsageError:
@@ -177,21 +179,6 @@ def _without(group: Mapping[str, Any], steps: Sequence[str]) -> dict[str, Any] |
     if len(steps) < 2 or not isinstance(resources, dict) or steps[1] not in resources:
         return None
     return {**group, steps[0]: {key: value for key, value in resources.items() if key != steps[1]}}
-
-
-def _holder(documents: Sequence[Loadable], xid: str) -> str:
-    """The source that defines an entity: the last that has the resource, else the group, else anything."""
-    steps = xid.strip("/").split("/")[:4]
-
-    def depth(one: Loadable) -> int:
-        place: Any = one.document.content
-        for count, step in enumerate(steps):
-            if not isinstance(place, dict) or step not in place:
-                return count
-            place = place[step]
-        return len(steps)
-
-    return max(reversed(documents), key=depth).document.source
 
 
 def _refused(source: str, error: RegistryError) -> Finding:

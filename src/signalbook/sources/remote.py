@@ -20,7 +20,7 @@ from signalbook.sources.documents import YAML_SUFFIXES, parse_document
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Fetched", "Reach", "SourceError", "Web", "is_address"]
+__all__ = ["Fetched", "Reach", "SourceError", "Web", "is_address", "trusted", "unanswered"]
 
 MEBIBYTE = 1024 * 1024
 
@@ -35,21 +35,26 @@ class SourceError(SignalbookError):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a catalog on the network is asked, and how far: `resolve` names the hosts whose base messages are fetched."""
+    """How a catalog is asked, and how far: `resolve` names the hosts whose base messages are fetched.
+
+    `schemas_required` says that a payload schema which cannot be applied is a problem, wherever it lies.
+    """
 
     token: str = field(default="", repr=False)
     ca: Path | None = None
     timeout: float = 30.0
     largest: int = 256 * MEBIBYTE
     resolve: frozenset[str] = frozenset()
+    schemas_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A document and the tag under which its server knows it."""
+    """A document, the tag under which its server knows it, and the address that the server says it has."""
 
     content: dict[str, Any]
     etag: str = ""
+    root: str = ""
 
 
 class Web:
@@ -76,12 +81,12 @@ class Web:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise SourceError(f"'{address}' is no address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
-            raise SourceError(f"nothing answers at {address} ({error or type(error).__name__})") from None
+            raise SourceError(unanswered(address, error)) from None
         if answer.status_code != 200:
             raise _refused(address, answer)
         in_yaml = address.endswith(YAML_SUFFIXES)
         document = parse_document(content, address, yaml_allowed=in_yaml, answered=True)
-        return Fetched(document, answer.headers.get("etag", ""))
+        return Fetched(document, answer.headers.get("etag", ""), _root(answer))
 
     def close(self) -> None:
         """Close what was opened."""
@@ -93,10 +98,7 @@ class Web:
         if self._client is None:
             import httpx
 
-            verify: ssl.SSLContext | bool = True
-            if self._reach.ca is not None:
-                verify = _trusting(self._reach.ca)
-            self._client = httpx.Client(timeout=self._reach.timeout, verify=verify)
+            self._client = httpx.Client(timeout=self._reach.timeout, verify=trusted(self._reach.ca))
         return self._client
 
     def _body(self, address: str, answer: httpx.Response) -> bytes:
@@ -133,7 +135,22 @@ def _refused(address: str, answer: httpx.Response) -> SourceError:
     return SourceError(f"{address} answered {answer.status_code}; {remedy}", answer.status_code)
 
 
-def _trusting(ca: Path) -> ssl.SSLContext:
+def _root(answer: httpx.Response) -> str:
+    """The address of a registry by its own words (core/http.md: the link to its root)."""
+    return next((str(link["url"]) for link in answer.links.values() if link.get("rel") == "xregistry-root"), "")
+
+
+def unanswered(address: str, error: Exception) -> str:
+    """Why there is no answer, in words, and what to do where it is for a certificate."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return f"the certificate of {address} is not trusted here; name the file of its authority (PEM) with --ca"
+    return f"nothing answers at {address} ({error or type(error).__name__})"
+
+
+def trusted(ca: Path | None) -> ssl.SSLContext | bool:
+    """Whom a client trusts: those whose certificates a file holds, or those that are known."""
+    if ca is None:
+        return True
     try:
         return ssl.create_default_context(cafile=str(ca))
     except (OSError, ssl.SSLError) as error:

@@ -16,13 +16,13 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.sources.parts import Entry, Part
 
-__all__ = ["Writing"]
+__all__ = ["REFERRING", "Writing"]
 
 Groups = dict[str, dict[str, Mapping[str, Any]]]
 """Groups without their resources, by the plural of their type and their id."""
 
 # What is refused for documents that a schema refers to, and may be taken once these are there.
-_REFERRING = frozenset({"compatibility_violation", "format_violation"})
+REFERRING = frozenset({"compatibility_violation", "format_violation"})
 
 
 class Writing:
@@ -53,7 +53,7 @@ class Writing:
         try:
             self._send(part)
         except RegistryError as error:
-            if error.name not in _REFERRING or not part.entries:
+            if error.name not in REFERRING or not part.entries:
                 raise
             self._waiting.append((part, error))
             return False

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["DEFAULT", "OLDER", "RC2", "RC4", "VERSIONS", "SpecVersion", "find", "find_older"]
+__all__ = ["DEFAULT", "OLDER", "RC2", "RC4", "VERSIONS", "SpecVersion", "find", "find_older", "plain_label"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,12 @@ class SpecVersion:
     # Canonical attribute name -> this version's: of entities, and of the members of a message's `protocoloptions`.
     attributes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Attribute of groups and metas -> canonical name of its members -> this version's.
+    members: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # The member of an endpoint's `protocoloptions.endpoints` that holds a network address.
     address: str = "uri"
+    # Whether models may say `matchcase`, which tells how the values of an enum are compared.
+    matchcase: bool = False
     # The dialect that whole answers are rewritten into, where other names alone do not make one.
     dialect: str = ""
 
@@ -44,7 +48,9 @@ RC2 = SpecVersion(
             "NATS": MappingProxyType({"reply": "reply-to"}),
         }
     ),
+    members=MappingProxyType({"deprecated": MappingProxyType({"documentation": "docs"})}),
     address="url",
+    matchcase=True,
 )
 
 # The texts and model files of xregistry/spec at v1.0-rc4 (2026-08-19).
@@ -69,14 +75,15 @@ _LABEL = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(-[a-z0-9.]+)?", re.ASCII)
 
 def find(text: str) -> SpecVersion | None:
     """The version a client means by `text`, in any case and with any patch number, or None."""
-    return VERSIONS.get(_label(text))
+    return VERSIONS.get(plain_label(text))
 
 
 def find_older(text: str) -> SpecVersion | None:
     """The older version, for reading only, that a client means by `text`, or None."""
-    return OLDER.get(_label(text))
+    return OLDER.get(plain_label(text))
 
 
-def _label(text: str) -> str:
+def plain_label(text: str) -> str:
+    """A label in lower case and without a patch number; an empty text where it is not one."""
     found = _LABEL.fullmatch(text.strip().lower())
     return f"{found[1]}.{found[2]}{found[3] or ''}" if found else ""

@@ -3,6 +3,8 @@
 Rule 1: `{name}` stands for one or more characters other than `/ ? #`, and is percent-decoded; `{+name}` stands for any
 characters, as few as the text after it allows, and is taken as it stands. A name is made of letters, digits and `_`;
 braces that hold anything else are text.
+A template that is one `{name}` and nothing else may be asked for the whole text (`as_whole`): then it stands for all of
+it, `/ ? #` included, which is taken as it stands where it has one of those.
 Rule 2: matching takes time in proportion to the value, whatever the template is; nothing backtracks.
 Rule 3: what `match` gives, `expand` takes.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from signalbook.template.segment import Run, pattern_of
 __all__ = ["Placeholder", "Template"]
 
 _placeholder = re.compile(r"\{(\+?)([A-Za-z0-9_]+)\}")
+_separators = re.compile(r"[/?#]").search
 _LONGEST_KEPT = 500
 _UNKNOWN: Final = ...
 
@@ -51,6 +54,8 @@ class Template:
     literals: tuple[str, ...] = field(repr=False)
     placeholders: tuple[Placeholder, ...] = field(repr=False)
     _runs: tuple[Run, ...] = field(repr=False, compare=False)
+    # Whether its one placeholder takes the whole text.
+    whole: bool = False
     # Made with the first match: most templates of a large catalog never see one.
     _matcher: Any = field(default=_UNKNOWN, repr=False, compare=False)
 
@@ -58,6 +63,16 @@ class Template:
     def parse(cls, text: str) -> Template:
         """The template that the text is; every text is one, perhaps without placeholders."""
         return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+
+    def as_whole(self) -> Template:
+        """The same template, for a text that its one placeholder takes whole; itself where it has more than that.
+
+        >>> Template.parse("{feed}").as_whole().match("https://example.com/a%20b?c")
+        {'feed': 'https://example.com/a%20b?c'}
+        """
+        if len(self.placeholders) != 1 or self.placeholders[0].reserved or self.has_literal_text:
+            return self
+        return replace(self, whole=True, _matcher=re.compile("(.+)", re.DOTALL).fullmatch)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +125,7 @@ class Template:
             into = []
             if not self._walk(value, into):
                 return None
-        if "%" not in value:
+        if "%" not in value or (self.whole and _separators(value)):
             return into
         return [
             text if one.reserved else percent.decode(text) for one, text in zip(self.placeholders, into, strict=True)
@@ -121,8 +136,17 @@ class Template:
         parts = [self.literals[0]]
         for one, literal in zip(self.placeholders, self.literals[1:], strict=True):
             value = values[one.name]
+            if self.whole:
+                return _whole(value)
             parts += (percent.encode_reserved(value) if one.reserved else percent.encode(value), literal)
         return "".join(parts)
+
+    def given_back(self, values: Mapping[str, str]) -> dict[str, str]:
+        """What a match of the expanded text has to give: the values, those of `{+name}` as they were expanded."""
+        return {
+            one.name: percent.encode_reserved(values[one.name]) if one.reserved else values[one.name]
+            for one in self.placeholders
+        }
 
     def _walk(self, value: str, into: list[str]) -> bool:
         """Whether a value matches runs with a `{+name}` between each two."""
@@ -135,6 +159,12 @@ class Template:
                 return False
             at = run.within(value, at, into)
         return at >= 0 and middle[-1].behind(value, at, into)
+
+
+def _whole(value: str) -> str:
+    """A value as the whole of a text that gives it back: a URI as it is, anything else encoded as elsewhere."""
+    stays = percent.encode_reserved(value) == value and (_separators(value) or percent.decode(value) == value)
+    return value if stays else percent.encode(value)
 
 
 def _parse(text: str) -> Template:

@@ -4,14 +4,14 @@ Rule 1: a message keeps what was observed, byte for byte and in order; nothing i
 Rule 2: one that is to be sent goes through `sendable` first.
 """
 
+from signalbook.spec.protocols import find_protocol
 from signalbook.wire.amqp_values import Typed
 from signalbook.wire.json_members import JsonError, read_members
-from signalbook.wire.message import FIELDS, PROTOCOLS, Message, WireError, find_protocol
+from signalbook.wire.message import FIELDS, Message, WireError
 from signalbook.wire.sending import address_of, sendable, sending_problems
 
 __all__ = [
     "FIELDS",
-    "PROTOCOLS",
     "JsonError",
     "Message",
     "Typed",

@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "Read",
     "choice",
+    "coded",
     "pointer",
     "whole",
 ]
@@ -92,6 +93,17 @@ def whole(lowest: int, highest: int) -> Kind:
         if type(value) is not int or not lowest <= value <= highest:
             _wrong(problems, path, f"an integer from {lowest} to {highest}")
         return value
+
+    return _alike("integer", read)
+
+
+def coded(lowest: int, highest: int) -> Kind:
+    """The same, which may be written as a text of its digits."""
+    plain = whole(lowest, highest)
+
+    def read(value: Any, path: str, problems: list[Problem]) -> Any:
+        is_text = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(highest))
+        return plain.read(int(value) if is_text else value, path, problems)
 
     return _alike("integer", read)
 

@@ -8,11 +8,9 @@ to another (RFC 9110 sections 7.2, 7.6.1 and 8.6; RFC 9112 section 6).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from signalbook.errors import Problem
-
-__all__ = ["connection_headers", "header_problems", "is_token"]
+__all__ = ["connection_headers", "is_token", "line_flaw", "method_flaw", "name_flaw"]
 
 # RFC 9110, sections 5.1 and 5.5: a name is a token; a value holds no control character but the tab, and no white space
 # at its ends.
@@ -24,16 +22,27 @@ _OF_A_CONNECTION = frozenset(
 _OF_THE_FRAME = frozenset(("host", "content-length"))
 
 
-def header_problems(pairs: Iterable[tuple[str, str]], charset: str) -> Iterator[Problem]:
-    """What is wrong with header lines that are to be sent in a charset."""
-    for index, (name, value) in enumerate(pairs):
-        if not is_token(name):
-            yield Problem(f"/headers/{index}/0", "value", f"{name[:80]!r} is no name of a header")
+def name_flaw(name: str) -> str | None:
+    """What is wrong with a header's name, in words that follow its place."""
+    return (
+        None if is_token(name) else f'must have a name of letters, digits and marks, as headers have, not "{name[:80]}"'
+    )
+
+
+def method_flaw(method: str) -> str | None:
+    """What is wrong with a method, in words that follow it."""
+    return None if is_token(method) else "must be an HTTP method, of letters, digits and some marks"
+
+
+def line_flaw(charset: str) -> Callable[[str], str | None]:
+    """The test of a header's value that is sent in a charset, in words that follow it."""
+
+    def flaw(value: str) -> str | None:
         if not _is_line(value) or value != value.strip():
-            words = "holds control characters, or white space at an end, and would not arrive as it is"
-            yield Problem(f"/headers/{index}/1", "value", words)
-        elif not _fits(value, charset):
-            yield Problem(f"/headers/{index}/1", "value", f"cannot be written in {charset}")
+            return "must not have control characters, nor white space at an end: it would not arrive as it is"
+        return None if _fits(value, charset) else f"must be a text that can be written in {charset}"
+
+    return flaw
 
 
 def connection_headers(pairs: Sequence[tuple[str, str]]) -> frozenset[str]:

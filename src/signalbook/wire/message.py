@@ -17,29 +17,12 @@ import msgspec
 import orjson
 
 from signalbook.errors import Problem, SignalbookError
+from signalbook.spec.protocols import find_protocol
 from signalbook.wire import fields as kinds
 from signalbook.wire.fields import Kind, Read, pointer
 from signalbook.wire.json_members import JsonError, read_members
 
-__all__ = ["FIELDS", "PROTOCOLS", "Message", "WireError", "find_protocol"]
-
-# Any case; an HTTP version says nothing about the message; a bare name means the current version.
-PROTOCOLS: Mapping[str, str] = {
-    "http": "HTTP",
-    "http/1.0": "HTTP",
-    "http/1.1": "HTTP",
-    "http/2": "HTTP",
-    "http/2.0": "HTTP",
-    "http/3": "HTTP",
-    "amqp": "AMQP/1.0",
-    "amqp/1.0": "AMQP/1.0",
-    "mqtt": "MQTT/5.0",
-    "mqtt/5": "MQTT/5.0",
-    "mqtt/5.0": "MQTT/5.0",
-    "mqtt/3.1.1": "MQTT/3.1.1",
-    "kafka": "KAFKA",
-    "nats": "NATS",
-}
+__all__ = ["FIELDS", "Message", "WireError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +56,7 @@ _NATS = _rows(subject=kinds.TEXT, reply=kinds.TEXT, headers=kinds.PAIRS)
 
 FIELDS: Mapping[str, Mapping[str, _Spelling]] = {
     "HTTP": _rows(
-        method=kinds.TEXT, path=kinds.TEXT, query=kinds.PAIRS, headers=kinds.PAIRS, status=kinds.whole(100, 599)
+        method=kinds.TEXT, path=kinds.TEXT, query=kinds.PAIRS, headers=kinds.PAIRS, status=kinds.coded(100, 599)
     ),
     # `body` names the section that is not `data`: `value` or `sequence`; the payload is then its JSON form on paper.
     "AMQP/1.0": {name: _Spelling(name, kinds.SECTION) for name in _SECTIONS}
@@ -102,11 +85,6 @@ class WireError(SignalbookError):
 
     def __str__(self) -> str:
         return "; ".join(f"{problem.path or '(message)'}: {problem.message}" for problem in self.problems)
-
-
-def find_protocol(name: str) -> str | None:
-    """The protocol's name as definitions have it, from any spelling of it; None where there is none."""
-    return PROTOCOLS.get(name.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +163,12 @@ class Message:
 
 
 def _known_protocol(name: Any) -> str:
-    protocol = find_protocol(name) if isinstance(name, str) else None
+    protocol = find_protocol(name)
     if protocol is None:
         known = ", ".join(FIELDS)
-        words = f"must be one of {known}" if name is not None else f"is missing; it is one of {known}"
+        words = (
+            f'"{name}" is not a protocol; use one of {known}' if name is not None else f"is missing; use one of {known}"
+        )
         raise WireError(Problem("/protocol", "value", words))
     return protocol
 

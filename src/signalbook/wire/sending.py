@@ -4,6 +4,8 @@ Rule 1: a message that was observed need not be so; one that is to be sent, and 
 misunderstood by whoever carries it, is a `WireError` before.
 Rule 2: only what is there is looked at. Which field a message cannot be sent without is `address_of`; HTTP and AMQP
 have none, since a client may have the address from its connection.
+Rule 3: what is wrong with a text at a place is said by one test of that place (`text_flaw`, `pair_flaws`): what no
+message can be sent with, no definition may demand either.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from signalbook.errors import Problem
-from signalbook.wire.http_headers import header_problems, is_token
+from signalbook.wire.http_headers import line_flaw, method_flaw, name_flaw
 from signalbook.wire.message import Message, WireError
 
-__all__ = ["address_of", "sendable", "sending_problems"]
+__all__ = ["Flaw", "address_of", "pair_flaws", "sendable", "sending_problems", "text_flaw"]
 
-Check = Callable[[Any, str], Iterator[Problem]]
+# What is wrong with a text, in words that follow its name; None where nothing is.
+Flaw = Callable[[str], str | None]
 
 # RFC 3986, sections 3.3 and 3.4: what stands in a path and in a query; `&` and `=` part the pairs of the latter.
 _is_path = re.compile(r"/(?:[/:@!$&'()*+,;=~\-._0-9A-Za-z]|%[0-9A-Fa-f]{2})*").fullmatch
@@ -43,96 +46,95 @@ def sendable(message: Message) -> Message:
     return settled
 
 
+def text_flaw(protocol: str, field: str) -> Flaw | None:
+    """The test of a field that holds one text; None where a protocol sends any."""
+    return _TEXTS[protocol].get(field)
+
+
+def pair_flaws(protocol: str, field: str) -> tuple[Flaw | None, Flaw | None]:
+    """The tests of the names and of the values in a field that holds pairs; None where a protocol sends any."""
+    return _PAIRS[protocol].get(field, (None, None))
+
+
 def sending_problems(message: Message) -> Iterator[Problem]:
     """Why a settled message could not be sent as it is."""
-    for name, check in _CHECKS[message.protocol].items():
-        value = message.get(name)
-        if value is not None:
-            yield from check(value, f"/{name}")
-    if message.protocol.startswith("MQTT") and message.payload is not None:
-        yield from _mqtt_payload(message, message.payload)
+    for field, test in _TEXTS[message.protocol].items():
+        yield from _wrong(test, message.get(field), f"/{field}")
+    for field, tests in _PAIRS[message.protocol].items():
+        for index, pair in enumerate(message.get(field) or ()):
+            found = [
+                problem
+                for place, (test_of, text) in enumerate(zip(tests, pair, strict=True))
+                for problem in _wrong(test_of, text, f"/{field}/{index}" + ("" if field == "query" else f"/{place}"))
+            ]
+            yield from found[:1] if field == "query" else found  # a parameter is told as one
+    if message.protocol.startswith("MQTT"):
+        yield from _mqtt_binary(message)
 
 
-def _wrong(path: str, words: str) -> Iterator[Problem]:
-    yield Problem(path, "value", words)
+def _wrong(test: Flaw | None, text: Any, path: str) -> Iterator[Problem]:
+    words = test(text) if test is not None and text is not None else None
+    if words is not None:
+        yield Problem(path, "value", words)
 
 
 # HTTP ----------------------------------------------------------------------------------------------------------------
 
 
-def _method(value: str, path: str) -> Iterator[Problem]:
-    if not is_token(value):
-        yield from _wrong(path, "is no method: letters, digits and some marks make one")
+def _path(text: str) -> str | None:
+    return None if _is_path(text) else "must begin with a slash and have everything else percent-encoded"
 
 
-def _path(value: str, path: str) -> Iterator[Problem]:
-    if not _is_path(value):
-        yield from _wrong(path, "must begin with a slash and have everything else percent-encoded")
+def _query_name(text: str) -> str | None:
+    return None if _is_query_name(text) else "must have a name that is percent-encoded, & and = too"
 
 
-def _query(value: tuple[tuple[str, str], ...], path: str) -> Iterator[Problem]:
-    for index, (name, text) in enumerate(value):
-        if not (_is_query_name(name) and _is_query_value(text)):
-            yield from _wrong(f"{path}/{index}", "must be percent-encoded, & everywhere and = in the name too")
-
-
-def _http_headers(value: tuple[tuple[str, str], ...], path: str) -> Iterator[Problem]:
-    return header_problems(value, "latin-1")
+def _query_value(text: str) -> str | None:
+    return None if _is_query_value(text) else "must be percent-encoded, & too"
 
 
 # NATS ----------------------------------------------------------------------------------------------------------------
 
 
-def _subject(value: str, path: str) -> Iterator[Problem]:
+def _subject(text: str) -> str | None:
     """A subject is tokens joined by dots; a publisher's holds no wildcard and nothing that ends it on the line."""
-    tokens = value.split(".")
-    if any(character <= " " or character == "\x7f" for character in value):
-        yield from _wrong(path, "holds white space or control characters, which end a subject")
-    elif "" in tokens:
-        yield from _wrong(path, "has nothing before, after or between its dots")
-    elif "*" in tokens or ">" in tokens:
-        yield from _wrong(path, "holds a wildcard, which is for subscribers")
-
-
-def _nats_headers(value: tuple[tuple[str, str], ...], path: str) -> Iterator[Problem]:
-    return header_problems(value, "utf-8")
+    tokens = text.split(".")
+    if any(character <= " " or character == "\x7f" for character in text):
+        return "must not have white space or control characters, which end a subject"
+    if "" in tokens:
+        return "must have something before, after and between its dots"
+    return "must not have wildcards, which are for subscribers" if "*" in tokens or ">" in tokens else None
 
 
 # MQTT ----------------------------------------------------------------------------------------------------------------
 
 
-def _topic(value: str, path: str) -> Iterator[Problem]:
+def _topic(text: str) -> str | None:
     """MQTT 5.0 section 4.7: a topic name has a character, and no wildcard."""
-    if not value:
-        yield from _wrong(path, "is empty, and no topic")
-    elif "+" in value or "#" in value:
-        yield from _wrong(path, "holds a wildcard, which is for subscribers")
-    else:
-        yield from _string(value, path)
+    if not text:
+        return "must not be empty"
+    return "must not have wildcards, which are for subscribers" if "+" in text or "#" in text else _string(text)
 
 
-def _string(value: str, path: str) -> Iterator[Problem]:
+def _string(text: str) -> str | None:
     """MQTT 5.0 section 1.5.4."""
-    if "\0" in value or len(value.encode()) > _LONGEST:
-        yield from _wrong(path, f"holds U+0000, or more than {_LONGEST:,} bytes")
+    return f"must not have U+0000, nor more than {_LONGEST:,} bytes" if "\0" in text or _is_long(text) else None
 
 
-def _user_properties(value: tuple[tuple[str, str], ...], path: str) -> Iterator[Problem]:
-    for index, pair in enumerate(value):
-        for place, text in enumerate(pair):
-            yield from _string(text, f"{path}/{index}/{place}")
+def _is_long(text: str) -> bool:
+    return len(text) > _LONGEST or len(text.encode(errors="replace")) > _LONGEST
 
 
-def _binary(value: bytes, path: str) -> Iterator[Problem]:
-    if len(value) > _LONGEST:
-        yield from _wrong(path, f"has more than {_LONGEST:,} bytes")
-
-
-def _mqtt_payload(message: Message, payload: bytes) -> Iterator[Problem]:
+def _mqtt_binary(message: Message) -> Iterator[Problem]:
+    data, payload = message.get("correlation_data"), message.payload
+    if data is not None and len(data) > _LONGEST and message.protocol == "MQTT/5.0":
+        yield Problem("/correlation_data", "value", f"must not have more than {_LONGEST:,} bytes")
+    if payload is None:
+        return
     if len(payload) > _LARGEST:
-        yield from _wrong("/payload", f"has more than {_LARGEST:,} bytes")
+        yield Problem("/payload", "value", f"has more than {_LARGEST:,} bytes")
     elif message.get("payload_format_indicator") == 1 and not _is_utf8(payload):
-        yield from _wrong("/payload_format_indicator", "says that the payload is text, and it is not UTF-8")
+        yield Problem("/payload_format_indicator", "value", "says that the payload is text, and it is not UTF-8")
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -146,15 +148,14 @@ def _is_utf8(content: bytes) -> bool:
 # Kafka ---------------------------------------------------------------------------------------------------------------
 
 
-def _kafka_topic(value: str, path: str) -> Iterator[Problem]:
-    if not _is_kafka_topic(value) or value in (".", ".."):
-        yield from _wrong(path, "is no topic: it has 1 to 249 letters, digits, dots, hyphens and underscores")
+def _kafka_topic(text: str) -> str | None:
+    if _is_kafka_topic(text) and text not in (".", ".."):
+        return None
+    return "must be a topic, which has 1 to 249 letters, digits, dots, hyphens and underscores"
 
 
-def _kafka_headers(value: tuple[tuple[str, bytes | None], ...], path: str) -> Iterator[Problem]:
-    for index, (name, _) in enumerate(value):
-        if "\0" in name:
-            yield from _wrong(f"{path}/{index}/0", "holds U+0000, at which clients cut a name")
+def _kafka_name(text: str) -> str | None:
+    return "must have a name without U+0000, at which clients cut it" if "\0" in text else None
 
 
 _ADDRESSES: Mapping[str, str] = {
@@ -163,19 +164,20 @@ _ADDRESSES: Mapping[str, str] = {
     "MQTT/5.0": "topic_name",
     "NATS": "subject",
 }
-_MQTT3: Mapping[str, Check] = {"topic_name": _topic}
-_CHECKS: Mapping[str, Mapping[str, Check]] = {
-    "HTTP": {"method": _method, "path": _path, "query": _query, "headers": _http_headers},
-    "NATS": {"subject": _subject, "reply": _subject, "headers": _nats_headers},
-    "MQTT/5.0": {
-        **_MQTT3,
-        "response_topic": _topic,
-        "content_type": _string,
-        "correlation_data": _binary,
-        "user_properties": _user_properties,
-    },
-    "MQTT/3.1.1": _MQTT3,
-    "KAFKA": {"topic": _kafka_topic, "headers": _kafka_headers},
-    # The types of AMQP are the client's to write.
+# The types of AMQP are the client's to write.
+_TEXTS: Mapping[str, Mapping[str, Flaw]] = {
+    "HTTP": {"method": method_flaw, "path": _path},
+    "NATS": {"subject": _subject, "reply": _subject},
+    "MQTT/5.0": {"topic_name": _topic, "response_topic": _topic, "content_type": _string},
+    "MQTT/3.1.1": {"topic_name": _topic},
+    "KAFKA": {"topic": _kafka_topic},
+    "AMQP/1.0": {},
+}
+_PAIRS: Mapping[str, Mapping[str, tuple[Flaw | None, Flaw | None]]] = {
+    "HTTP": {"query": (_query_name, _query_value), "headers": (name_flaw, line_flaw("latin-1"))},
+    "NATS": {"headers": (name_flaw, line_flaw("utf-8"))},
+    "MQTT/5.0": {"user_properties": (_string, _string)},
+    "MQTT/3.1.1": {},
+    "KAFKA": {"headers": (_kafka_name, None)},
     "AMQP/1.0": {},
 }

@@ -19,6 +19,7 @@ from signalbook.errors import StoreError
 from signalbook.registry.store import grouping
 from signalbook.registry.store.connection import Connection, Row, StoreBusy
 from signalbook.registry.store.grouping import WriteGroups
+from tests.patience import LONG, until
 
 
 class Diary:
@@ -80,12 +81,12 @@ class Crowd:
 
         def first(connection: Connection) -> Any:
             inside.set()
-            assert go_on.wait(10)
+            assert go_on.wait(LONG)
             return leads(connection)
 
         with ThreadPoolExecutor(len(self.jobs) + 1) as pool:
             futures: list[Future[Any]] = [pool.submit(self.groups.run, first)]
-            assert inside.wait(10)
+            assert inside.wait(LONG)
             for number, job in enumerate(self.jobs, 1):
                 futures.append(pool.submit(self.groups.run, job))
                 _until(lambda number=number: len(self.groups._waiting) == number)
@@ -94,10 +95,7 @@ class Crowd:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.0005)
+    assert until(true)
 
 
 def test_a_lone_job_needs_no_savepoint() -> None:
@@ -229,7 +227,7 @@ def test_an_interrupted_waiter_leaves_the_queue(moment: str) -> None:
 
     def first(connection: Connection) -> str:
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(LONG)
         return "first"
 
     def own(connection: Connection) -> str:
@@ -243,20 +241,20 @@ def test_an_interrupted_waiter_leaves_the_queue(moment: str) -> None:
         _until(lambda: len(groups._waiting) == 2)
         if moment == "running":
             go_on.set()
-            assert mine.wait(10)
+            assert mine.wait(LONG)
         signal.pthread_kill(main, signal.SIGINT)
 
     later: list[Future[str]] = []
     with ThreadPoolExecutor(4) as pool:
         leader = pool.submit(groups.run, first)
-        assert inside.wait(10)
+        assert inside.wait(LONG)
         directing = pool.submit(director)
         with pytest.raises(KeyboardInterrupt):
             groups.run(own)
         go_on.set()
-        directing.result(10)
-        assert leader.result(10) == "first"
-        assert later[0].result(10) == "later"
+        directing.result(LONG)
+        assert leader.result(LONG) == "first"
+        assert later[0].result(LONG) == "later"
     assert mine.is_set() == (moment == "running")
     assert groups.run(say("next")) == "next"
 
@@ -284,7 +282,7 @@ def test_an_interrupted_heir_passes_the_lead_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         groups._wait(heir, Interrupted(groups._hand_over))  # type: ignore[arg-type]
     assert follower.leads
-    assert follower.gate.acquire(timeout=1)
+    assert follower.gate.acquire(timeout=LONG)
 
     woken, gone, last = (grouping._Turn(say("woken"), number) for number in range(3))
     woken.after, gone.after = gone, last
@@ -293,7 +291,7 @@ def test_an_interrupted_heir_passes_the_lead_on() -> None:
     last.gate.acquire()
     with pytest.raises(KeyboardInterrupt):
         groups._wait(woken, Interrupted(lambda: groups._wake(woken)))  # type: ignore[arg-type]
-    assert last.gate.acquire(timeout=1)
+    assert last.gate.acquire(timeout=LONG)
 
 
 def test_a_failure_leaves_no_garbage() -> None:

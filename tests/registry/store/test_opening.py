@@ -41,7 +41,7 @@ except StoreError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install signalbook[postgres]" in result.stdout
+    assert "pip install 'signalbook[postgres]'" in result.stdout
 
 
 def test_public_names_are_listed() -> None:

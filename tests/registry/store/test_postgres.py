@@ -14,6 +14,7 @@ from tests.conftest import FreshStore
 psycopg = pytest.importorskip("psycopg")
 
 from signalbook.registry.store import postgres as module  # noqa: E402
+from tests.patience import LONG  # noqa: E402
 
 CHANGE = "INSERT INTO changes(at, correlation, events) VALUES ('2026-01-01T00:00:00Z', 'c', '[]')"
 
@@ -77,7 +78,7 @@ def test_a_group_cut_in_the_middle_fails_and_the_next_works(store: Store, monkey
     def first(connection: Connection) -> None:
         connection.execute(CHANGE)
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(LONG)
 
     def cut(connection: Connection) -> None:
         end_backend(store, backend(connection))
@@ -85,7 +86,7 @@ def test_a_group_cut_in_the_middle_fails_and_the_next_works(store: Store, monkey
 
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(store.write, first)]
-        assert inside.wait(10)
+        assert inside.wait(LONG)
         futures.append(pool.submit(store.write, cut))
         while not store._writes._waiting:
             pass
@@ -112,7 +113,7 @@ def test_a_failed_statement_spoils_its_job_alone(store: Store) -> None:
     def first(connection: Connection) -> None:
         connection.execute(CHANGE)
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(LONG)
 
     def silent(connection: Connection) -> str:
         connection.execute(CHANGE)
@@ -122,7 +123,7 @@ def test_a_failed_statement_spoils_its_job_alone(store: Store) -> None:
 
     with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(store.write, first)]
-        assert inside.wait(10)
+        assert inside.wait(LONG)
         for number, job in enumerate((silent, lambda connection: connection.execute(CHANGE)), 1):
             futures.append(pool.submit(store.write, job))
             while len(store._writes._waiting) < number:

@@ -16,6 +16,7 @@ from signalbook.errors import StoreError
 from signalbook.registry.store import Connection, StoreBusy, open_store
 from signalbook.registry.store import sqlite as module
 from signalbook.registry.store.sqlite import SqliteDatabase, SqliteSession
+from tests.patience import LONG
 
 
 def garbage(path: Path) -> None:
@@ -99,12 +100,10 @@ def test_a_long_writer_makes_others_busy(tmp_path: Path, monkeypatch: pytest.Mon
     path = str(tmp_path / "x.db")
     with open_store(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        started = time.monotonic()
         with ThreadPoolExecutor(3) as pool:
             for future in [pool.submit(store.write, lambda connection: 1) for _ in range(3)]:
                 with pytest.raises(StoreBusy, match="locked by another writer"):
                     future.result()
-        assert 0.25 < time.monotonic() - started < 1.5
         assert store.sequence() == 0
         other.execute("COMMIT")
         assert store.write(lambda connection: 1) == 1
@@ -134,7 +133,7 @@ def test_a_full_disk_fails_the_group_and_not_the_store(tmp_path: Path) -> None:
         def small(connection: Connection) -> None:
             connection.execute("INSERT INTO notes VALUES ('small')")
             inside.set()
-            go_on.wait(10)
+            go_on.wait(LONG)
 
         def silent(connection: Connection) -> None:
             with pytest.raises(StoreError, match="full"):
@@ -146,7 +145,7 @@ def test_a_full_disk_fails_the_group_and_not_the_store(tmp_path: Path) -> None:
             store.write(silent)
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(store.write, small)
-            inside.wait(10)
+            inside.wait(LONG)
             second = pool.submit(store.write, big)
             while not store._writes._waiting:
                 pass

@@ -11,6 +11,7 @@ import pytest
 
 from signalbook.errors import StoreError
 from signalbook.registry.store import Connection, Store, open_store
+from tests.patience import LONG
 
 CHANGE = "INSERT INTO changes(at, correlation, events) VALUES ('2026-01-01T00:00:00Z', 'c', '[]')"
 
@@ -248,19 +249,19 @@ def test_close_finishes_what_was_begun(shared_url: str) -> None:
     def slow(connection: Connection) -> None:
         note("slow")(connection)
         running.set()
-        go_on.wait(10)
+        go_on.wait(LONG)
 
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(store.write, slow)
-        running.wait(10)
+        running.wait(LONG)
         queued = pool.submit(store.write, note("queued", 5))
         while not store._writes._waiting:
             pass
         closing = pool.submit(store.close)
         go_on.set()
-        assert first.result(10) is None
-        assert queued.result(10) == 5
-        closing.result(10)
+        assert first.result(LONG) is None
+        assert queued.result(LONG) == 5
+        closing.result(LONG)
     with open_store(shared_url) as again:
         assert names(again) == ["queued", "slow"]
 

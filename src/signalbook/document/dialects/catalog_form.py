@@ -7,38 +7,43 @@ Rule 3: an id or a number that is given twice is refused: of two that are one in
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from signalbook.document.dialects.as_written import as_it_came, keep_as_it_came
+from signalbook.document.dialects.catalog_version import (
+    FORMAT_LABEL,
+    HEAD,
+    NO_PROTOCOL,
+    PROTOCOL_LABEL,
+    TAGS_LABEL,
+    authored,
+    format_of,
+    labels_of_tags,
+    marked_protocol,
+    opaque,
+    read_version,
+    selectors,
+    tags_of_labels,
+    write_version,
+)
 from signalbook.document.dialects.forms import FORMS
 from signalbook.document.dialects.ids import from_id, to_id
-from signalbook.document.dialects.placeholders import names_in
-from signalbook.document.dialects.registry_form import Json, refuse, without_given
+from signalbook.document.dialects.registry_form import Json, labels_in, refuse
 from signalbook.document.dialects.rows import Step, inward, outward
-from signalbook.document.spelling import PROTOCOLS, to_canonical
-from signalbook.document.xid import MAP_KEY
+from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem
 from signalbook.spec.builtin import MESSAGE
-from signalbook.spec.dialects.dialect import Dialect, Format, Row
-from signalbook.spec.dialects.v01 import GENERIC
+from signalbook.spec.dialects.dialect import Dialect
 
 __all__ = [
     "TAGS_LABEL", "format_of", "read_catalog", "read_definition", "read_group", "write_catalog", "write_definition",
-    "write_group",
+    "write_group", "write_lone",
 ]  # fmt: skip
 
-_FORMAT_LABEL = "0.1.format"
-TAGS_LABEL = "0.1.tags"
 _PART_LABEL = "1.0.messagegroupid"
-_SPACE = re.compile(r"[\s~]")
-_CUSTOM = (
-    Row("definition/payload/dataschema", "", "dataschema"),
-    Row("definition", "protocoloptions"),
-)
-_REST = Row("definition", "labels/0.1.definition", "rest")  # sections that a format does not define
 
 
 # --- into the canonical form ------------------------------------------------------------------------------------------
@@ -72,32 +77,49 @@ def _check_part(group: Json, known: Json, found: Json, at: str) -> None:
 
 def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = "") -> Json:
     """One group with its definitions."""
-    rest = {name: value for name, value in group.items() if name not in ("id", "format", "definitions", "specversion")}
-    step = Step(dialect, notes, at, rest)
-    found = inward(step, dialect.tables["messagegroup"].rows, FORMS)
-    _labels_of_tags(found, at)
+    rest = {name: value for name, value in group.items() if name not in (*HEAD, "definitions")}
+    found = _read_own(rest, dialect, notes, at)
     form = _text(group, "format", at)
+    marked = marked_protocol(found, form, dialect)
     messages: dict[str, Json] = {}
     for place, definition in enumerate(_list(group.get("definitions"), f"{at}/definitions")):
         where = f"{at}/definitions/{place}"
-        message = read_definition(definition, dialect, notes, where, form)
+        message = read_definition(definition, dialect, notes, where, form, marked)
         messageid = to_id(_text(definition, "id", where))
         if messageid in messages:
             raise refuse(where, "id", f"'{definition['id']}' is the id of another definition of the group")
         messages[messageid] = message
+    shown = _write_own(found, dialect, [], at)
+    if not keep_as_it_came(authored(rest), authored(shown), found, dialect):
+        notes.append(Problem(at, "changed", "is shown as this text spells it, for there is no room to keep its own"))
     found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(_text(group, "id", at))
-    found.update(_selectors(form, dialect, messages.values()))
-    if "envelope" not in found and "protocol" not in found and form != GENERIC:
-        found["labels"] = {**(found.get("labels") or {}), _FORMAT_LABEL: form}
+    found.update(selectors(form, dialect, messages.values(), marked))
+    if "envelope" not in found and "protocol" not in found and marked != NO_PROTOCOL:
+        found["labels"] = {**(found.get("labels") or {}), FORMAT_LABEL: form}
     if not found.get("labels", True):
         del found["labels"]
-    return {**to_canonical(MESSAGE, found, at), "messages": messages}
+    return {**to_canonical(MESSAGE, found, at, group=True), "messages": messages}
+
+
+def _read_own(rest: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
+    """The attributes that a group has of itself."""
+    found = inward(Step(dialect, notes, at, dict(rest)), dialect.tables["messagegroup"].rows, FORMS)
+    labels_of_tags(found, at)
+    return found
 
 
 def read_definition(
-    definition: Json, dialect: Dialect, notes: list[Problem], at: str = "", group_format: str = ""
+    definition: Json,
+    dialect: Dialect,
+    notes: list[Problem],
+    at: str = "",
+    group_format: str = "",
+    protocol: str = "",
 ) -> Json:
-    """One definition: a version as a document of its own, or several in a list."""
+    """One definition: a version as a document of its own, or several in a list.
+
+    `protocol` is the one of 1.0 that its group has, where the format is one that 0.1 does not define.
+    """
     if not isinstance(definition, dict):
         raise refuse(at, "definition", "must be an object")
     form = definition.get("format") or group_format
@@ -106,16 +128,20 @@ def read_definition(
     common = {name: value for name, value in definition.items() if name != "versions"}
     given = definition.get("versions")
     if given is None:
-        return _read_version(common, form, dialect, notes, at)
+        return read_version(common, form, dialect, notes, at, protocol)
     listed = _list(given, f"{at}/versions")
     if not listed:
         raise refuse(at, "versions", "must hold at least one version")
+    if "definition" in common:
+        raise refuse(at, "definition", "must stand in one of the versions, for there is a list of them")
     numbered = sorted((_number(version, place, at), place) for place, version in enumerate(listed))
     for (number, _), (following, place) in pairwise(numbered):
         if number == following:
             raise refuse(f"{at}/versions/{place}", "version", f"{number} is the number of another version")
     versions = [
-        _read_version({**common, **listed[place], "version": number}, form, dialect, notes, f"{at}/versions/{place}")
+        read_version(
+            {**common, **listed[place], "version": number}, form, dialect, notes, f"{at}/versions/{place}", protocol
+        )
         for number, place in numbered
     ]
     latest = versions[-1]
@@ -143,50 +169,6 @@ def _number(version: Any, place: int, at: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise refuse(f"{at}/versions/{place}", "version", "must be an integer")
     return number
-
-
-def _read_version(version: Json, form: str, dialect: Dialect, notes: list[Problem], at: str) -> Json:
-    rest = {name: value for name, value in version.items() if name not in ("id", "format", "specversion")}
-    taken = {name: name for name in names_in(version.get("definition"))}
-    step = Step(dialect, notes, at, rest, names=taken)
-    rows = (*dialect.tables["message"].rows, *_rows(form, dialect))
-    found = inward(step, rows, FORMS)
-    _labels_of_tags(found, at)
-    for name, value in _selectors(form, dialect, ()).items():
-        found.setdefault(name, value)
-    if isinstance(version.get("id"), str):
-        found["messageid"] = to_id(version["id"])
-    return dict(to_canonical(MESSAGE, found, at))
-
-
-def _rows(form: str, dialect: Dialect) -> tuple[Row, ...]:
-    known = dialect.formats.get(form)
-    return _CUSTOM if known is None else (*known.rows, _REST)
-
-
-def _selectors(form: str, dialect: Dialect, messages: Any) -> dict[str, str]:
-    """The envelope or the protocol that a format stands for; that of MQTT is what its messages agree on."""
-    known = dialect.formats.get(form)
-    if known is None:
-        return {"protocol": PROTOCOLS.get(form.lower()) or _SPACE.sub(lambda found: f"~{ord(found[0]):02x}", form)}
-    if known.envelope:
-        return {"envelope": known.envelope}
-    protocols = {message.get("protocol") for message in messages} or {known.protocol}
-    protocol = protocols.pop()
-    return {"protocol": protocol} if protocol and not protocols else {}
-
-
-def _labels_of_tags(found: Json, at: str) -> None:
-    if not isinstance(found.get("labels") or {}, dict):
-        raise refuse(at, "labels", "must be a map")
-    tags = found.pop("tags", None)
-    if not isinstance(tags, str) or not tags:
-        return
-    names = [tag.strip() for tag in tags.split(",")]
-    labels = {name: "" for name in names if MAP_KEY.fullmatch(name)}
-    if len(labels) != len(names):
-        labels[TAGS_LABEL] = tags
-    found["labels"] = {**labels, **(found.get("labels") or {})}
 
 
 def _list(value: Any, at: str) -> list[Any]:
@@ -225,7 +207,7 @@ def _shown(message: Json) -> Json:
     if not isinstance(versions, dict) or not versions:
         return message
     meta = message.get("meta")
-    default = versions.get(meta.get("defaultversionid")) if isinstance(meta, dict) else None
+    default = versions.get(str(meta.get("defaultversionid") or "")) if isinstance(meta, dict) else None
     return {**(default or list(versions.values())[-1]), **message}
 
 
@@ -241,7 +223,7 @@ def _groups(groupid: str, group: Json, dialect: Dialect, notes: list[Problem]) -
     notes.append(Problem(at, "changed", f"has messages of several formats, and becomes {len(formats)} groups"))
     for form in formats:
         part = {key: message for key, message in messages.items() if format_of(message, dialect, group) == form}
-        labels = {**(group.get("labels") or {}), _PART_LABEL: groupid}
+        labels = {**labels_in(group, at), _PART_LABEL: groupid}
         yield write_group(f"{groupid}.{form}", {**group, "labels": labels, "messages": part}, form, dialect, notes)
 
 
@@ -250,9 +232,14 @@ def write_group(groupid: str, group: Json, form: str, dialect: Dialect, notes: l
     at = f"/messagegroups/{groupid}"
     skipped = ("messagegroupid", "messages", "envelope", "protocol")
     rest = {name: value for name, value in group.items() if name not in skipped}
-    table = dialect.tables["messagegroup"]
-    found = outward(Step(dialect, notes, at, rest), table.rows, FORMS, table)
-    _tags_of_labels(found)
+    found = as_it_came(
+        rest,
+        dialect,
+        lambda own: _write_own(own, dialect, notes, at),
+        lambda shown: _read_own(shown, dialect, [], at),
+    )
+    if form not in dialect.formats and group.get("protocol") != opaque(form):
+        found["labels"] = {**found.get("labels", {}), PROTOCOL_LABEL: group.get("protocol") or NO_PROTOCOL}
     head = {"id": from_id(groupid), "specversion": dialect.label, "format": form}
     definitions = [
         write_definition(key, message, dialect, notes, f"{at}/messages/{key}", group)
@@ -261,19 +248,20 @@ def write_group(groupid: str, group: Json, form: str, dialect: Dialect, notes: l
     return {**head, **found, "definitions": definitions}
 
 
+def _write_own(own: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
+    table = dialect.tables["messagegroup"]
+    found = outward(Step(dialect, notes, at, dict(own)), table.rows, FORMS, table)
+    tags_of_labels(found)
+    return found
+
+
 def write_definition(
     messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
 ) -> Json:
-    """One definition: the newest version with its parts, or all versions in a list where there are several."""
+    """One definition as a group's document embeds it: what its versions share, and a list of them."""
     form = format_of(message, dialect, group or {})
-    head: Json = {"id": from_id(messageid)} if messageid else {}
-    head["format"] = form
-    versions = message.get("versions")
-    if not isinstance(versions, dict) or len(versions) < 2:
-        return {**head, **_write_version(message, form, dialect, notes, at)}
-    written = [
-        _write_version(version, form, dialect, notes, f"{at}/versions/{key}") for key, version in versions.items()
-    ]
+    head = {"id": from_id(messageid), "format": form}
+    written = _write_versions(message, form, dialect, notes, at)
     varying = {"version", "createdtimeutc", "definition"}
     names = {name for version in written for name in version}
     common = {n for n in names - varying if all(version.get(n) == written[0].get(n) for version in written)}
@@ -282,46 +270,37 @@ def write_definition(
     return {**head, **latest, "versions": own}
 
 
-def _write_version(message: Json, form: str, dialect: Dialect, notes: list[Problem], at: str) -> Json:
-    skipped = {"messageid", "versions"} | ({"envelope"} if form in dialect.formats else set())
-    known: Format | None = dialect.formats.get(form)
-    if known is None or known.protocol:
-        skipped.add("protocol")
-    rest = {name: value for name, value in without_given(message).items() if name not in skipped}
-    table = dialect.tables["message"]
-    step = Step(dialect, notes, at, rest, protocol=str(message.get("protocol", "")))
-    found = outward(step, (*table.rows, *_rows(form, dialect)), FORMS, table)
-    found.setdefault("definition", {})
-    _tags_of_labels(found)
-    return found
+def write_lone(
+    messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
+) -> Json:
+    """One definition as a document of its own: its only version, or what its versions share and a list of them."""
+    written = write_definition(messageid, message, dialect, notes, at, group)
+    head = {"id": written.pop("id"), "specversion": dialect.label, "format": written.pop("format")}
+    if len(written["versions"]) > 1:
+        return {**head, **written}
+    (version,) = written.pop("versions")
+    return {**head, "version": version.pop("version"), **written, **version}
 
 
-def format_of(entity: Json, dialect: Dialect, group: Json) -> str:
-    """The format of 0.1 that an envelope or a protocol means; without either, that of the group."""
-    for name, written in (("envelope", "envelope"), ("protocol", "protocol")):
-        value = entity.get(name) or group.get(name)
-        if isinstance(value, str) and value:
-            family = value.partition("/")[0].lower()
-            for form, known in dialect.formats.items():
-                if getattr(known, written).partition("/")[0].lower() == family:
-                    return form
-            if name == "protocol":
-                return re.sub(r"~([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), value)
-    labels = entity.get("labels") or group.get("labels")
-    return str(labels.get(_FORMAT_LABEL, GENERIC)) if isinstance(labels, dict) else GENERIC
+def _write_versions(message: Json, form: str, dialect: Dialect, notes: list[Problem], at: str) -> list[Json]:
+    """Every version of a message, the oldest first, each with a number: its id where that counts them."""
+    versions = message.get("versions")
+    listed = list(versions.items()) if isinstance(versions, dict) and len(versions) > 1 else [("", message)]
+    if all(_is_count(str(version.get("versionid", key))) for key, version in listed):
+        listed.sort(key=lambda one: int(one[1].get("versionid", one[0])))
+    written, last = [], 0
+    for key, version in listed:
+        named = {"versionid": key, **version} if key else version
+        found = write_version(named, form, dialect, notes, f"{at}/versions/{key}" if key else at)
+        number = found.get("version", 0)
+        if not isinstance(number, int) or number <= last:
+            if "version" in found:
+                found["labels"] = {**found.get("labels", {}), "1.0.versionid": str(number)}
+            number = last + 1
+        written.append({"version": number, **{name: value for name, value in found.items() if name != "version"}})
+        last = number
+    return written
 
 
-def _tags_of_labels(found: Json) -> None:
-    """Labels without a value as tags; the others stay labels, which 0.1 allows as further attributes."""
-    labels = found.pop("labels", None)
-    if not isinstance(labels, dict):
-        return
-    labels = {name: value for name, value in labels.items() if name != _FORMAT_LABEL}
-    given = labels.pop(TAGS_LABEL, "")
-    tags = [tag.strip() for tag in given.split(",") if tag.strip()]
-    tags += [name for name, value in labels.items() if value == "" and name not in tags]
-    if tags:
-        found["tags"] = given if given and len(tags) == len(given.split(",")) else ",".join(tags)
-    valued = {name: value for name, value in labels.items() if value != ""}
-    if valued:
-        found["labels"] = valued
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -117,11 +117,23 @@ def _listed_outward(value: Any, step: Step, row: Row) -> Any:
 _DIALECT = re.compile(r"https?://json-schema\.org/(draft-0\d|draft/20\d\d-\d\d)/schema#?")
 
 
-def _schema_format(given: Any, schema: Any, step: Step) -> str:
+_INFERRED = "0.1.schematype"
+_AVRO = frozenset({"record", "enum", "fixed", "error"})
+_PROTO = re.compile(r"\s*(?://[^\n]*\s*)*(?:syntax|package|import|option|message|enum)\b")
+
+
+def _inferred(schema: Any) -> str:
+    """What a schema without a `schematype` seems to be (section 3.1.2): by its content, else nothing that is known."""
+    if isinstance(schema, str) and schema.lstrip()[:1] in ("{", "["):
+        schema = parsed(schema)
+    if isinstance(schema, dict | list):
+        return "Avro" if isinstance(schema, list) or schema.get("type") in _AVRO else "JSON"
+    text = str(schema)
+    return "Protobuf" if _PROTO.match(text) else "XSD" if text.lstrip().startswith("<") else "Unknown"
+
+
+def _schema_format(schematype: str, schema: Any, step: Step) -> str:
     """`Avro`, `JSON` and `Protobuf` with their versions; any other name with one, for 1.0 wants both."""
-    schematype = given if isinstance(given, str) else ""
-    if not schematype:
-        schematype = "JSON" if isinstance(schema, dict) else "Protobuf"
     if schematype == "JSON" and isinstance(schema, dict):
         found = _DIALECT.fullmatch(str(schema.get("$schema", "")))
         if found:
@@ -155,6 +167,9 @@ def _dataschema_inward(value: Any, step: Step, row: Row) -> Any:
         if uri is not None and not is_bare:
             given["value"] = uri
     else:
+        if not isinstance(schematype, str) or not schematype:
+            schematype = _inferred(schema)
+            step.put(f"labels/{_INFERRED}", "inferred")
         form = held if held is not MISSING else _schema_format(schematype, schema, step)
         step.put("dataschemaformat", form)
         if schema is not None:
@@ -187,9 +202,12 @@ def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
         elif not isinstance(form, str) and schema is MISSING:
             step.hold(_ADDRESSES["value" in found], uri, "dataschemauri")
         found.setdefault("value", uri)
+    inferred = step.take(f"labels/{_INFERRED}") is not MISSING and schema is not MISSING
     if isinstance(form, str):
-        found["schematype"] = _schema_type(form, step)
-        if _schema_format(found["schematype"], None if schema is MISSING else schema, step) != form:
+        schematype = _inferred(schema) if inferred else _schema_type(form, step)
+        if not inferred:
+            found["schematype"] = schematype
+        if _schema_format(schematype, None if schema is MISSING else schema, step) != form:
             step.hold("1.0.dataschemaformat", form, "dataschemaformat")
     if schema is not MISSING:
         found["schema"] = schema
@@ -199,14 +217,29 @@ def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
+_MQTT_DEFAULT = "5.0"  # section 3.4.1
+
+
 def _mqttversion_inward(value: Any, step: Step, row: Row) -> Any:
     version = value.get("value") if isinstance(value, dict) else value
-    step.put("protocol", f"MQTT/{version}")
+    if version is not None:
+        step.put("protocol", f"MQTT/{version}")
     return MISSING
 
 
 def _mqttversion_outward(value: Any, step: Step, row: Row) -> Any:
-    return step.protocol.partition("/")[2] or MISSING
+    version = step.protocol.partition("/")[2]
+    return MISSING if version in ("", _MQTT_DEFAULT) else version
+
+
+def _choice_inward(value: Any, step: Step, row: Row) -> Any:
+    """One of a few texts, be it a template's value; `null` means that it is not listed."""
+    text = value.get("value") if isinstance(value, dict) else value
+    return MISSING if text is None else text
+
+
+def _choice_outward(value: Any, step: Step, row: Row) -> Any:
+    return value
 
 
 def _number_inward(value: Any, step: Step, row: Row) -> Any:
@@ -233,6 +266,7 @@ CATALOG_FORMS: Mapping[str, Form] = {
     "listed_templates": Form(_listed_inward, _listed_outward),
     "dataschema": Form(_dataschema_inward, _dataschema_outward),
     "mqttversion": Form(_mqttversion_inward, _mqttversion_outward),
+    "choice": Form(_choice_inward, _choice_outward),
     "number": Form(_number_inward, _number_outward),
     "filled": Form(_filled, _filled),
 }

@@ -6,6 +6,7 @@ speaks of passes: the registry's own rules judge it once it is converted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from signalbook.document.dialects.ids import to_id
 from signalbook.document.dialects.metaschema import check_definition, check_group
 from signalbook.errors import Problem
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
+from signalbook.spec.protocols import find_protocol
 
 __all__ = ["check"]
 
@@ -21,6 +23,19 @@ Json = dict[str, Any]
 
 _WORDS = {str: "text", dict: "object", bool: "true or false", list: "list"}
 _RESOURCES: Mapping[str, Mapping[str, str]] = dict(CANONICAL.values())
+# Seed 003, the tables of the bindings: options that are numbers or flags, as `{"value": …}` or plainly.
+_OPTIONS: Mapping[str, Mapping[str, type]] = {
+    "KAFKA": {"partition": int, "timestamp": int},
+    "MQTT/3.1.1": {"qos": int, "retain": bool},
+    "MQTT/5.0": {"qos": int, "retain": bool, "payload-format": int, "message-expiry-interval": int},
+}
+_HEADER = {"durable": bool, "priority": int, "ttl": int, "first-acquirer": bool, "delivery-count": int}
+# The same tables: options that MQTT 3.1.1 has not, in the spelling of the text; the model file has underscores.
+_ONLY_IN_5 = (
+    "payload-format", "message-expiry-interval", "response-topic", "correlation-data", "content-type",
+    "user-properties",
+)  # fmt: skip
+_IN_TEXT = {int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
 # Section 2.2: what is common to all versions of a definition.
 _COMMON = ("id", "format", "authority")
 
@@ -42,7 +57,8 @@ def _check_maps(document: Any, dialect: Dialect, level: str) -> Iterator[Problem
         yield from _entity(document, level or level_of(document), dialect, "", "")
 
 
-def _entity(entity: Json, level: str, dialect: Dialect, at: str, key: str) -> Iterator[Problem]:
+def _entity(entity: Json, level: str, dialect: Dialect, at: str, key: str, binding: Any = None) -> Iterator[Problem]:
+    """What is wrong with an entity and all below it; `binding` is that of its group."""
     plain = level.removesuffix("version")
     for name, kinds in dialect.shapes.get(plain, {}).items():
         if entity.get(name) is not None and not _fits(entity[name], kinds):
@@ -50,11 +66,56 @@ def _entity(entity: Json, level: str, dialect: Dialect, at: str, key: str) -> It
             yield _invalid(f"{at}/{name}", f"must be {' or '.join(_WORDS[kind] for kind in named)}")
     if key and plain == level:
         yield from _key(entity, level, dialect, at, key)
+    binding = entity.get("binding", binding)
+    if plain == "message" and any(row.there == "message" for row in _rows(dialect, plain)):
+        yield from _options(entity, binding, at)
+        yield from _together(entity, binding, at)
     for name, below in _collections(level, dialect).items():
         found = entity.get(name)
         for inner, member in found.items() if isinstance(found, dict) else ():
             if isinstance(member, dict):
-                yield from _entity(member, below, dialect, f"{at}/{name}/{inner}", inner)
+                yield from _entity(member, below, dialect, f"{at}/{name}/{inner}", inner, binding)
+
+
+def _options(message: Json, binding: Any, at: str) -> Iterator[Problem]:
+    """Options that are numbers or flags have such values, or templates of them."""
+    protocol, options = find_protocol(binding), message.get("message")
+    if not isinstance(options, dict):
+        return
+    header = options.get("header") if protocol == "AMQP/1.0" else None
+    for found, kinds, where in ((options, _OPTIONS.get(protocol or "", {}), ""), (header, _HEADER, "/header")):
+        if not isinstance(found, dict):
+            continue
+        spelled = {one: kind for name, kind in kinds.items() for one in (name, name.replace("-", "_"))}
+        for name, kind in spelled.items():
+            member = found.get(name)
+            value = member.get("value") if isinstance(member, dict) else member
+            if value is None or _fits(value, kind):
+                continue
+            if not isinstance(value, str) or not ("{" in value or _IN_TEXT[kind].fullmatch(value)):
+                words = "a number" if kind is int else _WORDS[kind]
+                yield _invalid(f"{at}/message{where}/{name}", f"must be {words}, and '{value}' is not")
+
+
+def _together(message: Json, binding: Any, at: str) -> Iterator[Problem]:
+    """Members and options that exclude or need each other, and options that the version of a protocol has not."""
+    schema, url, form = (message.get(name) for name in ("schema", "schemaurl", "schemaformat"))
+    if schema is not None and url is not None:
+        yield _invalid(f"{at}/schema", "must not be present together with 'schemaurl'")
+    if form is None and message.get("basemessageurl") is None:  # a base may have it
+        if schema is not None:
+            yield _invalid(f"{at}/schemaformat", "must be present together with 'schema'")
+        elif isinstance(url, str) and not url.startswith(("#", "/")):  # a schema of the document has a format itself
+            yield _invalid(f"{at}/schemaformat", "must be present together with 'schemaurl'")
+    protocol, options = find_protocol(binding), message.get("message")
+    if not isinstance(options, dict):
+        return
+    if protocol == "HTTP" and options.get("status") is not None and options.get("method") is not None:
+        yield _invalid(f"{at}/message/status", "must not be present together with 'method'")
+    for name in (name for name in _ONLY_IN_5 if protocol == "MQTT/3.1.1"):
+        for spelled in (name, name.replace("-", "_")):
+            if options.get(spelled) is not None:
+                yield _invalid(f"{at}/message/{spelled}", "is an option of MQTT/5.0, and the binding is MQTT/3.1.1")
 
 
 def _fits(value: Any, kinds: type | tuple[type, ...]) -> bool:

@@ -17,8 +17,8 @@ import orjson
 from signalbook.document.dialects.catalog_forms import CATALOG_FORMS
 from signalbook.document.dialects.properties import NOW, PROPERTY, unwrapped, wrapped
 from signalbook.document.dialects.rows import LABELS, MISSING, Form, Step, parsed
-from signalbook.document.spelling import PROTOCOLS
-from signalbook.spec.dialects.dialect import Row
+from signalbook.spec.dialects.dialect import CANONICAL, Row
+from signalbook.spec.protocols import find_protocol
 
 __all__ = ["FORMS"]
 
@@ -75,22 +75,26 @@ def _each(convert: Convert) -> Convert:
 
 
 def _xref_inward(value: Any, step: Step, row: Row) -> Any:
+    """A pointer into the document, or an address that is relative to the registry, as an xid; others are held."""
     xid = _pointer_inward(value, step, row)
+    if isinstance(xid, str) and xid.partition("/")[0] in CANONICAL:
+        xid = f"/{xid}"
     if isinstance(xid, str) and xid.startswith("/"):
         return xid
     step.hold(f"{step.dialect.prefix}.xref", value, row.there)
     return MISSING
 
 
+def _xref_outward(value: Any, step: Step, row: Row) -> Any:
+    """An address that is relative to the registry: in 0.5 it does not begin with a slash."""
+    return value[1:] if isinstance(value, str) and value.startswith("/") else value
+
+
 # --- names --------------------------------------------------------------------------------------------------------
 
 
 def _protocol_inward(value: Any, step: Step, row: Row) -> Any:
-    if not isinstance(value, str):
-        return value
-    name = value.lower()
-    # A protocol without versions in 1.0 stands for all of them: Kafka/0.11.
-    return PROTOCOLS.get(name) or PROTOCOLS.get(name.partition("/")[0], value)
+    return find_protocol(value) or value
 
 
 def _protocol_outward(value: Any, step: Step, row: Row) -> Any:
@@ -134,6 +138,26 @@ def _all(convert: Convert) -> Convert:
         return _each(convert)(value, step, row)
 
     return change
+
+
+def _keyed_outward(value: Any, step: Step, row: Row) -> Any:
+    """Named properties under their names, which the dialect takes for keys; of one name that comes again, the key."""
+    if not isinstance(value, dict):
+        return _all(_definition_outward)(value, step, row)
+    found: dict[str, Any] = {}
+    taken = {_named(key, member) for key, member in value.items()}
+    for key, member in value.items():
+        name = _named(key, member)
+        if name == key or name in found:
+            found[key if key not in taken or name == key else name] = _definition_outward(member, step, row)
+        else:
+            found[name] = _definition_outward(_without("name", member), step, row)
+    return found
+
+
+def _named(key: str, member: Any) -> str:
+    name = member.get("name") if isinstance(member, dict) else None
+    return name if isinstance(name, str) else key
 
 
 def _metadata_inward(value: Any, step: Step, row: Row) -> Any:
@@ -307,13 +331,14 @@ FORMS: Mapping[str, Form] = {
     "json": Form(_json_inward, _json_outward),
     "pointer": Form(_pointer_inward, _pointer_outward),
     "pointers": Form(_each(_pointer_inward), _each(_pointer_outward)),
-    "xref": Form(_xref_inward, _pointer_outward),
+    "xref": Form(_xref_inward, _xref_outward),
     "envelope": Form(_same, _same),
     "protocol": Form(_protocol_inward, _protocol_outward),
     "endpoint_protocol": Form(_protocol_inward, _same),
     "binding": Form(_binding_inward, _nothing),
     "definition": Form(_definition_inward, _definition_outward),
     "definitions": Form(_all(_definition_inward), _all(_definition_outward)),
+    "keyed": Form(_all(_definition_inward), _keyed_outward),
     "metadata": Form(_metadata_inward, _all(_definition_outward)),
     "datacontenttype": Form(_same, _datacontenttype_outward),
     "options": Form(_same, _same),

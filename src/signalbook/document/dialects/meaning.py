@@ -15,6 +15,7 @@ _ASSIGNED = frozenset(
     | {"messagegroupsurl", "messagegroupscount", "schemagroupsurl", "schemagroupscount", "endpointsurl"}
     | {"endpointscount", "defaultversionurl"}
 )
+_FIRST = "1"  # core/spec.md: the id that a server gives to a lone version
 _OWN = frozenset({"messagegroupid", "schemagroupid", "endpointid"})
 _IDS = _OWN | {"messageid", "schemaid", "versionid"}
 _SECTIONS = (
@@ -31,6 +32,8 @@ def meaning(value: Any) -> Any:
     for name in ("messagegroups", "schemagroups", "endpoints", "messages", "schemas", "versions"):
         if isinstance(found.get(name), dict):
             found[name] = {key: _member(meaning(member), key) for key, member in found[name].items()}
+    if found.get("versionid") == _FIRST and "versions" not in found:
+        del found["versionid"]
     if isinstance(found.get("meta"), dict):
         found["meta"] = {name: member for name, member in meaning(found["meta"]).items() if member is not False}
     for name in _SECTIONS:

@@ -5,13 +5,19 @@ Rule: a format that 0.1 does not define has rules of its own, which nobody here 
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+import orjson
+
+from signalbook.cloudevents.attributes import is_clean
+from signalbook.cloudevents.media_type import read_media_type
+from signalbook.cloudevents.timestamp import is_timestamp
+from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.document.dialects.ids import SEGMENT
-from signalbook.document.dialects.properties import PROPERTY
 from signalbook.errors import Problem
 from signalbook.spec.dialects.metaschemas import METASCHEMAS, Field, Metaschema, Section
 
@@ -21,6 +27,8 @@ Json = Mapping[str, Any]
 # RFC 6570 section 2: an expression is an operator, then variables with modifiers between commas.
 _VARIABLE = r"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9][0-9]{0,3})?"
 _TEMPLATE = re.compile(rf"(?:[^{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*", re.DOTALL)
+_EXPRESSION = re.compile(r"\{[^{}]*\}")
+_MEMBERS = frozenset({"value", "required", "description"})  # section 3.1.1
 
 
 def _problem(path: str, message: str) -> Problem:
@@ -35,6 +43,7 @@ def check_group(group: Json) -> Iterator[Problem]:
     yield from _texts(group, ("id", "format"), required=True)
     yield from _texts(group, ("description", "documentation", "tags"))
     yield from _segments(group, ("id",))
+    yield from _times(group, ("createdtimeutc", "updatedtimeutc"))
 
 
 def check_definition(definition: Json, form: str) -> Iterator[Problem]:
@@ -43,12 +52,16 @@ def check_definition(definition: Json, form: str) -> Iterator[Problem]:
         yield _problem("/specversion", 'must be "0.1"')
     yield from _texts(definition, ("id",), required=True)
     yield from _texts(definition, ("description", "documentation", "tags", "authority", "relation", "format"))
-    yield from _texts(definition, ("relatedto", "relatedvia"))
+    for name in ("relatedto", "relatedvia"):
+        yield from _texts(definition, (name,), required=definition.get(name) is not None)
     yield from _segments(definition, ("id", "relatedto", "relatedvia"))
+    yield from _times(definition, ("createdtimeutc",))
+    if not isinstance(definition.get("version", 1), int) or isinstance(definition.get("version"), bool):
+        yield _problem("/version", "must be an integer")
     authority = definition.get("authority")
-    if isinstance(authority, str) and authority and re.search(r"[\s<>\"{}|\\^`]", authority):
-        yield _problem("/authority", "must be a URI")
-    if "relatedvia" in definition and "relatedto" not in definition:
+    if isinstance(authority, str) and authority and not _is_authority(authority):
+        yield _problem("/authority", f"must be a URI, and '{authority}' is not a valid one")
+    if definition.get("relatedvia") is not None and definition.get("relatedto") is None:
         yield _problem("/relatedvia", 'needs "relatedto", the message that it relates to')
     body = definition.get("definition")
     if not isinstance(body, dict):
@@ -59,6 +72,21 @@ def check_definition(definition: Json, form: str) -> Iterator[Problem]:
         yield from _sections(body, metaschema)
         yield from _RULES.get(form, _none)(definition, body, metaschema)
         yield from _related(definition, body, metaschema)
+
+
+def _is_authority(text: str) -> bool:
+    """Whether a text is a URI; without a scheme it is a name like `cloudevents.io`, as the text's example has it."""
+    scheme, colon, rest = text.partition(":")
+    if not is_uri_reference(text) or (colon and not rest):
+        return False
+    return scheme.lower() not in ("http", "https") or bool(re.match(r"//[^/?#:]|//[^/?#@]*@[^/?#:]", rest))
+
+
+def _times(entity: Json, names: tuple[str, ...]) -> Iterator[Problem]:
+    for name in names:
+        value = entity.get(name)
+        if value is not None and not (isinstance(value, str) and is_timestamp(value)):
+            yield _problem(f"/{name}", "must be a timestamp of RFC 3339")
 
 
 def _texts(entity: Json, names: tuple[str, ...], *, required: bool = False) -> Iterator[Problem]:
@@ -98,50 +126,147 @@ def _fields(value: Json, section: Section, path: str) -> Iterator[Problem]:
         if section.fields is None:
             if not re.fullmatch(section.pattern, name):
                 yield _problem(place, f"its name must match {section.pattern}")
-            kind: Field = "dataschema" if name == "dataschema" and path.endswith("/attributes") else "template"
+            kind = (section.kinds or {}).get(name, "template")
             yield from _field(member, kind, place)
+            yield from _choice(member, (section.choices or {}).get(name), kind, place)
         elif name not in section.fields:
             yield _problem(place, f"is no field of this section; it has {', '.join(section.fields)}")
         else:
             yield from _field(member, section.fields[name], place)
-            yield from _choice(member, (section.choices or {}).get(name), place)
+            yield from _choice(member, (section.choices or {}).get(name), section.fields[name], place)
 
 
 def _field(member: Any, kind: Field, path: str) -> Iterator[Problem]:
-    if kind == "text":
+    if kind == "choice":
         return
     if not isinstance(member, dict):
-        if kind in ("dataschema", "template") or isinstance(member, list):
+        if kind not in _PLAIN or isinstance(member, list):
             yield _problem(path, "must be an object")
+        else:
+            yield from _value(member, kind, path)
         return
-    for name in member.keys() - (PROPERTY | {"schematype", "schema"} if kind == "dataschema" else PROPERTY):
+    for name in member.keys() - (_MEMBERS | {"schematype", "schema"} if kind == "dataschema" else _MEMBERS):
         yield _problem(f"{path}/{name}", "is no member of an attribute's value; it has value, required, description")
     if not isinstance(member.get("required", False), bool):
         yield _problem(f"{path}/required", "must be a boolean")
     for name in ("description", "schematype"):
         if not isinstance(member.get(name, ""), str):
             yield _problem(f"{path}/{name}", "must be a string")
-    value = member.get("value")
-    if isinstance(value, str):
-        yield from _text(value, kind, path)
-    elif value is not None and kind in ("template", "dataschema"):
-        yield _problem(f"{path}/value", "must be a string")
+    yield from _value(member.get("value"), kind, f"{path}/value")
+    if kind == "dataschema":
+        yield from _schema(member.get("schema"), member.get("schematype"), f"{path}/schema")
 
 
-def _text(value: str, kind: Field, path: str) -> Iterator[Problem]:
+def _value(value: Any, kind: Field, path: str) -> Iterator[Problem]:
+    """Section 3.1.1: a value is a template; what it is further constrained to holds with the placeholders filled."""
+    if value is None:
+        return
+    if not isinstance(value, str):
+        if kind not in _PLAIN:
+            yield _problem(path, "must be a string")
+        elif not _PLAIN[kind](value):
+            yield _problem(path, _WORDS[kind])
+        return
     if not _TEMPLATE.fullmatch(value):
-        yield _problem(f"{path}/value", "must be a template of RFC 6570")
-    elif "{" not in value and value:
-        if kind == "integer" and not re.fullmatch(r"-?[0-9]{1,19}", value):
-            yield _problem(f"{path}/value", "must be an integer")
-        if kind == "boolean" and value not in ("true", "false"):
-            yield _problem(f"{path}/value", "must be true or false")
+        yield _problem(path, "must be a template of RFC 6570")
+    elif not is_clean(value):
+        yield _problem(path, "must not have control characters")
+    elif value and not _fits(value, kind):
+        yield _problem(path, f"{_WORDS[kind]}, and '{value}' is not a valid one")
 
 
-def _choice(member: Any, choices: tuple[str, ...] | None, path: str) -> Iterator[Problem]:
+def _fits(value: str, kind: Field) -> bool:
+    filled = _EXPRESSION.sub("1", value)
+    return (kind in _FILLED and filled != value) or kind not in _TEXTS or bool(_TEXTS[kind](filled))
+
+
+def _schema(schema: Any, schematype: Any, path: str) -> Iterator[Problem]:
+    """Section 3.1.2: a schema is a text or an object; that of Protobuf a text, that of Avro and JSON is JSON."""
+    if schema is None:
+        return
+    if not isinstance(schema, str | dict):
+        yield _problem(path, "must be a string or an object")
+    elif schematype == "Protobuf" and not isinstance(schema, str):
+        yield _problem(path, "must be a string, for it is a file of Protobuf")
+    elif schematype in ("Avro", "JSON") and isinstance(schema, str) and not _is_json(schema):
+        yield _problem(path, f"must be JSON, for the schema is one of {schematype}")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _choice(member: Any, choices: tuple[str, ...] | None, kind: Field, path: str) -> Iterator[Problem]:
+    """A field with a few values has one of them; only of those that are templates one may be left open."""
+    if choices is None:
+        return
     value = member.get("value") if isinstance(member, dict) else member
-    if choices is not None and value not in (None, "") and "{" not in str(value) and str(value) not in choices:
+    if kind == "choice":
+        if isinstance(member, dict) and value is None:
+            return
+        if not isinstance(value, str) or value not in choices:
+            yield _problem(path, f"must be one of {', '.join(choices)}, as a string")
+    elif value not in (None, "") and "{" not in str(value) and str(value) not in choices:
         yield _problem(path, f"must be one of {', '.join(choices)}")
+
+
+def _is_whole(most: int, least: int = 0) -> Callable[[str], bool]:
+    return lambda text: bool(re.fullmatch(r"-?[0-9]{1,19}", text)) and least <= int(text) <= most
+
+
+def _plain_whole(test: Callable[[str], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and test(str(value))
+
+
+def _is_binary(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:  # not of its alphabet, or not of ASCII
+        return False
+    return True
+
+
+_INTEGERS: Mapping[str, Callable[[str], bool]] = {
+    "integer": _is_whole(2**31 - 1, -(2**31)), "ubyte": _is_whole(2**8 - 1), "uint": _is_whole(2**32 - 1),
+}  # fmt: skip
+# What a text of each kind has to be; CloudEvents "Type System", MQTT 5.0 section 4.7, NATS "Subject-Based Messaging".
+_TEXTS: Mapping[str, Callable[[str], Any]] = {
+    **_INTEGERS,
+    "count": _INTEGERS["uint"],  # a number that the text has as a string
+    "boolean": lambda text: text in ("true", "false"),
+    "timestamp": is_timestamp,
+    "binary": _is_binary,
+    "uri": is_uri_reference,
+    "dataschema": is_uri_reference,  # a relative one leads to a schema of this catalog
+    "media": lambda text: read_media_type(text) is not None,
+    "topic": lambda text: not re.search("[+#]", text),
+    "subject": re.compile(r"(?!(?:.*\.)?[*>](?:\.|$))[^\s.]+(?:\.[^\s.]+)*").fullmatch,
+}
+# Kinds whose values JSON may have as such, and those of which nothing can be said before placeholders are filled.
+_PLAIN: Mapping[str, Callable[[Any], bool]] = {
+    **{kind: _plain_whole(test) for kind, test in _INTEGERS.items()},
+    "boolean": lambda value: isinstance(value, bool),
+}
+_FILLED = frozenset({*_INTEGERS, "count", "boolean", "timestamp", "binary", "media"})
+_WORDS: Mapping[str, str] = {
+    "integer": "must be an integer of 32 bits",
+    "ubyte": "must be an integer from 0 to 255",
+    "uint": "must be an integer of 32 bits without a sign",
+    "count": "must be an integer of 32 bits without a sign",
+    "boolean": "must be true or false",
+    "timestamp": "must be a timestamp of RFC 3339",
+    "binary": "must be Base64",
+    "uri": "must be a URI",
+    "dataschema": "must be a URI",
+    "media": "must be a media type",
+    "topic": "must be the name of a topic, without wildcards",
+    "subject": "must be a subject, without spaces, empty parts and wildcards",
+    "template": "must be a string",
+}
 
 
 # --- one format ---------------------------------------------------------------------------------------------------
@@ -152,7 +277,7 @@ def _none(definition: Json, body: Json, metaschema: Metaschema) -> Iterator[Prob
 
 
 def _cloudevents(definition: Json, body: Json, metaschema: Metaschema) -> Iterator[Problem]:
-    """Section 3.2.1: the `type` is there, and the definition has its name."""
+    """Section 3.2.1: the `type` is there, and the definition has its name; what every event has is never optional."""
     attributes = body.get("attributes")
     kind = attributes.get("type") if isinstance(attributes, dict) else None
     value = kind.get("value") if isinstance(kind, dict) else None
@@ -160,6 +285,11 @@ def _cloudevents(definition: Json, body: Json, metaschema: Metaschema) -> Iterat
         yield _problem("/definition/attributes/type", "must be present, with a value")
     elif value != unquote(str(definition.get("id"))):
         yield _problem("/id", f"must be the value of the attribute 'type' ({value})")
+    for name in ("id", "source", "specversion", "type"):
+        attribute = attributes.get(name) if isinstance(attributes, dict) else None
+        if isinstance(attribute, dict) and attribute.get("required") is False:
+            words = "must not be false, for every CloudEvent has this attribute"
+            yield _problem(f"/definition/attributes/{name}/required", words)
 
 
 def mqttversion(body: Json) -> str:

@@ -5,17 +5,28 @@ Rule: the tree is the canonical one; a dialect may have other names for its coll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from signalbook.document.dialects.as_written import as_it_came, keep_as_it_came
 from signalbook.document.dialects.forms import FORMS
 from signalbook.document.dialects.rows import Step, inward, outward
-from signalbook.document.spelling import from_canonical, to_canonical
+from signalbook.document.spelling import from_canonical, respelled, spelled_members, to_canonical
 from signalbook.errors import Problem, RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Table
+from signalbook.spec.versions import DEFAULT
 
-__all__ = ["read_entity", "read_registry", "refuse", "without_given", "write_entity", "write_registry"]
+__all__ = [
+    "labels_in",
+    "read_entity",
+    "read_registry",
+    "refuse",
+    "respellings",
+    "without_given",
+    "write_entity",
+    "write_registry",
+]
 
 Json = dict[str, Any]
 
@@ -27,6 +38,8 @@ _DOMAINS = {
     "endpoint": ENDPOINT,
 }
 _RESOURCES: Mapping[str, Mapping[str, str]] = dict(CANONICAL.values())
+_GROUPS = frozenset(_RESOURCES)
+_UNSPELLED = frozenset({"registry", "meta"})
 _NO_TABLE = Table()
 
 
@@ -76,7 +89,7 @@ def read_entity(
     if isinstance(found.get("meta"), dict):
         given = found["meta"].get("labels")
         found["meta"] = _read(found["meta"], "meta", dialect, notes, f"{at}/meta", {})
-        found["meta"] = _lifted(found, found["meta"], given)
+        found["meta"] = _lifted(found, found["meta"], given, at)
     for name, value in nested.items():
         found[name] = {
             key: read_entity(member, below[name], dialect, notes, f"{at}/{name}/{key}", found)
@@ -85,25 +98,57 @@ def read_entity(
     return found
 
 
-def _lifted(found: Json, meta: Json, given: Any) -> Json:
+def labels_in(entity: Json, at: str) -> Json:
+    """The labels of an entity, to which others are added; raises where they are not a map."""
+    labels = entity.get("labels") or {}
+    if not isinstance(labels, dict):
+        raise refuse(at, "labels", "must be a map")
+    return labels
+
+
+def _lifted(found: Json, meta: Json, given: Any, at: str) -> Json:
     """A meta without the labels that hold what it has no place for: they are the resource's; its own stay."""
     labels, own = meta.get("labels"), given if isinstance(given, dict) else {}
     if not isinstance(labels, dict) or labels.keys() <= own.keys():
         return meta
     held = {name: value for name, value in labels.items() if name not in own}
-    found["labels"] = {**(found.get("labels") or {}), **held}
+    found["labels"] = {**labels_in(found, at), **held}
     rest = {name: value for name, value in meta.items() if name != "labels"}
     return {**rest, "labels": dict(own)} if own else rest
 
 
 def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
+    found = _read_plain(entity, level, dialect, notes, at, group)
+    if dialect.written and dialect.spec is None and level not in _UNSPELLED and not _is_alias(found):
+        table = _table(dialect, level)
+        shown = _outward(found, table, dialect, [], at, group)
+        if not keep_as_it_came(entity, shown, found, dialect, _names(table)):
+            notes.append(
+                Problem(at, "changed", "is shown as this text spells it, for there is no room to keep its own")
+            )
+    return found
+
+
+def _read_plain(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     table = _table(dialect, level)
     step = Step(dialect, notes, at, dict(entity))
     found = inward(step, table.rows, FORMS) if table.rows else step.source
     if level.removesuffix("version") == "message" and "protocol" not in found and "protocoloptions" in found:
         found = _read_inherited(entity, dialect, at, group, table) or found
-    domain = _DOMAINS.get(level.removesuffix("version"), "")
-    return dict(to_canonical(domain, found, at))
+    if level in _UNSPELLED:
+        return found
+    return dict(to_canonical(_DOMAINS.get(level.removesuffix("version"), ""), found, at, group=level in _GROUPS))
+
+
+def _is_alias(found: Json) -> bool:
+    """Whether a resource shows another, and has nothing of its own that could be kept."""
+    meta = found.get("meta")
+    return isinstance(meta, dict) and "xref" in meta
+
+
+def _names(table: Table) -> frozenset[str]:
+    """The members of an entity that are spelled otherwise in 1.0."""
+    return frozenset(row.there.partition("/")[0] for row in table.rows) - {"", "labels", "id", *_META, *_VERSIONS}
 
 
 def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table: Table) -> Json | None:
@@ -128,13 +173,63 @@ def _collections(entity: Json, names: Mapping[str, str]) -> Json:
     return {(names.get(name, name) if isinstance(value, dict) else name): value for name, value in entity.items()}
 
 
+def respellings(
+    document: Json, dialect: Dialect, level: str = "registry", at: str = "", to: Dialect | None = None
+) -> Iterator[Problem]:
+    """A note for each place of a document of 1.0 that is stored in another spelling; `level` is what it holds.
+
+    `to` is the dialect that it is converted to, where it is.
+    """
+    if level == "registry":
+        for plural, (below, _) in CANONICAL.items():
+            for groupid, group in _objects(document.get(plural)):
+                yield from respellings(group, dialect, below, f"/{plural}/{groupid}", to)
+        return
+    plain = level.removesuffix("version")
+    collections = _RESOURCES.get(level, {"versions": f"{level}version"} if plain == level else {})
+    own = {name: value for name, value in document.items() if name not in collections}
+    if level in _GROUPS:
+        known = {row.there.partition("/")[0] for row in _table(dialect, level).rows}  # the dialect's own, converted
+        own = {name: value for name, value in own.items() if name not in known or name == "protocol"}
+        own.pop("deprecated", None)
+        yield from _deprecations(document, _table(dialect, level), dialect, to, at)
+    else:
+        meta = own.pop("meta", None)
+        yield from _deprecations(meta, _table(dialect, "meta"), dialect, to, f"{at}/meta")
+    found = respelled(_DOMAINS.get(plain, ""), own, dialect.spec or DEFAULT, group=level in _GROUPS)
+    yield from (Problem(at + place, "respelled", words) for place, words in found)
+    for collection, below in collections.items():
+        for key, member in _objects(document.get(collection)):
+            yield from respellings(member, dialect, below, f"{at}/{collection}/{key}", to)
+
+
+def _deprecations(entity: Any, table: Table, dialect: Dialect, to: Dialect | None, at: str) -> Iterator[Problem]:
+    """A note for a member of `deprecated` that is named otherwise where the entity, a group or a meta, goes to."""
+    value = entity.get("deprecated") if isinstance(entity, dict) else None
+    if not isinstance(value, dict) or (to is not None and not to.modern):
+        return
+    spec = dialect.spec if to is None else to.spec
+    if spec is not None:
+        wanted = spec.members.get("deprecated", {}).get("documentation", "documentation")
+    else:
+        wanted = "docs" if to is None and any(row.here == "deprecated" for row in table.rows) else "documentation"
+    for name in ("docs", "documentation"):
+        if name in value and name != wanted and wanted not in value:
+            yield Problem(f"{at}/deprecated/{name}", "respelled", f'is stored as "{wanted}"')
+
+
+def _objects(value: Any) -> Iterator[tuple[str, Json]]:
+    if isinstance(value, dict):
+        yield from ((key, member) for key, member in value.items() if isinstance(member, dict))
+
+
 # --- out of the canonical form ----------------------------------------------------------------------------------------
 
 
 def write_registry(document: Json, dialect: Dialect, notes: list[Problem]) -> Json:
     """A canonical document as the dialect has it."""
     rest = {name: value for name, value in document.items() if name not in CANONICAL}
-    found = {"specversion": dialect.label, **_write(rest, "registry", dialect, notes, "")}
+    found = {"specversion": dialect.label, **_write(rest, "registry", dialect, notes, "", {})}
     for name, (level, _) in CANONICAL.items():
         if name in document:
             found[name] = {
@@ -144,30 +239,49 @@ def write_registry(document: Json, dialect: Dialect, notes: list[Problem]) -> Js
     return found
 
 
-def write_entity(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str = "") -> Json:
+def write_entity(
+    entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
+) -> Json:
     """One canonical group or resource, with all below it, as the dialect has it."""
     below = {**_RESOURCES.get(level, {}), "versions": f"{level}version"}
     nested = {name: entity[name] for name in below if isinstance(entity.get(name), dict)}
     rest = {name: value for name, value in entity.items() if name not in nested}
-    found = _write(rest, level, dialect, notes, at)
+    found = _write(rest, level, dialect, notes, at, group or {})
     for name, value in nested.items():
         found[name] = {
-            key: write_entity(member, below[name], dialect, notes, f"{at}/{name}/{key}")
+            key: write_entity(member, below[name], dialect, notes, f"{at}/{name}/{key}", rest)
             for key, member in members(value, f"{at}/{name}").items()
         }
     return found
 
 
-def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str) -> Json:
+def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     if dialect.spec is not None:
-        return dict(from_canonical(_DOMAINS.get(level.removesuffix("version"), ""), entity, dialect.spec))
+        if isinstance(entity.get("meta"), dict):
+            entity = {**entity, "meta": spelled_members(entity["meta"], dialect.spec)}
+        if level in _GROUPS:
+            entity = dict(spelled_members(entity, dialect.spec))
+        if level in _UNSPELLED:
+            return dict(entity)
+        domain = _DOMAINS.get(level.removesuffix("version"), "")
+        return dict(from_canonical(domain, entity, dialect.spec, group=level in _GROUPS))
     table = _table(dialect, level)
-    protocol = str(entity.get("protocol", ""))
+    return as_it_came(
+        entity,
+        dialect,
+        lambda own: _outward(own, table, dialect, notes, at, group),
+        lambda shown: _read_plain(shown, level, dialect, [], at, group),
+    )
+
+
+def _outward(entity: Json, table: Table, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
+    protocol = str(entity.get("protocol") or group.get("protocol") or "")
     return outward(Step(dialect, notes, at, without_given(entity), protocol=protocol), table.rows, FORMS, table)
 
 
 # What a server shows of every meta: its own addresses and times, and choices nobody made.
 _META = frozenset({"self", "shortself", "xid", "epoch", "createdat", "modifiedat", "messageid", "schemaid"})
+_VERSIONS = frozenset({"defaultversionid", "defaultversionurl", "defaultversionsticky", "readonly", "origin"})
 _UNCHOSEN = (("readonly", False), ("defaultversionsticky", False))
 
 

@@ -38,9 +38,9 @@ def _more(base: Any, own: Any) -> Iterator[str]:
 
 def filled_formats(document: dict[str, Any]) -> Iterator[Problem]:
     """Give each message that refers to a schema of the document, and leaves its format out, that format; note each."""
-    for group in (document.get("schemagroups") or {}).values():
-        for schema in (group.get("schemas") or {}).values():
-            for version in (schema.get("versions") or {}).values() if schema.get("format") else ():
+    for _, group in _members(document, "schemagroups"):
+        for _, schema in _members(group, "schemas"):
+            for _, version in _members(schema, "versions") if schema.get("format") else ():
                 version.setdefault("format", schema["format"])
     for xid, message in _messages(document).items():
         uri = message.get("dataschemauri")
@@ -69,6 +69,13 @@ def _messages(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         f"/{groups}/{groupid}/messages/{messageid}": message
         for groups in ("messagegroups", "endpoints")
-        for groupid, group in (document.get(groups) or {}).items()
-        for messageid, message in (group.get("messages") or {}).items()
+        for groupid, group in _members(document, groups)
+        for messageid, message in _members(group, "messages")
     }
+
+
+def _members(entity: Mapping[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a collection; a document from outside may have anything in its place."""
+    members = entity.get(name)
+    if isinstance(members, dict):
+        yield from ((key, member) for key, member in members.items() if isinstance(member, dict))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -44,6 +45,7 @@ class Step:
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
     row: Row | None = None  # the one that is read just now
+    aside: Mapping[str, Any] = field(default_factory=dict)  # extension attributes that were held in labels
 
     def note(self, code: str, place: str, message: str) -> None:
         """Add a note about a place of the source, be it given as one of the target."""
@@ -108,6 +110,8 @@ Forms = Mapping[str, Form]
 def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
     """The canonical attributes of the step's entity."""
     step.rests = _popped(step.source, "1.0.properties")
+    rows = tuple(rows)
+    _put_back(step, "1.0", _one_sided(rows)[0])
     for row in _expanded(step, rows, "out"):
         value = step.take(row.there)
         if value is MISSING and row.there:
@@ -120,6 +124,7 @@ def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
             else:
                 step.put(row.here, made)
     step.row = None
+    _put_aside(step, step.dialect.prefix, _one_sided(rows)[1])
     _carry_over(step)
     if step.kept:
         step.hold(f"{step.dialect.prefix}.properties", step.kept)
@@ -138,6 +143,8 @@ def _there(row: Row, place: str) -> str:
 def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attributes:
     """The attributes of the step's entity, which is canonical, as the dialect has them."""
     step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
+    rows = tuple(rows)
+    _put_back(step, step.dialect.prefix, _one_sided(rows)[1])
     gone = sorted(table.assigned & step.source.keys())
     for name in gone:
         del step.source[name]
@@ -153,6 +160,7 @@ def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attr
                 step.hold(row.there[len(LABELS) :], made, row.here)
             else:
                 step.put(row.there, made)
+    _put_aside(step, "1.0", _one_sided(rows)[0])
     _carry_over(step)
     if step.kept:
         step.hold("1.0.properties", step.kept)
@@ -180,9 +188,47 @@ def _within(row: Row, option: Row) -> Row:
     return Row(there, here, option.form, option.only)
 
 
+@lru_cache(maxsize=64)
+def _one_sided(rows: tuple[Row, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of attributes that only the dialect has, and those that only the canonical form has.
+
+    On the other side such a name is one of an extension. A registry's own members are left alone.
+    """
+    there = _tops(row.there for row in rows)
+    here = _tops(row.here for row in rows if row.only != "in")  # what is only read may have its own name there too
+    ids = {name for name in here if name.endswith("id") and name != "dataschemaxid"}  # they are what their map says
+    return (frozenset(), frozenset()) if "registryid" in here else (there - here, here - there - ids)
+
+
+def _tops(places: Iterable[str]) -> frozenset[str]:
+    return frozenset(place.partition("/")[0] for place in places if place) - {"labels"}
+
+
+def _has_extensions(step: Step) -> bool:
+    return step.dialect.form == "registry" and bool(step.dialect.prefix)
+
+
+def _put_aside(step: Step, prefix: str, names: frozenset[str]) -> None:
+    """Hold in labels the extension attributes that have a meaning of their own on the other side."""
+    for name in sorted(names & step.source.keys()) if _has_extensions(step) else ():
+        step.hold(f"{prefix}.{name}", orjson.dumps(step.source.pop(name)).decode(), name)
+
+
+def _put_back(step: Step, prefix: str, names: frozenset[str]) -> None:
+    """Take the extension attributes out of the labels that hold them; they are the last to be carried over."""
+    labels = step.source.get("labels")
+    if not isinstance(labels, dict) or not _has_extensions(step):
+        return
+    step.aside = {
+        name: parsed(labels[f"{prefix}.{name}"]) for name in names if isinstance(labels.get(f"{prefix}.{name}"), str)
+    }
+    for name in step.aside:
+        _take(step.source, ["labels", f"{prefix}.{name}"])
+
+
 def _carry_over(step: Step) -> None:
     labels = step.source.pop("labels", None)
-    for name, value in step.source.items():
+    for name, value in {**step.source, **step.aside}.items():
         step.put(name, value)
     if isinstance(labels, dict):
         step.target["labels"] = {**labels, **step.target.get("labels", {})}

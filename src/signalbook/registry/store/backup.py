@@ -49,7 +49,7 @@ def _fill(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"the copy to {path} failed: {error}") from error
+        raise StoreError(f"the copy to '{path}' failed: {error}") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -58,7 +58,7 @@ def restore(path: Path, into: Path, *, force: bool = False) -> None:
     """Make the store at `into` what the backup at `path` holds; with `force` even if there is one already."""
     log = _log_of(into)
     if not path.is_file():
-        raise StoreError(f"there is no backup at {path}")
+        raise StoreError(f"there is no backup '{path}'")
     if (into.exists() or log.exists()) and not force:
         raise StoreError(f"{into} exists, and a restore replaces all it holds: choose another name, or force it")
     with closing(_reading(path)) as source:
@@ -85,7 +85,7 @@ def _check_backup(source: sqlite3.Connection, path: str) -> None:
     except sqlite3.Error as error:
         raise StoreError(f"'{path}' is not a backup of a Signalbook store: {error}") from error
     if version > LATEST:
-        raise StoreError(f"{path} has schema version {version}, and this Signalbook knows versions up to {LATEST}")
+        raise StoreError(f"'{path}' has schema version {version}, and this Signalbook knows versions up to {LATEST}")
 
 
 def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
@@ -105,7 +105,7 @@ def _replace_in_place(source: sqlite3.Connection, path: Path) -> None:
             _check(target, str(path))
     except sqlite3.Error as error:
         remedy = "remove it, with its -wal and -shm files, and restore again"
-        raise StoreError(f"{path} cannot be replaced ({error}): {remedy}") from error
+        raise StoreError(f"'{path}' cannot be replaced ({error}): {remedy}") from error
 
 
 def _check_store(database: sqlite3.Connection, path: Path) -> None:

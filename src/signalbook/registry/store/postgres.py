@@ -19,7 +19,7 @@ from signalbook.registry.store.migrate import migrate
 try:
     import psycopg
 except ImportError as error:
-    raise StoreError("PostgreSQL needs one more package: pip install signalbook[postgres]") from error
+    raise StoreError("PostgreSQL needs one more package: pip install 'signalbook[postgres]'") from error
 
 __all__ = ["PostgresDatabase", "PostgresSession", "open_server"]
 

@@ -34,7 +34,7 @@ class Turnstile:
         try:
             self._file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StoreError(f"{path}-turn cannot be opened: {error}") from error
+            raise StoreError(f"'{path}-turn' cannot be opened: {error}") from error
 
     def enter(self, take_lock: Callable[[], bool]) -> None:
         """Return once `take_lock` says it has the write lock; `StoreBusy` when that takes too long."""

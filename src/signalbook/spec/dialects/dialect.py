@@ -14,7 +14,7 @@ from typing import Literal
 
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["AMQP_PROPERTIES", "CANONICAL", "RANKS", "Dialect", "Format", "Level", "Row", "Sign", "Table"]
+__all__ = ["AMQP_PROPERTIES", "CANONICAL", "Dialect", "Format", "Level", "Row", "Sign", "Table"]
 
 Level = Literal["registry", "messagegroup", "message", "schemagroup", "schema", "endpoint", "meta"]
 
@@ -49,24 +49,20 @@ class Format:
     protocol: str = ""
 
 
-RANKS: tuple[Literal["name", "label", "shared"], ...] = ("name", "label", "shared")
-"""In which order signs are looked for: documents have been relabelled without being rewritten."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sign:
     """What gives a dialect away: a member of this name, and of this JSON type, in an entity of this level.
 
     With `text` the member has to have this value, with `beside` there has to be a member of that name as well. Signs
-    count by `rank`: a name that only some texts have, then the label, then a name that the text shares with others.
+    count by `rank`: a name that only some texts have, then a name that the text shares with others.
     """
 
-    level: Literal["", "registry", "group", "resource", "property"]
+    level: Literal["", "registry", "group", "message", "schema", "resource", "property"]
     name: str
     kind: type | tuple[type, ...] = object
     text: str = ""
     beside: str = ""
-    rank: Literal["name", "label", "shared"] = "name"
+    rank: Literal["name", "shared"] = "name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +93,7 @@ class Dialect:
     # What the members of an entity have to be, by level: a JSON type, or several.
     shapes: Mapping[str, Mapping[str, type | tuple[type, ...]]] = field(default_factory=dict)
     signs: tuple[Sign, ...] = ()
+    modern: bool = False  # it has the names of 1.0
     spec: SpecVersion | None = None
 
 

@@ -13,21 +13,31 @@ from signalbook.spec.dialects.dialect import AMQP_PROPERTIES
 
 __all__ = ["METASCHEMAS", "Field", "Metaschema", "Section"]
 
-Field = Literal["template", "boolean", "integer", "dataschema", "text"]
+Field = Literal[
+    "template", "boolean", "integer", "ubyte", "uint", "timestamp", "binary", "uri", "media", "topic",
+    "subject", "count", "dataschema", "choice",
+]  # fmt: skip
 
 # CloudEvents 1.0 "Naming Conventions"; AMQP 1.0 section 1.6.18 `symbol`: ASCII; MQTT 5.0 section 1.5.4: any UTF-8.
-_CLOUDEVENTS_NAME = r"[a-z0-9]+"
+_CLOUDEVENTS_NAME = r"(?!data$)[a-z0-9]+"
+_CLOUDEVENTS_KINDS: Mapping[str, Field] = {
+    "source": "uri", "time": "timestamp", "datacontenttype": "media", "dataschema": "dataschema",
+}  # fmt: skip
 _SYMBOL = r"[\x21-\x7e]+"
 _ANY = r"[^\x00]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section: its fields by name, or the pattern of their names; `choices` limits the value of some."""
+    """One section: its fields by name, or the pattern of their names, some of which have a kind of their own.
+
+    `choices` limits the value of some. A field is a template, or of the kind `choice` one of its choices itself.
+    """
 
     fields: Mapping[str, Field] | None = None
     pattern: str = ""
     choices: Mapping[str, tuple[str, ...]] | None = None
+    kinds: Mapping[str, Field] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +55,33 @@ class Metaschema:
     modern: frozenset[str] = frozenset()
 
 
+_AMQP_KINDS: Mapping[str, Field] = {
+    "content-type": "media", "user-id": "binary",
+    "absolute-expiry-time": "timestamp", "creation-time": "timestamp", "group-sequence": "count",
+}  # fmt: skip
 _PAYLOAD = Section({"dataschema": "dataschema"})
 _MODERN = ("payloadformat", "expiryinterval", "responsetopic", "correlationdata", "contenttype")
 
 METASCHEMAS: Mapping[str, Metaschema] = {
     "CloudEvents": Metaschema(
-        {"attributes": Section(pattern=_CLOUDEVENTS_NAME)},
+        {
+            "attributes": Section(
+                pattern=_CLOUDEVENTS_NAME, kinds=_CLOUDEVENTS_KINDS, choices={"specversion": ("1.0",)}
+            ),
+        },
         via_attribute="attributes",
     ),
     "AMQP": Metaschema(
         {
-            "header": Section({"durable": "boolean", "priority": "integer", "ttl": "integer"}),
+            "header": Section({"durable": "boolean", "priority": "ubyte", "ttl": "uint"}),
             "deliveryannotations": Section(pattern=_SYMBOL),
             "messageannotations": Section(pattern=_SYMBOL),
-            "properties": Section(dict.fromkeys((name.replace("-", "") for name in AMQP_PROPERTIES), "template")),
+            "properties": Section(
+                {name.replace("-", ""): _AMQP_KINDS.get(name, "template") for name in AMQP_PROPERTIES}
+            ),
             "applicationproperties": Section(pattern=_SYMBOL),
             "applicationdata": Section(
-                {"dataschema": "dataschema", "amqpencoding": "text"},
+                {"dataschema": "dataschema", "amqpencoding": "choice"},
                 choices={"amqpencoding": ("Data", "Value", "Sequence")},
             ),
             "footer": Section(pattern=_SYMBOL),
@@ -73,17 +93,17 @@ METASCHEMAS: Mapping[str, Metaschema] = {
         {
             "publish": Section(
                 {
-                    "mqttversion": "text",
+                    "mqttversion": "choice",
                     "qos": "integer",
                     "retain": "boolean",
-                    "topicname": "template",
+                    "topicname": "topic",
                     "payloadformat": "integer",
-                    "expiryinterval": "integer",
-                    "responsetopic": "template",
-                    "correlationdata": "template",
-                    "contenttype": "template",
+                    "expiryinterval": "uint",
+                    "responsetopic": "topic",
+                    "correlationdata": "binary",
+                    "contenttype": "media",
                 },
-                choices={"mqttversion": ("3.1.1", "5.0"), "qos": ("0", "1", "2")},
+                choices={"mqttversion": ("3.1.1", "5.0"), "qos": ("0", "1", "2"), "payloadformat": ("0", "1")},
             ),
             "userproperty": Section(pattern=_ANY),
             "payload": _PAYLOAD,
@@ -92,5 +112,5 @@ METASCHEMAS: Mapping[str, Metaschema] = {
         via_sections=("userproperty",),
         modern=frozenset(_MODERN),
     ),
-    "NATS": Metaschema({"pub": Section({"subject": "template", "replyto": "template"}), "payload": _PAYLOAD}),
+    "NATS": Metaschema({"pub": Section({"subject": "subject", "replyto": "subject"}), "payload": _PAYLOAD}),
 }

@@ -35,7 +35,7 @@ _AMQP = (
     ),
     Row("definition/applicationproperties", "protocoloptions/application-properties", "named_templates"),
     Row("definition/applicationdata/dataschema", "", "dataschema"),
-    Row("definition/applicationdata/amqpencoding", "labels/0.1.amqpencoding", "text"),
+    Row("definition/applicationdata/amqpencoding", "labels/0.1.amqpencoding", "choice"),
     Row("definition/footer", "protocoloptions/footer", "named_templates"),
     # What of an AMQP header depends on the state of a node, 0.1 leaves out.
     Row("labels/1.0.header", "protocoloptions/header", "json"),
@@ -118,14 +118,12 @@ V01 = Dialect(
         "AMQP": Format(_AMQP, protocol="AMQP/1.0"),
         "MQTT": Format(_MQTT, protocol="MQTT/5.0"),
         "NATS": Format(_NATS, protocol="NATS"),
-        GENERIC: Format((Row("definition/payload/dataschema", "", "dataschema"),)),
     },
     schematypes={"Avro": "Avro/1.11.0", "JSON": "JsonSchema/draft-07", "Protobuf": "Protobuf/3", "XSD": "XSD/1.0"},
     signs=(
-        Sign("registry", "specversion", str, "0.1"),
         Sign("registry", "definitions", list),
         Sign("registry", "definition", dict),
         Sign("registry", "versions", list),
-        Sign("resource", "definition", dict),
+        Sign("message", "definition", dict),
     ),
 )

@@ -23,8 +23,8 @@ _AMQP = (
         if "-" in name
     ),
     Row("properties", "properties", "definitions"),
-    *(Row(name.replace("-", "_"), name, "definitions", only="in") for name in _AMQP_SECTIONS if "-" in name),
-    *(Row(name, name, "definitions") for name in _AMQP_SECTIONS),
+    *(Row(name.replace("-", "_"), name, "keyed", only="in") for name in _AMQP_SECTIONS if "-" in name),
+    *(Row(name, name, "keyed") for name in _AMQP_SECTIONS),
     Row("header/durable", "header/durable", "boolean"),
     Row("header/priority", "header/priority", "integer"),
     Row("header/ttl", "header/ttl", "integer"),
@@ -55,7 +55,7 @@ _KAFKA = (
     Row("topic", "topic", "plain"),
     Row("partition", "partition", "integer"),
     Row("key", "", "key"),
-    Row("headers", "headers", "definitions"),
+    Row("headers", "headers", "keyed"),
 )
 
 _HTTP = (
@@ -184,15 +184,15 @@ V05 = Dialect(
     },
     protocols={"KAFKA": "Kafka", "HTTP": "HTTP/1.1"},
     types={"var": "any", "urireference": "uri", "datetime": "timestamp"},
-    types_out={"any": "var", "uri": "urireference"},
+    types_out={"any": "var"},
     now="01-01-0000T00:00:00Z",
     overrides=True,
     shapes=_SHAPES,
     signs=(
-        Sign("resource", "binding"),
-        Sign("resource", "metadata", dict),
-        Sign("resource", "schemaformat"),
-        Sign("resource", "message", dict),
+        Sign("message", "binding"),
+        Sign("message", "metadata", dict),
+        Sign("message", "schemaformat"),
+        Sign("message", "message", dict),
         Sign("resource", "origin"),
         Sign("property", "type", str, "var"),
         Sign("group", "binding"),
@@ -201,7 +201,6 @@ V05 = Dialect(
         Sign("group", "id"),
         Sign("resource", "id"),
         Sign("registry", "id"),
-        Sign("registry", "specversion", str, "0.5-wip", rank="label"),
     ),
 )  # fmt: skip
 

@@ -10,15 +10,16 @@ import pytest
 
 from tests.cases import read_cases
 from tests.conftest import StartServer
+from tests.in_process import in_process
 
 ROOT = "/messagecatalog"
 Json = dict[str, Any]
 
 
 @pytest.fixture
-def client(start_server: StartServer) -> Iterator[httpx.Client]:
+def client() -> Iterator[httpx.Client]:
     """A client of a server with an empty catalog."""
-    with httpx.Client(base_url=start_server("--no-log"), timeout=30) as found:
+    with in_process() as found:
         yield found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from signalbook.app import RegistryCatalog, catalog_of, flow, service
 from signalbook.server.asgi import AsgiApp
 from signalbook.server.run import flow_for
 from signalbook.settings import Settings
+from tests.in_process import in_process
 
 XID = "/messagegroups/g/messages/moved"
 DEFINITION = {
@@ -30,25 +30,17 @@ LINES = {"content-type": "application/x-ndjson"}
 class Client:
     """A server without a socket."""
 
-    def __init__(self, **settings: Any) -> None:
-        self._runner = asyncio.Runner()
-        self.app = AsgiApp(flow(Settings(store="memory:", log=False, **settings)))
+    def __init__(self, application: AsgiApp | None = None, **settings: Any) -> None:
+        self._client = in_process(application, **settings)
 
     def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        """One request; a body that is no text goes as JSON."""
+        """One request; a body that is not text or bytes goes as JSON."""
         content = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body)
-
-        async def run() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://registry.example:8080") as client:
-                return await client.request(method, path, content=content, **options)
-
-        return self._runner.run(run())
+        return self._client.request(method, path, content=content, **options)
 
     def close(self) -> None:
         """End the threads."""
-        self.app.close()
-        self._runner.close()
+        self._client.close()
 
 
 @pytest.fixture
@@ -322,9 +314,7 @@ def test_the_names_of_this_machine_are_one(client: Client) -> None:
 def test_each_address_of_a_server_is_its_own(named: str, listening: str) -> None:
     """Where it listens, what its operator fixed and the host of a request are addresses of a server."""
     settings = Settings(store="memory:", log=False, host=listening, port=8099, base_url="http://fixed.example")
-    client = Client()
-    client.app.close()
-    client.app = AsgiApp(flow_for(service(settings), settings))
+    client = Client(AsgiApp(flow_for(service(settings), settings)))
     client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA)
     uri = f"http://{named}/schemagroups/s/schemas/n"
     client.send("PUT", XID, {**DEFINITION, "dataschemaformat": "JsonSchema/draft-07", "dataschemauri": uri})

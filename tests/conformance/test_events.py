@@ -55,20 +55,20 @@ def test_interaction(case: Case, make_api: MakeApi) -> None:
     assert sorted(case.expect, key=str) == sorted(records(api)[-1][2], key=str)
 
 
-def test_every_event_is_one_of_the_list(make_api: MakeApi) -> None:
+@cases("registry/events")
+def test_every_event_is_one_of_the_list(case: Case, make_api: MakeApi) -> None:
     """Types are entity and action of the specification's list, subjects are xids, and no two are the same."""
-    for case in read_cases("registry/events"):
-        api = started(make_api, case.given)
-        api(*case.given["request"])
-        for _, _, events in records(api):
-            for type_, subject, changed in events:
-                entity, action = type_.split(".")
-                assert action in ALLOWED[entity]
-                assert subject.startswith("/")
-                assert (changed is None) == (action in ("created", "deleted") or entity in ("model", "modelsource"))
-            assert len(events) == len({(type_, subject) for type_, subject, _ in events})
-            fates = [subject for type_, subject, _ in events if not type_.endswith("deprecation")]
-            assert len(fates) == len(set(fates))
+    api = started(make_api, case.given)
+    api(*case.given["request"])
+    for _, _, events in records(api):
+        for type_, subject, changed in events:
+            entity, action = type_.split(".")
+            assert action in ALLOWED[entity]
+            assert subject.startswith("/")
+            assert (changed is None) == (action in ("created", "deleted") or entity in ("model", "modelsource"))
+        assert len(events) == len({(type_, subject) for type_, subject, _ in events})
+        fates = [subject for type_, subject, _ in events if not type_.endswith("deprecation")]
+        assert len(fates) == len(set(fates))
 
 
 def test_one_time_and_one_name_for_an_interaction(make_api: MakeApi) -> None:

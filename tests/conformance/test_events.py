@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from signalbook.server.dispatch import RegistryService
-from tests.cases import Case, cases, read_cases
+from tests.cases import Case, cases
 from tests.registry.conftest import Api, MakeApi
 
 MODEL = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}

@@ -102,7 +102,7 @@ def test_the_functions_over_connect(server: str, tmp_path: Path) -> None:
     write_lines(tmp_path / "in/a.txt", LINES)
     found = printed(tmp_path, "-c", PROGRAM, server, str(tmp_path))
     outcomes = {"matched": 2, "nonconformant": 1, "malformed": 1, "unexpected": 1}
-    result = {"input": 5, "landed": 2, "dead": 3, "outcomes": outcomes, "messages": {MOVED: 2}}
+    result = {"input": 5, "landed": 2, "dead": 3, "outcomes": outcomes, "messages": {MOVED: 2}, "unchecked": 0}
     expected = {
         "session": "pyspark.sql.connect.session",
         "judged": outcomes,

@@ -25,6 +25,76 @@ def test_load_again_writes_nothing(run: Run, target: Target, catalog: Path) -> N
     assert before == run("export", *target).out
 
 
+def test_what_is_written_and_what_is_unchanged_are_told(run: Run, target: Target, catalog: Path) -> None:
+    """A load says how much of what it read was new or changed, and how much was there already."""
+
+    def counts(*args: str) -> tuple[dict[str, int], dict[str, int]]:
+        found = run("load", str(catalog), "--json", *args, *target).json
+        return found["written"], found["unchanged"]
+
+    nothing, everything = {"groups": 0, "resources": 0}, {"groups": 2, "resources": 3}
+    assert (everything, nothing) == counts()
+    for chunk in ("1", "2", "0"):
+        assert (nothing, everything) == counts("--chunk", chunk)
+    told = (
+        "no group or resource was written: 2 groups with 3 resources from 1 document(s) are there already, unchanged\n"
+    )
+    assert told == run("load", str(catalog), *target).err
+    changed = json.loads(catalog.read_text())
+    changed["messagegroups"]["fleet"]["messages"]["moved"]["description"] = "Another one."
+    catalog.write_text(json.dumps(changed))
+    told = "1 resources written, 2 groups and 2 resources unchanged\n"
+    result = run("load", str(catalog), "--chunk", "1", *target)
+    assert result.err.endswith(f": 0 groups and {told}"), result.err
+    changed["messagegroups"]["fleet"]["description"] = "Of vehicles."
+    catalog.write_text(json.dumps(changed))
+    assert ({"groups": 1, "resources": 0}, {"groups": 1, "resources": 3}) == counts()
+
+
+def test_refused_documents_are_listed(run: Run, target: Target, tmp_path: Path, catalog: Path) -> None:
+    """With --json every document that was not loaded is listed with the error, the others are counted."""
+    files = {
+        "a.xreg.json": "{",
+        "b.xreg.json": json.dumps({"messagegroups": {"b": {"messages": {"y": {"name": 1}}}}}),
+        "c.xreg.json": catalog.read_text(),
+        "d.xreg.json": json.dumps({"things": {}}),
+        "e.xreg.json": json.dumps({"id": "g", "format": "NATS", "definitions": [{"id": "m", "format": "CloudEvents"}]}),
+    }
+    (tmp_path / "files").mkdir()
+    for name, text in files.items():
+        (tmp_path / "files" / name).write_text(text)
+    result = run("load", "files", "--keep-going", "--json", *target)
+    found = result.json
+    assert (1, 1) == (result.code, found["documents"])
+    refused = {(Path(one["source"]).name, one.get("code", "")) for one in found["refused"]}
+    expected = {("a.xreg.json", ""), ("b.xreg.json", "invalid_attribute"), ("d.xreg.json", "")}
+    assert expected <= refused
+    assert {"a.xreg.json", "b.xreg.json", "d.xreg.json", "e.xreg.json"} == {name for name, _ in refused}
+    assert all(one["error"] and not one["error"].startswith(one["source"]) for one in found["refused"])
+    assert "/messagegroups/b/messages/y" in next(one["subject"] for one in found["refused"] if "b.x" in one["source"])
+
+
+def test_nothing_that_is_good(run: Run, tmp_path: Path) -> None:
+    """Where no document is loaded, load does not say that it loaded."""
+    (tmp_path / "a.json").write_text("{")
+    result = run("load", "a.json", "--keep-going", "--store", "a.db")
+    assert (1, True, False) == (result.code, "nothing was loaded\n" in result.err, "loaded 0" in result.err)
+
+
+def test_a_lone_definition_leaves_its_group_alone(run: Run, target: Target, tmp_path: Path, catalog: Path) -> None:
+    """A definition that is added to a group which is there changes nothing of it; a new group has its selectors."""
+    assert 0 == run("load", str(catalog), *target).code
+    name = run("get", "/messagegroups/fleet", *target).json["name"]
+    definition = {"messageid": "lone", "envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "lone"}}}
+    (tmp_path / "lone.json").write_text(json.dumps({"specversion": "1.0-rc2", **definition}))
+    for _ in range(2):
+        assert 0 == run("load", "lone.json", "--group", "fleet", *target).code
+    group = run("get", "/messagegroups/fleet", *target).json
+    assert ("Fleet", "Fleet", 3) == (name, group["name"], group["messagescount"])
+    assert 0 == run("load", "lone.json", "--group", "new", *target).code
+    assert "CloudEvents/1.0" == run("get", "/messagegroups/new", *target).json["envelope"]
+
+
 def test_keep_going(run: Run, target: Target, tmp_path: Path, catalog: Path) -> None:
     """With --keep-going every good file is loaded; the others are named with the reason, leave nothing, and exit 1."""
     folder = tmp_path / "files"
@@ -70,7 +140,8 @@ def test_load_again_is_safe(run: Run, target: Target, catalog: Path) -> None:
 
 def test_load_standard_input_and_folder(run: Run, catalog: Path) -> None:
     """`-` and a folder are sources too, and --json counts what was written."""
-    expected = {"documents": 1, "groups": 2, "resources": 3, "requests": 1}
+    counted, nothing = {"groups": 2, "resources": 3}, {"groups": 0, "resources": 0}
+    expected = {"documents": 1, **counted, "requests": 1, "written": counted, "unchanged": nothing, "refused": []}
     assert expected == run("load", "-", "--json", "--store", "a.db", stdin=json.dumps(CATALOG)).json
     assert expected == run("load", str(catalog.parent), "--json", "--store", "b.db").json
 

@@ -52,6 +52,8 @@ REFUSED = {
     "an integer is no template": "envelopemetadata.subject.value",
     "an option as a property definition": "protocoloptions.topic",
     "an option that the protocol has not": "protocoloptions.qos",
+    "an AMQP address with a blank is never what a definition says": "protocoloptions.properties.to.value",
+    "a format that no structured event has": "envelopeoptions.format",
 }
 
 

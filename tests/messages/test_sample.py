@@ -9,6 +9,7 @@ import pytest
 
 from signalbook.messages.catalog import Catalog
 from signalbook.sources import open_source
+from signalbook.wire import Message
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 XID = "/messagegroups/g/messages/m"
@@ -68,6 +69,24 @@ def test_a_sample(definition: dict[str, Any]) -> None:
     message = made.message or made.cloudevent
     assert message is not None
     assert "matched" == catalog.match(message).outcome.value
+
+
+@pytest.mark.parametrize("protocol", [{}, {"protocol": "None"}])
+def test_a_sample_without_protocol_and_envelope(protocol: dict[str, Any]) -> None:
+    """An example of a definition that names no protocol says which one it was given, and matches over others too."""
+    schema = {"dataschemaformat": "JsonSchema/draft-07", "dataschema": {"type": "integer"}}
+    catalog = catalog_of({**protocol, **schema})
+    made = catalog.message(XID).sample()
+    assert made.message is not None
+    assert ("HTTP", "HTTP") == (made.carrier, made.to_json()["carrier"])
+    over_kafka = Message("KAFKA", {"topic": "t"}, made.message.payload)
+    assert [XID, XID] == [catalog.match(message).definition for message in (made.message, over_kafka)]
+
+
+def test_a_sample_of_a_protocol_has_no_carrier() -> None:
+    """An example of a definition that names its protocol or envelope says nothing of a carrier."""
+    for definition in ({"protocol": "HTTP"}, {"envelope": "CloudEvents/1.0"}):
+        assert "" == catalog_of(definition).message(XID).sample().carrier
 
 
 def test_no_payload_can_be_found() -> None:

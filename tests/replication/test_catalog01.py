@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -281,6 +282,21 @@ def test_what_went_with_its_authority_is_told(full: ApiPeer, make_catalog: MakeC
     assert 3 == len(catalog.definitions["orders"])
     report = push(full, catalog, authority="urn:acme")
     assert 2 == report.outcomes["deleted"]
+
+
+def test_a_follower_deletes_what_it_pushed(full: ApiPeer, make_catalog: MakeCatalog) -> None:
+    """5.3: all changes are forwarded: what the same process found at the source before goes, whoever has authority."""
+    catalog = make_catalog()
+    with closing(HttpPeer(catalog.address, catalog.token)) as peer:
+        replication = Replication(full, peer, Scope.parse("/", ()))
+        replication.run()
+        for id_ in ("a.reply", "b.reply"):
+            full.api("DELETE", f"/messagecatalog/orders/messagedefinitions/{id_}")
+        catalog.definitions["orders"]["b.reply"]["common"]["authority"] = "urn:other"
+        report = replication.run()
+        assert (1, []) == (report.outcomes["deleted"], [xid for xid, _ in report.notes if xid.endswith("a.reply")])
+        assert {"order.placed", "b.reply"} == catalog.definitions["orders"].keys()
+        assert 0 == replication.run().changed
 
 
 def test_numbers_that_differ_are_told(full: ApiPeer, make_catalog: MakeCatalog) -> None:

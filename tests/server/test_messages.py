@@ -326,10 +326,11 @@ def test_each_address_of_a_server_is_its_own(named: str, listening: str) -> None
     assert ("nonconformant", known) == (found["outcome"], other["outcome"])
 
 
-def test_a_relative_schema_is_absolute_in_what_is_built(client: Client) -> None:
+@pytest.mark.parametrize("attribute", ["dataschemauri", "dataschemaxid"])
+def test_a_relative_schema_is_absolute_in_what_is_built(client: Client, attribute: str) -> None:
     """The dataschema of an event that is built has the address by which the server was reached."""
     client.send("PUT", "/schemagroups/s/schemas/n$details", SCHEMA)
-    relative = {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "/schemagroups/s/schemas/n"}
+    relative = {"dataschemaformat": "JsonSchema/draft-07", attribute: "/schemagroups/s/schemas/n"}
     client.send("PUT", XID, {**DEFINITION, **relative})
     for host in ("a.example", "b.example:81"):
         values = {"context": {"vin": "A"}, "data": 5}

@@ -40,6 +40,10 @@ class Told:
         self.asked.append(f"{method} {path}")
         return self.registry.write_text(method, path, body, load=load)
 
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        self.asked.append(f"POST {path}")
+        return self.registry.load_part(path, body, load)
+
 
 @pytest.fixture
 def told() -> Iterator[Told]:
@@ -162,6 +166,14 @@ def test_only_what_is_new_is_written(store_url: str) -> None:
             "/messagegroups/g", "/messagegroups/g/messages/m3/versions/1", "/messagegroups/g/messages/new/meta",
             "/messagegroups/g/messages/new/versions/1", "/schemagroups/g/schemas/text/versions/1",
         } == found  # fmt: skip
+
+
+def test_an_alias_is_written_once() -> None:
+    """A resource that shows another counts as written when it is new, and as unchanged when it is there."""
+    messages = {"m": {"protocol": "NATS"}, "x": {"meta": {"xref": "/messagegroups/g/messages/m"}}}
+    body = {"messagegroups": {"g": {"messages": messages}}}
+    with Registry.open() as registry:
+        assert [(1, 2), (0, 0)] == [registry.load_part("/", body, name) for name in ("a", "b")]
 
 
 def test_true_is_another_value_than_one() -> None:

@@ -89,6 +89,8 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
 
     Without --json the messages alone are printed, ready for `signalbook match`; with it, results as `signalbook build`
     has them, each with its definition. What cannot be made is said on standard error, and the exit code is then 1.
+    A definition without protocol and envelope is met over any protocol; its example is one of HTTP, which is said on
+    standard error and, with --json, by "carrier".
     """
     made = wrong = 0
     for xid in definitions or tuple(catalog.definitions):
@@ -98,6 +100,8 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
             print_line(result.to_bytes(definition=xid))
         else:
             _show(result, xid)
+        if result.carrier and not as_json:
+            say(f"signalbook: {xid}: names no protocol, so it is met over any; the example is one of {result.carrier}")
     say(f"{made} message(s) made, {wrong} not")
     return Exit.REFUSED if wrong else Exit.OK
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -34,14 +35,50 @@ __all__ = ["load"]
 NAMED = 3  # so many of the versions that were not kept are named
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A document that was not loaded, and why: in words and, where a rule or the registry has one, by a name."""
+
+    source: str
+    error: str
+    code: str = ""
+    subject: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """The members that say something."""
+        said = {"source": self.source, "code": self.code, "subject": self.subject, "error": self.error}
+        return {name: text for name, text in said.items() if text}
+
+
 @dataclass(slots=True)
 class Tally:
-    """What a load has written."""
+    """What a load has sent, and how much of it was new or changed, which alone is written."""
 
     documents: int = 0
     groups: int = 0
     resources: int = 0
     requests: int = 0
+    written_groups: int = 0
+    written_resources: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, with what was there already."""
+        counted = ("documents", "groups", "resources", "requests")
+        written = {"groups": self.written_groups, "resources": self.written_resources}
+        unchanged = {name: getattr(self, name) - count for name, count in written.items()}
+        return {**{name: getattr(self, name) for name in counted}, "written": written, "unchanged": unchanged}
+
+    def __str__(self) -> str:
+        whole = f"{self.groups} groups with {self.resources} resources from {self.documents} document(s)"
+        groups, resources = self.groups - self.written_groups, self.resources - self.written_resources
+        if not self.documents:
+            return "nothing was loaded"
+        if not groups and not resources:
+            return f"loaded {whole}"
+        if not self.written_groups and not self.written_resources:
+            return f"no group or resource was written: {whole} are there already, unchanged"
+        written = f"{self.written_groups} groups and {self.written_resources} resources written"
+        return f"loaded {whole}: {written}, {groups} groups and {resources} resources unchanged"
 
 
 @click.command(
@@ -99,22 +136,25 @@ def load(
     tally.documents = len(documents)
     if bad and not keep_going:
         say("signalbook: nothing was loaded; correct what is invalid")
+        if as_json:
+            print_json({**Tally().to_json(), "refused": [one.to_json() for one in bad]}, compact=True)
         return Exit.REFUSED
     with _progress(_resources(documents), visible=not quiet) as advance:
 
-        def written(part: Part) -> None:
+        def written(part: Part, groups: int, resources: int) -> None:
             tally.groups += part.groups
             tally.resources += part.resources
             tally.requests += 1
+            tally.written_groups += groups
+            tally.written_resources += resources
             advance(part.resources)
 
         begin = partial(Loading, target, with_model=with_model, with_metadata=with_metadata, written=written)
         if keep_going:
 
             def refused(one: Loadable, error: SignalbookError) -> None:
-                bad.append(one.document.source)
                 tally.documents -= 1
-                say(f"signalbook: {one.document.source} was not loaded: {sentence(error)}")
+                bad.append(_refused(one.document.source, error))
 
             loadings = load_good(lambda name: begin(chunk=0, name=name), documents, refused)
         else:
@@ -128,45 +168,51 @@ def load(
     for loading in loadings:
         _tell_unkept(loading)
     if as_json:
-        counted = ("documents", "groups", "resources", "requests")
-        print_json({name: getattr(tally, name) for name in counted}, compact=True)
+        print_json({**tally.to_json(), "refused": [one.to_json() for one in bad]}, compact=True)
     elif not quiet:
-        say(f"loaded {tally.groups} groups with {tally.resources} resources from {tally.documents} document(s)")
+        say(str(tally))
     if bad:
-        say(f"signalbook: {len(bad)} document(s) were not loaded")
+        say(f"signalbook: {len({one.source for one in bad})} document(s) were not loaded")
     return Exit.REFUSED if bad else Exit.OK
 
 
-def _read(location: str, group: str, config: Path | None, *, keep_going: bool) -> tuple[list[Loadable], list[str]]:
-    """The documents to load, and the sources of those that cannot be; what there is to say of each is said."""
+def _read(location: str, group: str, config: Path | None, *, keep_going: bool) -> tuple[list[Loadable], list[Refused]]:
+    """The documents to load, and those that cannot be; what there is to say of each is said."""
     from signalbook.sources.lint import NOTED, Config, noted
 
     severities = Config.read(config)
     good: list[Loadable] = []
-    bad: list[str] = []
+    bad: list[Refused] = []
     for raw in read_each(location) if keep_going else read_raw(location):
         if isinstance(raw, UnreadableDocument):
-            bad.append(raw.source)
-            say(f"signalbook: {raw.source} was not loaded: {raw.reason}")
+            bad.append(_refused(raw.source, UsageError(raw.reason)))
             continue
         try:
             one = loadable(raw, group)
         except (RegistryError, UsageError) as error:
             if not keep_going:
                 raise
-            bad.append(raw.source)
-            say(f"signalbook: {raw.source} was not loaded: {sentence(error)}")
+            bad.append(_refused(raw.source, error))
             continue
         for note in (note for note in one.notes if note.code not in NOTED):
             say(f"{raw.source}: {note.code}: {note.path or '/'} {note.message}")
         findings = list(severities.apply(noted(one.document, one.notes)))
         for finding in findings:
             say(f"{raw.source}: {finding.code}: {finding.message.removesuffix('.')}")
-        if any(finding.severity == "error" for finding in findings):
-            bad.append(raw.source)
-        else:
+        wrong = [finding for finding in findings if finding.severity == "error"]
+        bad.extend(Refused(raw.source, one.message, one.code, one.xid) for one in wrong)
+        if not wrong:
             good.append(one)
     return good, bad
+
+
+def _refused(source: str, error: SignalbookError) -> Refused:
+    """Say that a document was not loaded, and why."""
+    words = sentence(error).removeprefix(f"{source} ").removeprefix(f"{source}: ")
+    say(f"signalbook: {source} was not loaded: {words}")
+    if isinstance(error, RegistryError):
+        return Refused(source, words, error.name, error.subject)
+    return Refused(source, words)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ address that was named, wherever their links lead: the token goes nowhere else.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Shown", "Target", "check_exists", "document_type", "open_target", "refuse_folder"]
 
 TIMEOUT = 120.0
+# What a server says of a part of a load (docs/reference/http.md).
+_WRITTEN = re.compile(r"groups=(\d{1,9}), resources=(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,10 @@ class Target(Protocol):
 
         A part of a load, which has a name, writes only what is new where the registry knows how.
         """
+        ...
+
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        """POST a part of a load: how many of its groups and resources were new or changed, if the registry says so."""
         ...
 
     def document(self, path: str) -> bytes:
@@ -167,6 +174,9 @@ class _Store:
     def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
         return self._registry.write_text(method, path, body, load=load)
 
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        return self._registry.load_part(path, body, load)
+
     def document(self, path: str) -> bytes:
         plain, _, flags = path.partition("?")
         singular = _with_document(self.get("/model"), plain).singular
@@ -210,12 +220,22 @@ class _Server:
         return exported
 
     def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+        answer = self._send(method, path, body, load)
+        return self._text(answer) if answer.content else ""
+
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        answer = self._send("POST", path, body, load)
+        if answer.content:
+            self._text(answer)
+        found = _WRITTEN.fullmatch(answer.headers.get("signalbook-written", ""))
+        return (int(found[1]), int(found[2])) if found else None
+
+    def _send(self, method: str, path: str, body: Any, load: str) -> httpx.Response:
         content = None if body is None else orjson.dumps(body)
         headers = {"content-type": "application/json"} if content is not None else {}
         if load:
             headers["prefer"] = f"load={load}"  # a server that does not know it leaves it alone (RFC 7240)
-        answer = self._request(method, details(path) if method != "POST" else path, content, headers)
-        return self._text(answer) if answer.content else ""
+        return self._request(method, details(path) if method != "POST" else path, content, headers)
 
     def document(self, path: str) -> bytes:
         return self._request("GET", path).content

@@ -19,7 +19,8 @@ from signalbook.document.property_types import TYPES
 from signalbook.document.rule import Check, Finding, Path, Subject
 from signalbook.document.spelling import is_event
 from signalbook.document.xid import Xid
-from signalbook.spec.protocols import find_protocol
+from signalbook.spec.protocols import find_protocol, stated_protocol
+from signalbook.template import Template
 
 __all__: list[str] = []
 
@@ -81,6 +82,12 @@ def stated(attribute: str, because: str) -> Check:
             yield (attribute,), f"is missing although {because}"
 
     return check
+
+
+def protocoloptions_stated(subject: Subject) -> Iterator[Finding]:
+    """M-8: the text requires the options of a protocol; who says to have none needs none."""
+    if stated_protocol(subject.attrs.get("protocol")) is not None:
+        yield from stated("protocoloptions", "a protocol is set")(subject)
 
 
 def envelope_stated(subject: Subject) -> Iterator[Finding]:
@@ -174,7 +181,11 @@ def content_type_syntax(subject: Subject) -> Iterator[Finding]:
 def content_types_agree(subject: Subject) -> Iterator[Finding]:
     """M-11: wherever the content type stands, it is the same; for a structured event it is the envelope's."""
     attrs = subject.whole
-    found = [(path, value) for path, value in _content_types(attrs) if isinstance(value, str) and "{" not in value]
+    found: list[tuple[Path, str]] = []
+    templates: list[tuple[Path, str]] = []
+    for path, value in _content_types(attrs):
+        if isinstance(value, str):
+            (found if Template.parse(value).literal else templates).append((path, value))
     options = section(attrs, "envelopeoptions") if is_event(attrs.get("envelope")) else _EMPTY
     mode, form = options.get("mode"), options.get("format")
     nested = mode == "structured" or (mode is None and any(_of_envelope(value) for _, value in found))
@@ -189,12 +200,23 @@ def content_types_agree(subject: Subject) -> Iterator[Finding]:
             yield path, f"value ({value}) must be the content type of the data, since the mode is binary"
             return
     event = section(attrs, "envelopemetadata", "datacontenttype").get("value")
-    if isinstance(event, str) and "{" not in event and not nested:
-        found.append((("envelopemetadata", "datacontenttype", "value"), event))
+    if isinstance(event, str) and is_event(attrs.get("envelope")) and not nested:
+        of_event = (("envelopemetadata", "datacontenttype", "value"), event)
+        (found if Template.parse(event).literal else templates).append(of_event)
     for path, value in found[1:]:
         if _media_type(value) != _media_type(found[0][1]):
             first = ".".join(str(step) for step in found[0][0])
             yield path, f'value ({value}) must be the same as "{first}" ({found[0][1]})'
+    for path, value in templates if found else ():
+        if not _may_be(value, found[0][1]):
+            first = ".".join(str(step) for step in found[0][0])
+            yield path, f'value ({value}) must allow the same value as "{first}" ({found[0][1]})'
+
+
+def _may_be(template: str, content_type: str) -> bool:
+    """Whether a content type with placeholders can be the other one, as far as type and subtype tell."""
+    head = Template.parse(template.partition(";")[0].strip().lower()).as_whole()
+    return head.match(content_type.partition(";")[0].strip().lower()) is not None
 
 
 def _of_envelope(value: str) -> bool:

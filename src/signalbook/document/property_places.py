@@ -6,7 +6,8 @@ of CloudEvents and of the protocols say). An implied `symbol` is ASCII text, sin
 `application/json` there; a stated one has letters, digits and underscores only.
 Rule 3: what no message can be sent with (`wire.sending`) is refused as well, names included: one test a place.
 Rule 4: a value with placeholders is judged with the placeholders filled. In a `uritemplate` braces hold a name, or `+`
-and a name; in other texts braces that hold anything else are text.
+and a name, and what stands between them is what RFC 6570 allows; in other texts braces that hold
+anything else are text.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from signalbook.wire.sending import pair_flaws, text_flaw
 __all__ = [
     "CONTENT_TYPE",
     "ENVELOPE",
+    "EVENT_FORMAT",
     "NOW",
     "PROTOCOLS",
     "Place",
@@ -42,7 +44,10 @@ _Test = Callable[[str], str | None]
 # What is tried in the place of placeholders, one of them being enough: a word, or a number, which a port is.
 _FILLINGS = ("x", "1")
 _separators = re.compile("[/?#]").search
-_control = re.compile("[\x00-\x1f\x7f]").search  # RFC 6570 section 2.1: not among literals
+# RFC 6570 section 2.1, `literals`, with the apostrophe that erratum 6937 gives back.
+_LITERAL = "[!#$&-;=?-\\[\\]_a-z~\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\uffef\U00010000-\U0010fffd]"
+_control = re.compile("[\x00-\x1f\x7f]").search
+_is_literal = re.compile(f"(?:{_LITERAL}|%[0-9A-Fa-f]{{2}})*").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Place:
     filled: _Test | None = None
     is_content_type: bool = False
     nests: bool = False  # AMQP has lists and maps, of the type `any`
+    is_route: bool = False  # a topic or a subject, of which its protocol says what it may hold: it need not be a URI
 
     @property
     def name(self) -> str:
@@ -103,17 +109,13 @@ def fault(place: Place, stated: Any, value: Any) -> str | None:
     if value is None:
         return None
     kind = place.kind(stated)
-    if kind == "uritemplate" and value.__class__ is str and _control(value):
-        return "must not have control characters"
+    if kind == "uritemplate" and value.__class__ is str and (words := _template_flaw(place, value)) is not None:
+        return words
     if value.__class__ is str and "{" in value and kind in TEXTS:
         template = Template.parse(value)
-        if kind == "uritemplate" and any("{" in text or "}" in text for text in template.literals):
-            return _BRACES
         test = place.filled or place.test
         flaws = [_flaw(place, test, kind, _filled(template, text, place.whole)) for text in place.fillings]
         return flaws[0] if all(flaws) else None
-    if kind == "uritemplate" and value.__class__ is str and "}" in value:
-        return _BRACES
     words = _flaw(place, place.test, kind, value)
     if words is not None and stated is None and value.__class__ in (bool, int, float) and place.name == "string":
         return f'{words}; state a "type" where it is meant to be another'
@@ -136,7 +138,15 @@ def _filled(template: Template, text: str, whole: bool) -> str:
     return "".join(parts)
 
 
-_BRACES = "must have nothing in braces but a name of letters, digits and underscores"
+def _template_flaw(place: Place, text: str) -> str | None:
+    literals = Template.parse(text).literals
+    if any("{" in one or "}" in one for one in literals):
+        return "must have nothing in braces but a name of letters, digits and underscores"
+    if place.is_route:
+        return "must not have control characters" if _control(text) else None
+    if not all(map(_is_literal, literals)):
+        return "must be a URI template (RFC 6570), which has no spaces, double quotes or control characters"
+    return None
 
 
 def _flaw(place: Place, test: _Test | None, kind: str, value: Any) -> str | None:
@@ -184,7 +194,22 @@ def _form(pattern: re.Pattern[str], words: str) -> _Test:
     return lambda text: None if matches(text) else words
 
 
-CONTENT_TYPE = Place("ascii", test=_media_type, fillings=("x", "a/x"), is_content_type=True)
+def _event_format(text: str) -> str | None:
+    media = read_media_type(text.rstrip(";"))
+    if media is not None and media.name.startswith("application/cloudevents"):
+        return None
+    return "must be the content type of a structured event, such as application/cloudevents+json"
+
+
+CONTENT_TYPE = Place("ascii", test=_media_type, fillings=("x", "application/json"), whole=True, is_content_type=True)
+# `envelopeoptions.format` of CloudEvents: what an event is known by that holds its data.
+EVENT_FORMAT = Place(
+    "ascii",
+    test=_event_format,
+    fillings=("x", "+json", "cloudevents+json", "application/cloudevents+json"),
+    whole=True,
+    is_content_type=True,
+)
 
 
 _MOMENT = "2000-01-01T00:00:00Z"
@@ -218,7 +243,7 @@ _ADDED = Section(other=Place(nests=True), name=_symbol_name, unique=True)
 
 def _template(protocol: str, field: str, *fillings: str) -> Place:
     """A field that is a URI template, of which a protocol may not send any text."""
-    return Place("uritemplate", test=text_flaw(protocol, field), fillings=(*_FILLINGS, *fillings))
+    return Place("uritemplate", test=text_flaw(protocol, field), fillings=(*_FILLINGS, *fillings), is_route=True)
 
 
 def _pairs(protocol: str, field: str, content_type: str = "") -> Section:
@@ -313,6 +338,9 @@ def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> I
     """
     if event:
         yield from _members(("envelopemetadata",), ENVELOPE, attrs.get("envelopemetadata"))
+        chosen = attrs.get("envelopeoptions")
+        if isinstance(chosen, dict) and "format" in chosen:
+            yield ("envelopeoptions", "format"), EVENT_FORMAT, None, chosen["format"]
     options = attrs.get("protocoloptions")
     table = PROTOCOLS.get(protocol)
     if table is None or not isinstance(options, dict):

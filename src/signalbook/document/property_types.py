@@ -26,7 +26,7 @@ from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.template import Template
 from signalbook.wire import Typed
 
-__all__ = ["EXACT", "TEXTS", "TYPES", "Form", "attribute_template", "canonical", "is_of", "is_stated", "same"]
+__all__ = ["EXACT", "TEXTS", "TYPES", "Form", "canonical", "is_of", "is_stated", "same", "value_template"]
 
 _Test = Callable[[Any], bool]
 
@@ -255,7 +255,15 @@ def _moment(milliseconds: int) -> str:
         return str(milliseconds)
 
 
-def attribute_template(name: str, type_: str, text: str) -> Template:
-    """The template of an event's attribute; a lone placeholder of a URI or of `subject` takes the whole text."""
+def value_template(text: str, type_: str, attribute: str = "", *, is_content_type: bool = False) -> Template:
+    """The template that a property's value is; `attribute` is its name where it is one of an event.
+
+    A lone placeholder takes the whole text where it stands for a content type, which always has a slash, or in an event
+    for a URI or for `subject`. A content type is not a URI, so nothing in it is percent-encoded.
+    """
     template = Template.parse(text)
-    return template.as_whole() if name in _WHOLE_ATTRIBUTES or type_ in _WHOLE_TYPES else template
+    if is_content_type:
+        return template.as_whole().as_verbatim()
+    if attribute and (attribute in _WHOLE_ATTRIBUTES or type_ in _WHOLE_TYPES):
+        return template.as_whole()
+    return template

@@ -70,6 +70,17 @@ def event_dataschema(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def event_options(subject: Subject) -> Iterator[Finding]:
+    """E-5: only a structured event has a format; MQTT 3.1.1 has no place for the attributes of a binary one."""
+    options = section(subject.whole, "envelopeoptions") if is_event(subject.whole.get("envelope")) else {}
+    if options.get("mode") != "binary":
+        return
+    if options.get("format") is not None:
+        yield ("envelopeoptions", "format"), 'must not be present when "mode" is binary'
+    if find_protocol(subject.whole.get("protocol")) == "MQTT/3.1.1":
+        yield ("envelopeoptions", "mode"), "must not be binary: MQTT 3.1.1 carries events in structured mode only"
+
+
 def event_id(subject: Subject) -> Iterator[Finding]:
     """M-16: an id that is the same in every event identifies none."""
     if section(_own_event(subject), "id").get("value") is not None:

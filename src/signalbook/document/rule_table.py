@@ -96,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     _message(
         "message-protocoloptions-stated",
         "A message with a `protocol` has `protocoloptions`, its own or those of its `basemessage`.",
-        message.stated("protocoloptions", "a protocol is set"),
+        message.protocoloptions_stated,
         on="protocol",
         severity="warning",
     ),
@@ -176,6 +176,14 @@ RULES: tuple[Rule, ...] = (
         "cloudevents-dataschema-agrees",
         "The value of the event's `dataschema` is that of `dataschemauri`, where both are present.",
         protocol.event_dataschema,
+    ),
+    _message(
+        "cloudevents-options",
+        "A message of which `envelopeoptions.mode` is `binary` has no `envelopeoptions.format`, which only a structured"
+        " event has, and is not one of MQTT 3.1.1, which carries no others.",
+        protocol.event_options,
+        on="envelopeoptions",
+        reads=("envelope", "protocol"),
     ),
     _event("cloudevents-id-value", "The event's `id` has no fixed value.", protocol.event_id, severity="warning"),
     _event(

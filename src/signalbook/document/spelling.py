@@ -14,7 +14,7 @@ listed in docs/reference/dialects.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -31,7 +31,6 @@ __all__ = [
     "canonical_name",
     "from_canonical",
     "is_event",
-    "respelled",
     "spelled_members",
     "spelling_for",
     "to_canonical",
@@ -107,30 +106,6 @@ def spelled_members(attrs: Mapping[str, Any], spec: SpecVersion) -> Mapping[str,
 def canonical_name(domain: str, name: str) -> str:
     """The canonical name of a top-level attribute of a resource, as a filter or a header may spell it."""
     return _spelling(domain, False).aliases.get(name, name)
-
-
-def respelled(domain: str, attrs: Attributes, spec: SpecVersion, *, group: bool = False) -> Iterator[tuple[str, str]]:
-    """Each place of an entity that is stored in another spelling than it and `spec` have, with words about it."""
-    try:
-        canonical = to_canonical(domain, attrs, group=group)
-    except RegistryError:  # a contradiction, which a check tells
-        return
-    yield from _differences(attrs, from_canonical(domain, canonical, spec, group=group), "")
-
-
-def _differences(given: Any, shown: Any, at: str) -> Iterator[tuple[str, str]]:
-    if given is shown or given == shown:
-        return
-    if not isinstance(given, dict) or not isinstance(shown, dict):
-        plain = isinstance(given, str | int | float) and isinstance(shown, str | int | float)
-        yield at, f'is stored as "{shown}"' if plain else "is stored in another form"
-        return
-    added = ", ".join(f'"{name}"' for name in shown if name not in given)
-    for name, value in given.items():
-        if name in shown:
-            yield from _differences(value, shown[name], f"{at}/{name}")
-        elif value is not None:
-            yield f"{at}/{name}", f"is stored as {added}" if added else "is stored in another place"
 
 
 def spelling_for(domain: str, declared: Collection[str], *, group: bool = False) -> Spelling:

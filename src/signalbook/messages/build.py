@@ -14,26 +14,23 @@ from typing import Any
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name
-from signalbook.cloudevents.bindings import BINDINGS, Mode
 from signalbook.cloudevents.media_type import read_media_type
 from signalbook.document.property_types import canonical
 from signalbook.errors import Problem, UsageError
-from signalbook.messages.build_data import content_type_of, event_data, framed, schemaid_of, written
+from signalbook.messages.build_data import content_type_of, content_type_texts, event_data, framed, schemaid_of, written
 from signalbook.messages.built import Built, Plan
-from signalbook.messages.carry import carry, encoded, native, together
-from signalbook.messages.definition import stated_protocol
+from signalbook.messages.carry import carry, encoded, native, sent_as, together
 from signalbook.messages.filling import NOTHING, Filling, Origin, template_of
 from signalbook.messages.given import STAND_IN, bent, context_texts, json_flaws, own_values, scalar_flaw, unknown_name
 from signalbook.messages.outgoing import in_definition, unescaped
 from signalbook.messages.slots import BadSlot, Slot, envelope_slots, in_event, lay_out, protocol_slots
 from signalbook.schemas.samples import BadValue, payload_of
+from signalbook.spec.protocols import stated_protocol
 from signalbook.template import Template
 from signalbook.wire import FIELDS, Message, WireError, address_of, find_protocol, sendable
 from signalbook.wire.fields import pointer
 
 __all__ = ["Built", "Plan", "build"]
-
-_STRUCTURED = "application/cloudevents"
 
 
 def build(
@@ -72,12 +69,13 @@ class _Building:
         self.unchecked: tuple[str, ...] = ()
         self.unsure: set[str] = set()
         self.refused: set[str] = set()
+        self.of_fields: list[Any] = []
 
     def build(self, data: Any, context: Mapping[str, Any], asked: str | Mapping[str, Any] | None) -> Built:
         protocol, own = self._protocol(asked)
         is_event = str(self.document.get("envelope", "")).lower().startswith("cloudevents/")
-        if not is_event and not protocol and data is ABSENT and "dataschemaformat" not in self.document:
-            self._wrong("", "protocol", "the definition has neither envelope nor protocol; name a protocol")
+        if not is_event and not protocol and stated_protocol(self.document.get("protocol")) is None:
+            self._wrong("", "protocol", "the definition has neither protocol nor CloudEvents envelope; name a protocol")
         slots = {slot.name: slot for slot in envelope_slots(self.document)} if is_event else {}
         fields = list(protocol_slots(protocol, self.document)) if protocol else []
         self._take_context(context, [*slots.values(), *fields])
@@ -85,6 +83,11 @@ class _Building:
         for_fields = {**own_values(own, fields), **for_fields}
         self.filling.learn([(slot, for_event[name]) for name, slot in slots.items() if name in for_event])
         self.filling.learn([(slot, for_fields[slot.label]) for slot in fields if slot.label in for_fields])
+        if "datacontenttype" in for_event and isinstance(stated := self.document.get("datacontenttype"), str):
+            # What is given for the event says what the definition's own is, which is not a property.
+            own_type = Slot("/datacontenttype", "", "datacontenttype", "string", stated, is_content_type=True)
+            self.filling.learn([(own_type, for_event["datacontenttype"])])
+        self.of_fields = [for_fields.get(slot.label, slot.value) for slot in fields if slot.is_content_type]
         payload = self._payload(data)
         event = self._event(slots, for_event, payload) if is_event else None
         filled = self._filled(fields, for_fields, event)
@@ -143,7 +146,8 @@ class _Building:
         """The values of the definition's placeholders; a name that it has not would change nothing."""
         templates = (template_of(slot) for slot in slots)
         known = dict.fromkeys(name for one in templates if one is not None for name in one.names)
-        known |= dict.fromkeys(Template.parse(str(self.document.get("datacontenttype", ""))).names)
+        for text in content_type_texts(self.document):
+            known |= dict.fromkeys(Template.parse(text).names)
         for name in context:
             if name not in known:
                 self.filling.problems.append(unknown_name(str(name), "placeholder", known))
@@ -178,7 +182,8 @@ class _Building:
     # The payload -----------------------------------------------------------------------------------------------------
 
     def _content_type(self) -> str | None:
-        return content_type_of(self.document, self.given.get("datacontenttype"))
+        given = self.given.get("datacontenttype")
+        return content_type_of(self.document, given, self.of_fields, self.filling.context)
 
     def _payload(self, data: Any) -> bytes | None:
         """The data as bytes, which the schema accepts; empty where it could not be written."""
@@ -245,9 +250,7 @@ class _Building:
 
     def _inferred(self) -> dict[str, str]:
         """The attributes that the definition says elsewhere (message/spec.md, CloudEvents/1.0)."""
-        uri = self.document.get("dataschemauri")
-        schema = self.plan.absolute(uri) if isinstance(uri, str) and uri else None
-        found = {"datacontenttype": self._content_type(), "dataschema": schema}
+        found = {"datacontenttype": self._content_type(), "dataschema": self.plan.schema_address}
         return {name: value for name, value in found.items() if value is not None}
 
     def _made(self, attributes: dict[str, Any], payload: bytes | None) -> CloudEvent | None:
@@ -317,8 +320,9 @@ class _Building:
             fields.setdefault("method", "POST")
         if event is None:
             return None, native(protocol, fields, payload, self._content_type() if payload is not None else None)
+        mode, fields = sent_as(self.document, protocol, fields, self.filling.context)
         try:
-            return carry(event, protocol, self._mode(protocol), fields)
+            return carry(event, protocol, mode, fields)
         except CloudEventError as error:
             for problem in error.problems:
                 self._wrong(f"/envelopemetadata{problem.path}" if problem.path else "", "value", problem.message)
@@ -353,13 +357,6 @@ class _Building:
                 if path not in said:
                     self._wrong(path, "payload" if path == "/data" else problem.code, problem.message)
             return message
-
-    def _mode(self, protocol: str) -> str:
-        options = self.document.get("envelopeoptions")
-        stated = options.get("mode") if isinstance(options, Mapping) else None
-        if stated is None and str(self.document.get("datacontenttype", "")).lower().startswith(_STRUCTURED):
-            return Mode.STRUCTURED
-        return str(stated or BINDINGS[protocol].modes[0])
 
     # The proof -------------------------------------------------------------------------------------------------------
 

@@ -2,38 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from signalbook import schemas
 from signalbook.cloudevents import Data
 from signalbook.cloudevents.json_value import is_json_text
 from signalbook.cloudevents.media_type import read_media_type
+from signalbook.document.property_types import value_template
 from signalbook.errors import UsageError
 from signalbook.messages.built import Plan
 from signalbook.schemas.framing import frame, frame_id, is_framed
 from signalbook.schemas.json_exact import encode as encode_json
 from signalbook.schemas.samples import BadValue
 
-__all__ = ["as_text", "content_type_of", "event_data", "framed", "has_frame", "schemaid_of", "written"]
+__all__ = [
+    "as_text",
+    "content_type_of",
+    "content_type_texts",
+    "event_data",
+    "framed",
+    "has_frame",
+    "schemaid_of",
+    "structured_type",
+    "written",
+]
 
 _STRUCTURED = "application/cloudevents"
 
 
-def content_type_of(document: Mapping[str, Any], given: Any = None) -> str | None:
-    """The content type of the data: what is given or declared, else what the schema's format implies."""
+def content_type_of(
+    document: Mapping[str, Any], given: Any, of_fields: Iterable[Any], context: Mapping[str, str]
+) -> str | None:
+    """The content type of the data: what is given or declared, else what the schema's format implies.
+
+    `of_fields` are those that the protocol's own fields have. One that is declared with placeholders is filled from the
+    context; without values for them it says nothing.
+    """
     declared = document.get("envelopemetadata")
     stated = declared.get("datacontenttype") if isinstance(declared, Mapping) else None
     candidates = [
         given,
         stated.get("value") if isinstance(stated, Mapping) else None,
         document.get("datacontenttype"),
+        *of_fields,
     ]
     for value in candidates:
-        if isinstance(value, str) and "{" not in value and not value.lower().startswith(_STRUCTURED):
-            return value
+        text = _filled(value, context) if isinstance(value, str) else None
+        if text is not None and not text.lower().startswith(_STRUCTURED):
+            return text
     row = schemas.find(str(document.get("dataschemaformat", "")))
     return row.media[0] if row is not None else None
+
+
+def content_type_texts(document: Mapping[str, Any]) -> list[str]:
+    """The content types that a definition states beside its properties."""
+    options = document.get("envelopeoptions")
+    form = options.get("format") if isinstance(options, Mapping) else None
+    return [value for value in (document.get("datacontenttype"), form) if isinstance(value, str)]
+
+
+def structured_type(document: Mapping[str, Any], context: Mapping[str, str], stated: Iterable[Any]) -> str | None:
+    """The content type of the envelope, where the definition or one of those `stated` elsewhere says it is sent."""
+    for value in (*content_type_texts(document), *stated):
+        text = _filled(value, context) if isinstance(value, str) else None
+        if text is not None and text.lower().startswith(_STRUCTURED):
+            return text
+    return None
+
+
+def _filled(value: str, context: Mapping[str, str]) -> str | None:
+    template = value_template(value, "string", is_content_type=True)
+    return template.expand(context) if all(name in context for name in template.names) else None
 
 
 def schemaid_of(given: Any) -> int:

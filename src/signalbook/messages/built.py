@@ -38,12 +38,20 @@ class Plan:
         """The schema, where payloads can be judged by it."""
         return None if isinstance(self.schema, Problem) else self.schema
 
+    @property
+    def schema_address(self) -> str | None:
+        """The absolute address of the schema that the definition names by its URI, or by its xid (seed 000, L451)."""
+        named = (self.document.get(name) for name in ("dataschemauri", "dataschemaxid"))
+        found = (self.absolute(reference) for reference in named if isinstance(reference, str) and reference)
+        return next((address for address in found if address is not None), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
     """What a build gives: the event and the message where all is well, else what is missing and what is wrong.
 
-    `unchecked` says, as in an answer, that there is a payload schema which could not be applied.
+    `unchecked` says, as in an answer, that there is a payload schema which could not be applied; `carrier` is the
+    protocol of an example whose definition names none, and would be met over any other as well.
     """
 
     cloudevent: CloudEvent | None = None
@@ -51,6 +59,7 @@ class Built:
     missing: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[str, ...] = ()
+    carrier: str = ""
 
     @property
     def ok(self) -> bool:
@@ -73,6 +82,8 @@ class Built:
             written["message"] = self.message.to_json()
         if self.unchecked:
             written["unchecked"] = list(self.unchecked)
+        if self.carrier:
+            written["carrier"] = self.carrier
         if self.missing:
             written["missing"] = list(self.missing)
         if self.problems:

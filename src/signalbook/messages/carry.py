@@ -18,12 +18,15 @@ import zstandard
 from signalbook.cloudevents import CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import canonical, is_name
 from signalbook.cloudevents.bindings import BINDINGS, Binding, Mode, to_message
+from signalbook.cloudevents.bindings.binding import attributes_of
+from signalbook.cloudevents.media_type import EVENT, read_media_type
 from signalbook.errors import Problem
+from signalbook.messages.build_data import structured_type
 from signalbook.messages.content_encoding import is_label
 from signalbook.messages.observed import content_encodings
 from signalbook.wire import Message
 
-__all__ = ["carry", "encoded", "native", "together"]
+__all__ = ["carry", "encoded", "native", "sent_as", "together"]
 
 _SEVERAL = ("headers", "user_properties", "application-properties")
 
@@ -41,7 +44,9 @@ def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]
         section = left[field]
         pairs = list(section.items() if isinstance(section, Mapping) else section)
         added |= dict(_attributes(row, event, pairs))
-        kept = [pair for pair in pairs if _name(row, pair[0]) is None and pair[0].lower() != "content-type"]
+        # The binding lays the content type itself; that of NATS has a header of its own for it.
+        laid = () if protocol == "NATS" else ("content-type",)
+        kept = [pair for pair in pairs if _name(row, pair[0]) is None and pair[0].lower() not in laid]
         left[field] = dict(kept) if isinstance(section, Mapping) else tuple(kept)
     carried = event.with_attributes(**added) if added else event
     return carried, to_message(carried, protocol, mode, **left)
@@ -55,6 +60,26 @@ def native(protocol: str, fields: dict[str, Any], payload: bytes | None, content
         return message
     laid = row.fields(content_type, ()) if protocol != "NATS" else {"headers": (("Content-Type", content_type),)}
     return Message(protocol, together(fields, {name: value for name, value in laid.items() if value}), payload)
+
+
+def sent_as(
+    document: Mapping[str, Any], protocol: str, fields: dict[str, Any], context: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """The mode that an event is sent in, and the fields with the content type that the definition has for it then."""
+    row = BINDINGS[protocol]
+    stated = row.content_types(Message(protocol, fields))
+    kind = structured_type(document, context, stated)
+    options = document.get("envelopeoptions")
+    named = options.get("mode") if isinstance(options, Mapping) else None
+    usual = row.modes[0] if kind is None else Mode.STRUCTURED
+    if kind is None and Mode.BINARY in row.modes and (stated or any(attributes_of(row, Message(protocol, fields)))):
+        usual = Mode.BINARY  # a content type of the data, or an attribute among the fields, is that of a binary event
+    mode = str(named or usual)
+    media = read_media_type(kind) if kind is not None and mode == Mode.STRUCTURED and not stated else None
+    if media is None or media.name != EVENT:
+        return mode, fields
+    laid = row.fields(kind, None)
+    return mode, together(fields, {name: value for name, value in laid.items() if value})
 
 
 def encoded(message: Message) -> Message:
@@ -101,7 +126,10 @@ def _attributes(row: Binding, event: CloudEvent, pairs: list[tuple[str, Any]]) -
         name = _name(row, found)
         if name is None or name in ("specversion", "datacontenttype"):
             continue
-        value = row.read_value(raw)
+        try:
+            value = row.read_value(raw)
+        except ValueError as error:
+            raise CloudEventError(Problem(f"/{name}", "R39", f"{found} {error}")) from None
         known = event.get(name)
         if known is None and value is not None:
             yield name, value

@@ -14,7 +14,7 @@ from signalbook.document.dialects.held import has_inferred_schema
 from signalbook.errors import Problem
 from signalbook.messages.constraint import Constraint
 from signalbook.messages.content_type import ContentType
-from signalbook.messages.definition import Definition, stated_protocol
+from signalbook.messages.definition import Definition
 from signalbook.messages.envelope import (
     CLOUDEVENTS,
     constants,
@@ -28,6 +28,8 @@ from signalbook.messages.observed import Kind
 from signalbook.messages.payload import PayloadCheck
 from signalbook.messages.protocols import PROTOCOLS, Protocol, protocol_constraints
 from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.spec.protocols import stated_protocol
+from signalbook.template import Template
 from signalbook.wire import find_protocol
 
 __all__ = ["Compiled", "Limits", "Plan", "compile_definition"]
@@ -192,8 +194,8 @@ def _protocol(value: Any) -> str | None:
 
 
 def _payload_type(stated: Any) -> str | None:
-    """The content type that a definition states for payloads; that of an envelope is none."""
-    parsed = ContentType.parse(stated) if isinstance(stated, str) else None
+    """The content type that a definition states for payloads; that of an envelope, or a template, is none."""
+    parsed = ContentType.parse(stated) if isinstance(stated, str) and Template.parse(stated).literal else None
     return None if parsed is None or parsed.is_event else str(stated)
 
 

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Any
 
 from signalbook.document.property_places import NOW, Place, fault
-from signalbook.document.property_types import TEXTS, Form, attribute_template, canonical, is_of, same
+from signalbook.document.property_types import TEXTS, Form, canonical, is_of, same, value_template
 from signalbook.errors import Problem
-from signalbook.messages.content_type import satisfies
+from signalbook.messages.content_type import ContentType, satisfies
 from signalbook.messages.header_values import Several
 from signalbook.messages.observed import Observed
 from signalbook.template import Template
@@ -92,7 +92,7 @@ class Constraint:
             value = None
         # A number or a flag of an older dialect may be a template, see `dialects.held`.
         if isinstance(value, str) and (kind in TEXTS or (given.type == "any" and place.type not in TEXTS)):
-            parsed = attribute_template(attribute, kind, value) if attribute else Template.parse(value)
+            parsed = value_template(value, kind, attribute, is_content_type=place.is_content_type)
             constant, template = (value, None) if parsed.literal else (None, parsed)
         elif value is not None:
             constant = canonical(value)
@@ -165,7 +165,7 @@ class Constraint:
 
     def _captures(self, template: Template, value: Any, context: Context) -> Problem | None:
         found = template.captures(canonical(value))
-        if found is None:
+        if found is None or (self.code == "content_type" and ContentType.parse(canonical(value)) is None):
             code = "template" if self.code == "value" else self.code
             return self._differs(value, f"must be like {_shown(template.text)}", code)
         added: Context = {}

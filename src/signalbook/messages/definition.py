@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signalbook.errors import Problem
+from signalbook.spec.protocols import stated_protocol
 from signalbook.wire.fields import pointer
 
-__all__ = ["Definition", "stated_protocol"]
-
-_UNBOUND = frozenset({"", "none"})
+__all__ = ["Definition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,6 @@ class Definition:
         """The xid of the definition, or of the group, that each value comes from, by JSON Pointer."""
         layers = ((self.identity, self.own), *self.bases, *self.implied)
         return {path: _origin(steps, layers) for path, steps in _leaves(self.document, "", ())}
-
-
-def stated_protocol(value: Any) -> str | None:
-    """The protocol that a definition states; `None`, which public catalogs write, is a word for having none."""
-    return None if value is None or str(value).lower() in _UNBOUND else str(value)
 
 
 def _text(value: Any) -> str | None:

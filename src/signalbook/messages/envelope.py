@@ -12,7 +12,7 @@ from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.cloudevents.uri import is_absolute_uri
-from signalbook.document.property_places import CONTENT_TYPE, ENVELOPE
+from signalbook.document.property_places import CONTENT_TYPE, ENVELOPE, EVENT_FORMAT, Place
 from signalbook.document.property_types import Form
 from signalbook.messages.constraint import Constraint, Property, Read
 from signalbook.messages.content_type import ContentType
@@ -76,7 +76,7 @@ def transport_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
     options = document.get("envelopeoptions")
     named = options.get("format") if isinstance(options, Mapping) else None
     if isinstance(named, str) and named:
-        yield _content_type("/envelopeoptions/format", _structured, named)
+        yield _content_type("/envelopeoptions/format", _structured, named, EVENT_FORMAT)
 
 
 def _stated_type(document: Mapping[str, Any]) -> str | None:
@@ -118,8 +118,8 @@ def _schema_named(stated: Any) -> Read:
     return read_both
 
 
-def _content_type(path: str, read: Read, stated: str) -> Constraint:
-    return Constraint.of(path, read, Property(None, stated), CONTENT_TYPE, Form.TEXT)
+def _content_type(path: str, read: Read, stated: str, place: Place = CONTENT_TYPE) -> Constraint:
+    return Constraint.of(path, read, Property(None, stated), place, Form.TEXT)
 
 
 def _one(text: str | None) -> Sequence[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from signalbook.cloudevents.timestamp import format_timestamp
-from signalbook.document.property_types import TEXTS, attribute_template, canonical
+from signalbook.document.property_types import TEXTS, canonical, value_template
 from signalbook.errors import Problem
 from signalbook.messages.slots import Slot
 from signalbook.template import Template
@@ -117,5 +117,6 @@ class Filling:
 def template_of(slot: Slot) -> Template | None:
     """The template that a property's value is; None where it is open, or of a type that has none."""
     if isinstance(slot.value, str) and (slot.type in TEXTS or slot.is_plain):
-        return Template.parse(slot.value) if slot.field else attribute_template(slot.name, slot.type, slot.value)
+        attribute = "" if slot.field else slot.name
+        return value_template(slot.value, slot.type, attribute, is_content_type=slot.is_content_type)
     return None

@@ -19,9 +19,10 @@ from typing import Any
 from signalbook.document.inherited import MAX_CHAIN, SELECTORS, chosen, derived, merge
 from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError
-from signalbook.messages.definition import Definition, stated_protocol
+from signalbook.messages.definition import Definition
 from signalbook.messages.entities import Entities, Entity
 from signalbook.spec.builtin import MESSAGE
+from signalbook.spec.protocols import stated_protocol
 
 __all__ = ["materialise"]
 

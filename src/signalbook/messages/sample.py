@@ -31,7 +31,8 @@ _MOMENT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 _SCHEMAID = 1
 _ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 ORIGIN = Origin(lambda: _MOMENT, lambda: _ID)
-# Where a definition has neither envelope nor protocol, its payload travels in one that takes any.
+# A definition with neither envelope nor protocol is tested on messages that came over one, whichever, and not on bare
+# events (matching.md); the message on paper names its protocol, so the example has the one that asks for least.
 _CARRIER = "HTTP"
 
 # message/spec.md, property types.
@@ -71,31 +72,29 @@ def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
             words = f"no payload was found that the schema of {xid} ({schema.format}) accepts"
             return Built(problems=(Problem("/data", "payload", words),))
     attributes = _attributes(xid, event_slots, field_slots, has_event, _inferable(plan))
-    return build(
+    is_carried = protocol is None and not has_event
+    built = build(
         plan if plan.schemaid is not None else replace(plan, schemaid=_SCHEMAID),
         data=payload,
         context=_context([*event_slots, *field_slots], attributes, _places(protocol or "", event_slots, field_slots)),
         attributes=attributes,
-        protocol=_carrier(protocol, field_slots, has_event),
+        protocol=_CARRIER if is_carried else _addressed(protocol, field_slots),
         origin=origin,
     )
+    return replace(built, carrier=_CARRIER) if is_carried and built.ok else built
 
 
 def _inferable(plan: Plan) -> frozenset[str]:
     """The attributes that a build infers, where the definition leaves them open."""
-    uri = plan.document.get("dataschemauri")
-    schema = isinstance(uri, str) and plan.absolute(uri) is not None
     implied = find(str(plan.document.get("dataschemaformat", ""))) is not None or _content_type(plan.document)
-    names = {"dataschema": schema, "datacontenttype": implied}
+    names = {"dataschema": plan.schema_address, "datacontenttype": implied}
     return frozenset(name for name, is_inferred in names.items() if is_inferred)
 
 
-def _carrier(protocol: str | None, fields: list[Slot], has_event: bool) -> str | dict[str, str] | None:
-    """What the message travels in, with an address where its definition leaves that to the endpoint."""
-    if protocol is None:
-        return None if has_event else _CARRIER
-    address = address_of(protocol)
-    if address is None or any(slot.field == address for slot in fields):
+def _addressed(protocol: str | None, fields: list[Slot]) -> dict[str, str] | None:
+    """The protocol with an address, where the definition leaves that to the endpoint."""
+    address = address_of(protocol) if protocol else None
+    if protocol is None or address is None or any(slot.field == address for slot in fields):
         return None
     return {"protocol": protocol, address: "sample"}
 
@@ -105,7 +104,9 @@ def _content_type(document: Mapping[str, Any]) -> str:
     stated = metadata.get("datacontenttype") if isinstance(metadata, Mapping) else None
     value = stated.get("value") if isinstance(stated, Mapping) else None
     value = value or document.get("datacontenttype")
-    return value if isinstance(value, str) and "cloudevents" not in value.lower() else ""
+    if not isinstance(value, str) or not Template.parse(value).literal or "cloudevents" in value.lower():
+        return ""
+    return value
 
 
 def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[str, Place]) -> dict[str, str]:
@@ -114,7 +115,8 @@ def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[st
     The name is written in letters and digits, which no text between placeholders can split; one that another follows
     at once takes a single character, and one that its place does not take is what the place tries.
     """
-    slots = list(slots)
+    # What a content type can be is narrower than what a text can, so its names come first.
+    slots = sorted(slots, key=lambda slot: not slot.is_content_type)
     found: dict[str, str] = {}
     for slot in slots:
         template = template_of(slot)
@@ -176,8 +178,8 @@ def _undeclared(xid: str) -> dict[str, str]:
 
 
 def _value(slot: Slot) -> Any:
+    if slot.is_content_type or (not slot.field and slot.name in _OPEN):
+        return _OPEN.get(slot.name, _OPEN["datacontenttype"])
     if slot.type == "timestamp":
         return _VALUES["timestamp"] if slot.value != NOW else NOW
-    if not slot.field and slot.name in _OPEN:
-        return _OPEN[slot.name]
     return "/sample" if slot.name == "source" else _VALUES.get(slot.type, "text")

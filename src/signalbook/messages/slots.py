@@ -35,6 +35,7 @@ class Slot:
     type: str
     value: Any = None
     required: bool = False
+    is_content_type: bool = False
 
     @property
     def label(self) -> str:
@@ -54,8 +55,10 @@ def envelope_slots(document: Mapping[str, Any]) -> Iterator[Slot]:
         if not isinstance(member, Mapping):
             continue
         path = pointer("/envelopemetadata", name)
-        kind = str(member.get("type") or ENVELOPE.place(name).name)
-        yield Slot(path, "", name, kind, member.get("value"), name in REQUIRED or member.get("required") is True)
+        place = ENVELOPE.place(name)
+        kind = str(member.get("type") or place.name)
+        required = name in REQUIRED or member.get("required") is True
+        yield Slot(path, "", name, kind, member.get("value"), required, place.is_content_type)
 
 
 def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]:
@@ -94,6 +97,7 @@ def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = 
         place.name if named is None or (named == "any" and place.type not in TEXTS) else str(named),
         member.get("value"),
         required or member.get("required") is True,
+        place.is_content_type,
     )
 
 

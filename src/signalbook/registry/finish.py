@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import orjson
+
 from signalbook.document.constraint import check_instance_constraints, constraint_violations
 from signalbook.document.inherited import INHERITED, message_of
 from signalbook.document.rule import Level
@@ -81,43 +83,55 @@ def finish_resource(work: Work, state: ResourceState) -> None:
 
 
 def _finish_derived(work: Work) -> None:
-    """Check again the definitions that inherit from those which now say something else, however far away."""
+    """Check again the definitions that inherit from those which are new or say something else, however far away.
+
+    What derives from one that is deleted is not: a reference may lead nowhere, which lint and matches tell.
+    """
     changed = [
         state
         for state in work.resources.values()
-        if state is not None and state.row is not None and not state.deleted and _bequeaths(state)
+        if state is not None and not state.deleted and state.type.modelcompatiblewith == MESSAGE and _bequeaths(state)
     ]
     seen = {state.xid for state in changed}
-    for base in changed:  # which grows
-        for xid in _derived(work, base):
+    while changed:
+        derived = []
+        for xid in _derived(work, changed):
             state = work.by_xid(xid) if xid not in seen else None
             seen.add(xid)
             if state is not None and not state.deleted and state.xref is None:
                 _check_versions(work, state, list(work.complete(state).values()))
-                changed.append(state)
+                derived.append(state)
+        changed = derived
 
 
 def _bequeaths(state: ResourceState) -> bool:
-    """Tell whether a definition was changed in something that others inherit and rules look at."""
-    return state.type.modelcompatiblewith == MESSAGE and any(
+    """Tell whether a definition has anew, or by a change of its group, what others inherit and rules look at."""
+    if state.xref is not None or state.recheck:
+        return state.xref_written or state.recheck
+    return any(
         version.touched and any(version.before.get(name) != version.attrs.get(name) for name in INHERITED)
         for version in state.versions.values()
     )
 
 
-def _derived(work: Work, base: ResourceState) -> Iterator[str]:
-    """Return the xids of the definitions that name this one as their base."""
-    names = [fold(xid) for xid in (base.xid, *(f"{base.xid}/versions/{id_}" for id_ in base.versions))]
-    for kind in work.model.groups.values():
-        for resource_kind in kind.resources.values():
-            if resource_kind.modelcompatiblewith == MESSAGE:
-                low, high = rows.range_of(rows.VERSION, f"/{kind.plural}")
-                for name in names:
-                    number = term(f"{kind.plural}/{resource_kind.plural}", "basemessage", name)
-                    for key in sorted(index.find(work.db, number, low, high)):
-                        row = rows.load(work.db, key)
-                        if row is not None:
-                            yield message_of(row.xid)
+def _derived(work: Work, bases: list[ResourceState]) -> Iterator[str]:
+    """Return the xids of the definitions that name one of these, or a resource that shows one, as their base."""
+    versions = {
+        one.xid: base.versions for base in bases for one in (base, *(() if base.xref else work.sources_of(base)))
+    }
+    names = [fold(name) for xid, of in versions.items() for name in (xid, *(f"{xid}/versions/{id_}" for id_ in of))]
+    types = [
+        f"{kind.plural}/{resource_kind.plural}"
+        for kind in work.model.groups.values()
+        for resource_kind in kind.resources.values()
+        if resource_kind.modelcompatiblewith == MESSAGE
+    ]
+    terms = {term(type_, "basemessage", name) for type_ in types for name in names}
+    for key in sorted(index.find_entered(work.db, terms)):
+        row = rows.load(work.db, key)
+        # The index proposes: what is stored names the base.
+        if row is not None and message_of(str(orjson.loads(row.doc).get("basemessage"))) in versions:
+            yield message_of(row.xid)
 
 
 def _check_versions(work: Work, state: ResourceState, versions: list[VersionState]) -> None:

@@ -17,7 +17,7 @@ from signalbook.registry.rows import Row
 from signalbook.registry.sameness import forget_same_documents
 from signalbook.registry.setup import save_setup
 from signalbook.registry.state import KEEP, GroupState, ResourceState, VersionState, Work
-from signalbook.registry.terms import differences, numbers, terms
+from signalbook.registry.terms import AT_ONCE, differences, numbers, terms
 
 __all__ = ["flush"]
 
@@ -188,7 +188,8 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
     if version.row is None:
         fresh.add((state.type.singular + "id", state.id.lower()))
     if fresh or stale:
-        work.entries.append(Entry(key, numbers(typename, fresh), numbers(typename, stale)))
+        at_once = {one for one in fresh if one[0] in AT_ONCE}
+        work.entries.append(Entry(key, numbers(typename, fresh), numbers(typename, stale), numbers(typename, at_once)))
 
 
 def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:

@@ -69,6 +69,10 @@ class _Writes:
         """
         return _text(self._write(method, path, value, load))
 
+    def load_part(self, path: str, value: Mapping[str, Any], load: str) -> tuple[int, int]:
+        """POST a part of a load of this name, and return how many groups and resources in it were new or changed."""
+        return self._write("POST", path, value, load).written or (0, 0)
+
     def put(self, path: str, value: Mapping[str, Any]) -> Json:
         """Create or replace the entity at a path, and return it."""
         return _value(self._write("PUT", path, value))

@@ -57,6 +57,8 @@ class Answer:
     page: Page | None = None
     outcome: Outcome | None = None
     correlation: str = ""
+    # Of a part of a load: how many groups and resources in it were new or changed.
+    written: tuple[int, int] | None = None
 
 
 class Requests:
@@ -180,6 +182,7 @@ class Requests:
             load_include=self._load_include, reserved=self._reserved, recorded=self._recorded, ahead=ahead,
         )  # fmt: skip
         load = open_load(db, ask.load, work.now) if ask.load else None
+        written: tuple[int, int] | None = None
         if load is not None:
             work.now = load.at
         if check is not None:
@@ -192,7 +195,7 @@ class Requests:
         if load is not None:
             if isinstance(body, dict) and method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
-            leave_same(work, load)
+            written = leave_same(work, load)
         flush(work, correlation)
         if work.new_settings:
             setup = settings.load_setup(db)
@@ -201,7 +204,7 @@ class Requests:
         page = self._written(work, setup, target, flags, spec, base) if outcome.shown == "resource" else None
         if page is None:
             page = show(self, db, setup, target, flags, spec, base, outcome)
-        return Answer(target, spec, page, outcome, correlation=correlation)
+        return Answer(target, spec, page, outcome, correlation, written)
 
     def _begin(self, db: Connection, path: str) -> tuple[Setup, Target, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.

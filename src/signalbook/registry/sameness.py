@@ -70,15 +70,22 @@ def open_load(db: Connection, name: str, now: str) -> Load:
     return Load(name, now)
 
 
-def leave_same(work: Work, load: Load) -> None:
-    """Touch nothing that says nothing new, and remember what the load has touched."""
+def leave_same(work: Work, load: Load) -> tuple[int, int]:
+    """Touch nothing that says nothing new, and remember what the load has touched.
+
+    Returns how many groups and how many resources say something new.
+    """
     forget_same_documents(work)
     touched = set(load.touched)
+    groups = resources = 0
     for state in work.resources.values():
-        if state is not None and not state.deleted and state.row is not None:
-            _leave_resource(work, state)
+        if state is not None and not state.deleted:
+            if state.row is not None:
+                _leave_resource(work, state)
+            resources += _is_written(state)
     for group in work.groups.values():
         if group is not None and not group.deleted:
+            groups += _says_new(work, group)
             _leave_parent(work, group, group.xid in load.touched)
             if group.touched:
                 touched.add(group.xid)
@@ -93,6 +100,13 @@ def leave_same(work: Work, load: Load) -> None:
             "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (_SETTING, value),
         )
+    return groups, resources
+
+
+def _is_written(state: ResourceState) -> bool:
+    """Tell whether a resource is new, or it or a version of it is touched."""
+    own = state.row is None or state.touched or state.xref_written
+    return own or any(version.touched for version in state.versions.values())
 
 
 def _leave_resource(work: Work, state: ResourceState) -> None:
@@ -118,7 +132,7 @@ def _says_the_same(work: Work, version: VersionState) -> bool:
 def _leave_parent(work: Work, parent: GroupState | RegistryState, known: bool) -> None:
     """Leave a group or the registry, or only count anew what it holds where the load has touched it before."""
     row = parent.row
-    if row is None or not parent.touched or not _rests(work, parent) or differing(orjson.loads(row.doc), parent.attrs):
+    if row is None or not parent.touched or _says_new(work, parent):
         return
     if isinstance(parent, RegistryState) and parent.changed:
         return
@@ -126,6 +140,12 @@ def _leave_parent(work: Work, parent: GroupState | RegistryState, known: bool) -
     if resized and not known:
         return
     parent.touched, parent.refreshed, parent.modifiedat = False, resized, row.modifiedat
+
+
+def _says_new(work: Work, parent: GroupState | RegistryState) -> bool:
+    """Tell whether a group or the registry is new or is said to be other than it is stored."""
+    row = parent.row
+    return row is None or not _rests(work, parent) or bool(differing(orjson.loads(row.doc), parent.attrs))
 
 
 def _rests(work: Work, entity: VersionState | ResourceState | GroupState | RegistryState) -> bool:

@@ -14,10 +14,12 @@ from typing import Any
 from signalbook.registry.filters import Clause, fold
 from signalbook.registry.paths import join_name
 
-__all__ = ["UNINDEXED", "differences", "lookup", "numbers", "term", "terms"]
+__all__ = ["AT_ONCE", "UNINDEXED", "differences", "lookup", "numbers", "term", "terms"]
 
 # prose, addresses and schemas: hardly ever filtered by equality, and each entry costs a page on every write
 UNINDEXED = frozenset({"description", "documentation", "icon", "specurl", "dataschema"})
+# what a write itself looks for: the definitions that derive from those it changes
+AT_ONCE = frozenset({"basemessage"})
 # what the server keeps in columns of its own
 _COLUMNS = frozenset(
     {"versionid", "self", "shortself", "xid", "epoch", "isdefault", "createdat", "modifiedat", "ancestorid"}

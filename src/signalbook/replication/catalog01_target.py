@@ -5,8 +5,9 @@ definition there is the source's where its authority says so; what is another's 
 conflict.
 Rule 2: versions are posted in their order and get the catalog's numbers; where one is not the source's, that is told.
 Rule 3: what was posted already is known by what it says: the definition, and of the latest the common attributes too.
-Rule 4: deleted is what has the source's own authority and is not at the source; of another authority that the source
-states, what its feed says was deleted. What else has gone from the source stays, and is told.
+Rule 4: deleted is what has the source's own authority and is not at the source; of another authority, what the source
+had in an earlier run of this process, and, where it still states that authority, what its feed says was deleted. What
+else has gone from the source stays, and is told: nothing says that it was the source's.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ class Catalog01Target:
     """One catalog of 0.1 and the replication that writes to it; what became of entries goes into `report`.
 
     `authority` tells the source's own. `earlier` reads more of a log at the source, `was_deleted` tells which of these
-    xids the source's feed says were deleted.
+    xids the source's feed says were deleted. `pushed` has the authority of each definition, by its xid in lower case,
+    that earlier runs found at the source and here as the source's; this run makes it anew.
     """
 
     def __init__(
         self, peer: Peer, scope: Scope, report: Report, authority: Callable[[], str],
         earlier: Callable[[str, int], Json | None], was_deleted: Callable[[set[str]], set[str]],
+        pushed: dict[str, str],
     ) -> None:  # fmt: skip
         self._api = Catalog01(peer)
         self._peer = peer
@@ -49,6 +52,7 @@ class Catalog01Target:
         self._source_authority = authority
         self._earlier = earlier
         self._was_deleted = was_deleted
+        self._pushed = pushed
         self._groups: dict[str, Json] = {}
         self._there: dict[str, dict[str, Json]] = {}
         self._met: set[str] = set()
@@ -160,7 +164,7 @@ class Catalog01Target:
         self._stated.add(str(latest["authority"]).rstrip("/"))
         if there is None:
             self._post(entry, gid, line, [])
-            self._ours.add(entry["xid"].lower())
+            self._own(entry, latest)
             return "written", ""
         if self._authority_of(there) != str(latest["authority"]).rstrip("/"):
             if _agree(latest, there, (*_COMMON, "definition")):
@@ -169,7 +173,7 @@ class Catalog01Target:
                 return "ours", ""
             whose = there.get("authority") or "the catalog itself"
             return "conflict", f"the catalog has a definition of this name, and its authority is {whose}"
-        self._ours.add(entry["xid"].lower())
+        self._own(entry, latest)
         versions = self._api.versions(gid, id_, there)
         kept = _aligned([one for _, one in line], versions)
         last = max(kept, default=-1)
@@ -181,6 +185,11 @@ class Catalog01Target:
         new = [] if is_latest else line[last + 1 :] or line[-1:]
         self._post(entry, gid, new, versions)
         return ("written" if new or len(extra) > len(stuck) else "same"), ""
+
+    def _own(self, entry: Json, document: Json) -> None:
+        xid = entry["xid"].lower()
+        self._ours.add(xid)
+        self._pushed[xid] = str(document["authority"]).rstrip("/")
 
     def _line(self, entry: Json) -> list[tuple[int, Json]]:
         """The versions of a definition as the source has them: all that its log holds, or what it says now."""
@@ -252,15 +261,17 @@ class Catalog01Target:
         ours = {xid for xid, (_, one) in places.items() if self._authority_of(one) == self._authority}
         others = {xid for xid, (_, one) in places.items() if xid not in ours and one.get("authority")}
         stated = {xid for xid in others if self._authority_of(places[xid][1]) in self._stated}
+        known = {xid for xid in others if self._authority_of(places[xid][1]) == self._pushed.get(xid.lower())}
         empty = {xid for xid, gid in found.items() if xid.lower() not in self._met and not self._definitions(gid)}
         asked = others | empty
         gone = self._was_deleted(asked) if asked else set()
         emptied = set()
-        for xid in sorted((gone & others) - stated):
+        for xid in sorted((gone & others) - stated - known):
             words = f"it has gone from the source and stays, for its authority is {places[xid][1]['authority']}"
             self._report.note(xid, f"{words}; say --authority to push what that has authority over")
-        for xid in sorted(ours | (gone & stated)):
+        for xid in sorted(ours | known | (gone & stated)):
             gid, _ = places[xid]
+            self._pushed.pop(xid.lower(), None)
             self._delete(xid, definition_path(gid, from_id(xid.rpartition("/")[2])))
             del self._definitions(gid)[xid.rpartition("/")[2]]
             emptied.add(f"{GROUPS}/{to_id(gid)}")

@@ -54,6 +54,7 @@ class Replication:
         self._authority = check_authority(authority)
         self._target = target
         self._scope = scope
+        self._pushed: dict[str, str] = {}
 
     @cached_property
     def _source(self) -> Source:
@@ -209,7 +210,9 @@ class Replication:
         def was_deleted(xids: set[str]) -> set[str]:
             return source.deleted(scope) & xids if isinstance(source, FeedSource) else set()
 
-        target = Catalog01Target(self._target, scope, report, lambda: source.authority, self._earlier, was_deleted)
+        target = Catalog01Target(
+            self._target, scope, report, lambda: source.authority, self._earlier, was_deleted, self._pushed
+        )
         every = source.everything(scope) if isinstance(source, FeedSource) else source.everything(scope, lambda _: {})
         target.write(entry for entry in every if isinstance(entry, dict))
         report.cursor = newest

@@ -234,6 +234,8 @@ class RegistryService:
         headers = [("xRegistry-xregcorrelationid", correlation)]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))
+            if answer.written is not None:
+                headers.append((WRITTEN, "groups={}, resources={}".format(*answer.written)))
         if answer.page is None:
             return Response(204, headers)
         status = 201 if answer.outcome is not None and answer.outcome.created else 200
@@ -298,6 +300,8 @@ def _check_method(setup: Setup, method: str, target: Target) -> None:
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 
+# How many groups and resources of a part of a load were new or changed; `Preference-Applied` has no place for it.
+WRITTEN = "signalbook-written"
 _LOAD = re.compile(r'(?:^|[,;])\s*load\s*=\s*"?([0-9A-Za-z_-]{1,64})"?\s*(?=[,;]|$)', re.IGNORECASE)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from signalbook.document.dialects import check, relabelled
+from signalbook.document.dialects import check, is_lone, relabelled
 from signalbook.document.dialects.history import assigned
 from signalbook.errors import Problem, RegistryError, SignalbookError, UsageError
 from signalbook.sources.dialects import Raw, in_canonical, recognise
@@ -38,17 +38,23 @@ class Receiver(Protocol):
         """The answer to a write, as JSON text; a part of a load, which has a name, writes only what is new."""
         ...
 
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        """POST a part of a load: how many of its groups and resources were new or changed, if the registry says so."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
     """A document of any dialect as a registry takes it, and what there is to say; `logged` where 0.1 has a history.
 
-    A note `invalid` means that it breaks the rules of its own dialect, and is not to be loaded.
+    A note `invalid` means that it breaks the rules of its own dialect, and is not to be loaded. `is_lone` where it is
+    one definition, which says nothing about the group that it is put into.
     """
 
     document: Document
     notes: tuple[Problem, ...] = ()
     logged: bool = False
+    is_lone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +79,14 @@ def loadable(raw: Raw, group: str = "") -> Loadable:
     documents, notes = in_canonical(raw, found.dialect, group=group)
     wrong = check(raw.value, found.dialect)
     anew = assigned(raw.value) if counted else ()
-    return Loadable(with_history(documents, anew=counted), (*wrong, *relabelled(found), *notes, *anew), counted)
+    notes = (*wrong, *relabelled(found), *notes, *anew)
+    return Loadable(with_history(documents, anew=counted), notes, counted, is_lone(raw.value, found.dialect))
 
 
 class Loading:
-    """One load: give it each document, then finish it; `written` is told of each request that was taken.
+    """One load: give it each document, then finish it.
 
+    `written` is told of each request that was taken, and how many of its groups and resources were new or changed.
     `chunk` bounds the entries of a request, 0 writes each document in one; `model` is the registry's, if known. Loads
     of one `name` are parts of the same.
     """
@@ -91,7 +99,7 @@ class Loading:
         with_model: bool = False,
         with_metadata: bool = False,
         model: Mapping[str, Any] | None = None,
-        written: Callable[[Part], object] = lambda _: None,
+        written: Callable[[Part, int, int], object] = lambda part, groups, resources: None,
         name: str = "",
     ) -> None:
         self._registry = registry
@@ -115,7 +123,7 @@ class Loading:
         model = self._model = self._model or self._registry.get("/model")
         bounds = {"max_entries": self._chunk, "max_bytes": self._max_bytes}
         for part in parts(document.content, model, source=document.source, **bounds):
-            self._writing.write(part)
+            self._writing.write(self._added(part) if given.is_lone else part)
         if not given.logged:
             self._loaded.append((document, model))
 
@@ -140,10 +148,22 @@ class Loading:
             return []
         return [f"{unkept.xid}/versions/{version}" for version in unkept.given if version not in there]
 
+    def _added(self, part: Part) -> Part:
+        """The part as one that only adds to its group, where that is there and may have more to say."""
+        entry = part.entries[0]
+        path = f"/{entry.plural}/{entry.groupid}"
+        try:
+            self._registry.get(path)
+        except RegistryError as error:
+            if error.name == "not_found":
+                return part
+        return Part(path, {entry.collection: {entry.resourceid: entry.resource}}, 0, 1, part.entries)
+
     def _send(self, part: Part) -> None:
         # An export carries the epochs of the registry it came from; here they mean nothing.
-        self._registry.send("POST", f"{part.path}?ignore=epoch", part.body, load=self._name)
-        self._written(part)
+        found = self._registry.load_part(f"{part.path}?ignore=epoch", part.body, self._name)
+        groups, resources = found or (part.groups, part.resources)
+        self._written(part, min(groups, part.groups), min(resources, part.resources))
 
     def _define(self, content: Mapping[str, Any]) -> None:
         source = content.get("modelsource") or content.get("model")

@@ -52,6 +52,10 @@ class Trial:
         """The answer to a write."""
         return self.registry.write_text(method, path, body, load=load)
 
+    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
+        """What a part of a load wrote."""
+        return self.registry.load_part(path, body, load)
+
 
 def rehearse(
     raws: Iterable[Raw], model: str = "builtin", *, group: str = "", told: Collection[Finding] = ()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["PROTOCOLS", "find_protocol"]
+__all__ = ["PROTOCOLS", "find_protocol", "stated_protocol"]
 
 # message/spec.md and endpoint/spec.md, `protocol`: any case; "AMQP" and "MQTT" stand for AMQP/1.0 and MQTT/5.0.
 PROTOCOLS: Mapping[str, str] = MappingProxyType(
@@ -23,6 +23,8 @@ PROTOCOLS: Mapping[str, str] = MappingProxyType(
         "mqtt/3": "MQTT/3.1.1",
     }
 )
+# What public catalogs write (clemensv/real-time-sources) where a message has no protocol.
+_NO_PROTOCOL = frozenset({"", "none"})
 # A protocol that has no version in its name stands for all its versions: HTTP/1.1, HTTP/3.0, Kafka/0.11, NATS/2.10.
 _VERSIONED = re.compile(r"(http|kafka|nats)/[0-9]+(?:\.[0-9]+)*", re.ASCII)
 
@@ -36,3 +38,8 @@ def find_protocol(name: object) -> str | None:
         return found
     versioned = _VERSIONED.fullmatch(lower)
     return PROTOCOLS[versioned[1]] if versioned else None
+
+
+def stated_protocol(value: object) -> str | None:
+    """The protocol that a definition states; `None`, which public catalogs write, is a word for having none."""
+    return None if value is None or str(value).lower() in _NO_PROTOCOL else str(value)

@@ -4,7 +4,8 @@ Rule 1: `{name}` stands for one or more characters other than `/ ? #`, and is pe
 characters, as few as the text after it allows, and is taken as it stands. A name is made of letters, digits and `_`;
 braces that hold anything else are text.
 A template that is one `{name}` and nothing else may be asked for the whole text (`as_whole`): then it stands for all of
-it, `/ ? #` included, which is taken as it stands where it has one of those.
+it, `/ ? #` included, which is taken as it stands where it has one of those. What is not a URI, such as a content type,
+is neither percent-encoded nor decoded (`as_verbatim`).
 Rule 2: matching takes time in proportion to the value, whatever the template is; nothing backtracks.
 Rule 3: what `match` gives, `expand` takes.
 """
@@ -56,6 +57,8 @@ class Template:
     _runs: tuple[Run, ...] = field(repr=False, compare=False)
     # Whether its one placeholder takes the whole text.
     whole: bool = False
+    # Whether texts are taken and given as they stand, never percent-encoded.
+    verbatim: bool = False
     # Made with the first match: most templates of a large catalog never see one.
     _matcher: Any = field(default=_UNKNOWN, repr=False, compare=False)
 
@@ -73,6 +76,14 @@ class Template:
         if len(self.placeholders) != 1 or self.placeholders[0].reserved or self.has_literal_text:
             return self
         return replace(self, whole=True, _matcher=re.compile("(.+)", re.DOTALL).fullmatch)
+
+    def as_verbatim(self) -> Template:
+        """The same template, for a text that is not a URI: nothing in it is percent-encoded.
+
+        >>> Template.parse("application/{kind}").as_verbatim().expand({"kind": "vnd.acme+json"})
+        'application/vnd.acme+json'
+        """
+        return replace(self, verbatim=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,7 +136,7 @@ class Template:
             into = []
             if not self._walk(value, into):
                 return None
-        if "%" not in value or (self.whole and _separators(value)):
+        if "%" not in value or self.verbatim or (self.whole and _separators(value)):
             return into
         return [
             text if one.reserved else percent.decode(text) for one, text in zip(self.placeholders, into, strict=True)
@@ -136,15 +147,20 @@ class Template:
         parts = [self.literals[0]]
         for one, literal in zip(self.placeholders, self.literals[1:], strict=True):
             value = values[one.name]
-            if self.whole:
+            if self.whole and not self.verbatim:
                 return _whole(value)
+            if self.verbatim:
+                parts += (value, literal)
+                continue
             parts += (percent.encode_reserved(value) if one.reserved else percent.encode(value), literal)
         return "".join(parts)
 
     def given_back(self, values: Mapping[str, str]) -> dict[str, str]:
         """What a match of the expanded text has to give: the values, those of `{+name}` as they were expanded."""
         return {
-            one.name: percent.encode_reserved(values[one.name]) if one.reserved else values[one.name]
+            one.name: percent.encode_reserved(values[one.name])
+            if one.reserved and not self.verbatim
+            else values[one.name]
             for one in self.placeholders
         }
 

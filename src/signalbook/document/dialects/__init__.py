@@ -23,6 +23,7 @@ from signalbook.document.dialects.registry_form import (
     read_registry,
     refuse,
     respellings,
+    rewritten,
     write_entity,
     write_registry,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "check",
     "convert",
     "detect",
+    "is_lone",
     "level_of",
     "meaning",
     "read",
@@ -102,10 +104,30 @@ def convert(document: Any, to: Dialect, source: Dialect | Detection | None = Non
     reading = read(document, found.dialect)
     content, notes = write(reading, to)
     wrong = tuple(check(document, found.dialect, reading.level))
-    spelled = respellings(document, found.dialect, reading.level, to=to) if found.dialect.modern else ()
+    spelled = _spelled(document, found.dialect, reading, content, to) if found.dialect.modern else ()
     against = () if wrong else tuple(check(content, to, reading.level))
     ruled = (Problem(one.path, "changed", f"is against the rules of {to.name}: {one.message}") for one in against)
     return Conversion(content, (*relabelled(found), *reading.notes, *spelled, *notes, *ruled), found, wrong)
+
+
+def _spelled(document: Json, dialect: Dialect, reading: Reading, content: Any, to: Dialect) -> Iterator[Problem]:
+    """A note for each respelling on the way of a document of 1.0.
+
+    In another version of 1.0 that is all that differs; an older dialect has other names for everything, so there it is
+    what the document does not spell as its own text does.
+    """
+    if to.spec is not None:
+        return rewritten(document, content, reading.notes)
+    return respellings(document, dialect, reading.level, verb="is read")
+
+
+def is_lone(document: Any, dialect: Dialect) -> bool:
+    """Whether a document is one definition by itself, without a group."""
+    if not isinstance(document, dict):
+        return False
+    if dialect.form == "catalog":
+        return "definition" in document or "versions" in document
+    return level_of(document) == "message"
 
 
 def _read_maps(document: Any, dialect: Dialect, notes: list[Problem], level: str) -> tuple[str, Json]:
@@ -118,8 +140,7 @@ def _read_maps(document: Any, dialect: Dialect, notes: list[Problem], level: str
 
 
 def _read_lists(document: Any, dialect: Dialect, notes: list[Problem], level: str) -> tuple[str, Json]:
-    lone = isinstance(document, dict) and ("definition" in document or "versions" in document)
-    if lone:
+    if is_lone(document, dialect):
         return "message", read_definition(document, dialect, notes)
     return "registry", read_catalog(document, dialect, notes)
 

@@ -317,7 +317,10 @@ def _authorization_outward(value: Any, step: Step, row: Row) -> Any:
 
 
 def _compatibility_inward(value: Any, step: Step, row: Row) -> Any:
-    return MISSING if isinstance(value, str) and value.lower() == "none" else value
+    if isinstance(value, str) and value.lower() == "none":
+        step.note("respelled", row.there, f'is left out: without it the compatibility is "{value}" as well')
+        return MISSING
+    return value
 
 
 def _unconverted(value: Any, step: Step, row: Row) -> Any:

@@ -5,13 +5,14 @@ Rule: the tree is the canonical one; a dialect may have other names for its coll
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signalbook.document.dialects.as_written import as_it_came, keep_as_it_came
 from signalbook.document.dialects.forms import FORMS
 from signalbook.document.dialects.rows import Step, inward, outward
-from signalbook.document.spelling import from_canonical, respelled, spelled_members, to_canonical
+from signalbook.document.respelled import differences, respelled
+from signalbook.document.spelling import from_canonical, spelled_members, to_canonical
 from signalbook.errors import Problem, RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Table
@@ -23,6 +24,7 @@ __all__ = [
     "read_registry",
     "refuse",
     "respellings",
+    "rewritten",
     "without_given",
     "write_entity",
     "write_registry",
@@ -174,48 +176,53 @@ def _collections(entity: Json, names: Mapping[str, str]) -> Json:
 
 
 def respellings(
-    document: Json, dialect: Dialect, level: str = "registry", at: str = "", to: Dialect | None = None
+    document: Json, dialect: Dialect, level: str = "registry", at: str = "", verb: str = "is stored"
 ) -> Iterator[Problem]:
-    """A note for each place of a document of 1.0 that is stored in another spelling; `level` is what it holds.
-
-    `to` is the dialect that it is converted to, where it is.
-    """
+    """A note for each place of a document of 1.0 that is stored in another spelling; `level` is what it holds."""
     if level == "registry":
         for plural, (below, _) in CANONICAL.items():
             for groupid, group in _objects(document.get(plural)):
-                yield from respellings(group, dialect, below, f"/{plural}/{groupid}", to)
+                yield from respellings(group, dialect, below, f"/{plural}/{groupid}", verb)
         return
     plain = level.removesuffix("version")
     collections = _RESOURCES.get(level, {"versions": f"{level}version"} if plain == level else {})
     own = {name: value for name, value in document.items() if name not in collections}
     if level in _GROUPS:
-        known = {row.there.partition("/")[0] for row in _table(dialect, level).rows}  # the dialect's own, converted
-        own = {name: value for name, value in own.items() if name not in known or name == "protocol"}
-        own.pop("deprecated", None)
-        yield from _deprecations(document, _table(dialect, level), dialect, to, at)
+        yield from _deprecations(own.pop("deprecated", None), _table(dialect, level), dialect, at, verb)
     else:
         meta = own.pop("meta", None)
-        yield from _deprecations(meta, _table(dialect, "meta"), dialect, to, f"{at}/meta")
+        deprecated = meta.get("deprecated") if isinstance(meta, dict) else None
+        yield from _deprecations(deprecated, _table(dialect, "meta"), dialect, f"{at}/meta", verb)
     found = respelled(_DOMAINS.get(plain, ""), own, dialect.spec or DEFAULT, group=level in _GROUPS)
-    yield from (Problem(at + place, "respelled", words) for place, words in found)
+    yield from (Problem(at + place, "respelled", f"{verb} {words}") for place, words in found)
     for collection, below in collections.items():
         for key, member in _objects(document.get(collection)):
-            yield from respellings(member, dialect, below, f"{at}/{collection}/{key}", to)
+            yield from respellings(member, dialect, below, f"{at}/{collection}/{key}", verb)
 
 
-def _deprecations(entity: Any, table: Table, dialect: Dialect, to: Dialect | None, at: str) -> Iterator[Problem]:
-    """A note for a member of `deprecated` that is named otherwise where the entity, a group or a meta, goes to."""
-    value = entity.get("deprecated") if isinstance(entity, dict) else None
-    if not isinstance(value, dict) or (to is not None and not to.modern):
+def _deprecations(value: Any, table: Table, dialect: Dialect, at: str, verb: str) -> Iterator[Problem]:
+    """A note for a member of `deprecated`, of a group or a meta, whose name the dialect does not have."""
+    if not isinstance(value, dict):
         return
-    spec = dialect.spec if to is None else to.spec
-    if spec is not None:
-        wanted = spec.members.get("deprecated", {}).get("documentation", "documentation")
+    if dialect.spec is not None:
+        wanted = dialect.spec.members.get("deprecated", {}).get("documentation", "documentation")
     else:
-        wanted = "docs" if to is None and any(row.here == "deprecated" for row in table.rows) else "documentation"
+        wanted = "docs" if any(row.here == "deprecated" for row in table.rows) else "documentation"
     for name in ("docs", "documentation"):
         if name in value and name != wanted and wanted not in value:
-            yield Problem(f"{at}/deprecated/{name}", "respelled", f'is stored as "{wanted}"')
+            yield Problem(f"{at}/deprecated/{name}", "respelled", f'{verb} as "{wanted}"')
+
+
+def rewritten(document: Json, written: Json, notes: Sequence[Problem]) -> Iterator[Problem]:
+    """A note for each place of a document that is written otherwise in another version of 1.0.
+
+    What `notes` tell of already, as held in a label for instance, is not told again.
+    """
+    told = {note.path for note in notes if note.code in ("held", "lost", "respelled")}
+    label = {"specversion": written.get("specversion")}
+    for place, words in differences({**document, **label}, {**written, **label}):
+        if place not in told:
+            yield Problem(place, "respelled", f"is written {words}")
 
 
 def _objects(value: Any) -> Iterator[tuple[str, Json]]:

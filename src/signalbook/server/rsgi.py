@@ -38,6 +38,8 @@ class RsgiApp:
             # The loop learns of signals through its wake-up descriptor and goes on doing so; see granian/_signals.py.
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._flow.hurry))
+            # A stop that came before the loop ran waits until it does; see `run`.
+            loop.call_soon(signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flow.stop()

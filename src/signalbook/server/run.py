@@ -101,7 +101,10 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         sys.stderr.write("signalbook: the worker has ended, and its store in memory with it; the new one is empty\n")
         sys.stderr.flush()
     try:
-        return RsgiApp(flow_for(service_factory(settings), settings, table))
+        made = RsgiApp(flow_for(service_factory(settings), settings, table))
+        # A loop that does not run yet would miss a stop, and the server wait for this worker; `RsgiApp` lets it in.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        return made
     except SignalbookError as error:
         sys.stderr.write(f"signalbook: {error}\n")
         sys.stderr.flush()

@@ -1,7 +1,8 @@
 """A catalog that speaks the 0.1 API alone, written from its text (seed 004), sharing nothing with the product.
 
-Common attributes belong to a definition and are shown with each of its versions (2.2). Listings hold documents, or ids
-and numbers where `style` is "ids". Changes are told to the sinks of subscriptions as CloudEvents (5.5).
+Common attributes belong to a definition and are shown with each of its versions; a group's document has them once, with
+an array of versions, and takes such arrays (2.1, 2.2). What is posted must be what section 3 allows. Listings hold
+documents, or ids and numbers where `style` is "ids". Changes are told as CloudEvents to the sinks of subscriptions.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import http.client
 import json
 import queue
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -21,6 +23,16 @@ Answer = tuple[int, Any, dict[str, str]]
 ROOT = "/messagecatalog"
 _COMMON = ("id", "specversion", "authority", "format", "description", "tags", "documentation")
 _COMMON += ("relatedto", "relatedvia", "relation")
+_SEGMENT = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})+")  # RFC 3986, 3.3: segment-nz-nc
+_AMQP = ("header", "deliveryannotations", "messageannotations", "properties", "applicationproperties")
+# Section 3: the sections that a definition of a format may have; one of another format may have any.
+_SECTIONS = {
+    "CloudEvents": {"attributes"},
+    "AMQP": {*_AMQP, "applicationdata", "footer"},
+    "MQTT": {"publish", "userproperty", "payload"},
+    "NATS": {"pub", "payload"},
+}
+_MEMBERS = {"value", "required", "description", "schematype", "schema"}  # 3.1.1 and 3.1.2
 
 
 class Refused(Exception):
@@ -76,6 +88,8 @@ class CatalogServer:
             if parts[:1] == ["subscriptions"] and self.events:
                 return self._subscription(method, parts[1:], body)
             if parts == ["messagedefinition"] and method == "GET":
+                if "uri" not in query:
+                    raise Refused(400, "the parameter uri is missing")
                 return 200, self._by_uri(query["uri"][0]), {}
             if parts[:1] != ["messagecatalog"]:
                 raise Refused(404)
@@ -93,8 +107,7 @@ class CatalogServer:
             case ("GET",):
                 return self._listed(path, query, sorted(self.groups), lambda one: self.groups[one])
             case ("GET", group):
-                shown = [self._latest(group, one) for one in sorted(self._of(group))]
-                return 200, {**self.groups[group], "definitions": shown}, {}
+                return 200, self._group(group), {}
             case ("PUT", group):
                 return self._put_group(group, body)
             case ("DELETE", group):
@@ -107,31 +120,37 @@ class CatalogServer:
             case ("POST", group, "messagedefinitions"):
                 return self._post(group, body)
             case ("DELETE", group, "messagedefinitions"):
-                self._of(group).clear()
+                for id_ in sorted(self._of(group)):
+                    self._delete(group, id_)
                 return 204, None, {}
             case ("GET", group, "messagedefinitions", id_):
                 shown = self._latest(group, id_)
                 return 200, shown, self._link(group, id_, shown["version"])
             case ("DELETE", group, "messagedefinitions", id_):
-                self._definition(group, id_)
-                del self.definitions[group][id_]
-                self._tell("deleted", f"{ROOT}/{quote(group)}/messagedefinitions/{quote(id_)}")
+                self._delete(group, id_)
                 return 204, None, {}
             case ("GET", group, "messagedefinitions", id_, "versions"):
                 numbers = sorted(self._definition(group, id_)["versions"])
                 return self._listed(path, query, numbers, lambda one: self._version(group, id_, one))
-            case ("GET", group, "messagedefinitions", id_, "versions" | "version", number):
+            case ("GET", group, "messagedefinitions", id_, "versions" | "version", number) if number.isdigit():
                 return 200, self._version(group, id_, int(number)), self._link(group, id_, int(number))
-            case ("DELETE", group, "messagedefinitions", id_, "versions", number) if self.deletes_versions:
+            case ("DELETE", group, "messagedefinitions", id_, "versions", number) if (
+                self.deletes_versions and number.isdigit()
+            ):
                 self._version(group, id_, int(number))
+                if len(self._definition(group, id_)["versions"]) == 1:  # 2.2: a definition has at least one version
+                    self._delete(group, id_)
+                    return 204, None, {}
                 del self._definition(group, id_)["versions"][int(number)]
                 self._tell("deleted", f"{ROOT}/{quote(group)}/messagedefinitions/{quote(id_)}/version/{number}")
                 return 204, None, {}
-        raise Refused(405 if parts[:1] and parts[0] in self.groups else 404)
+        raise Refused(405 if method != "GET" and parts[:1] and parts[0] in self.groups else 404)
 
     def _listed(
         self, path: str, query: dict[str, list[str]], names: list[Any], document: Callable[[Any], Json]
     ) -> Answer:
+        if "id" in query:  # 4.2.1: every implementation filters by id
+            names = [one for one in names if one in query["id"]]
         start = int(query.get("start", ["0"])[0])
         some = names[start : start + self.page] if self.page else names
         more = start + len(some) < len(names)
@@ -141,6 +160,8 @@ class CatalogServer:
     def _put_group(self, group: str, body: Json) -> Answer:
         if body.get("specversion") != "0.1" or not body.get("format"):
             raise Refused(400, "a group needs specversion 0.1 and a format")
+        if body.get("id", group) != group or not _SEGMENT.fullmatch(quote(group)):
+            raise Refused(400, "the id of a group is that of its path, a segment of one")
         known = self.groups.get(group)
         if known is not None and known["format"] != body["format"] and self.definitions[group]:
             raise Refused(409, "the format cannot change")
@@ -150,18 +171,47 @@ class CatalogServer:
         self.groups[group] = {**kept, "id": group, **times}
         self.definitions.setdefault(group, {})
         self._tell("updated", f"{ROOT}/{quote(group)}", at)
-        return 200 if known else 201, self.groups[group], {}
+        beside = {one.get("id") for one in body.get("definitions", [])}
+        for one in body.get("definitions", []):
+            self._post(group, {"specversion": "0.1", **one}, beside)
+        return 200 if known else 201, self._group(group), {}
 
-    def _post(self, group: str, body: Json) -> Answer:
+    def _group(self, group: str) -> Json:
+        """A group with its definitions: each with what its versions share, and without a specversion (2.2.4)."""
+        definitions = [
+            {name: value for name, value in one["common"].items() if name != "specversion"}
+            | {"versions": [one["versions"][number] for number in sorted(one["versions"])]}
+            for _, one in sorted(self._of(group).items())
+        ]
+        return {**self.groups[group], "definitions": definitions}
+
+    def _delete(self, group: str, id_: str) -> None:
+        self._definition(group, id_)
+        del self.definitions[group][id_]
+        self._tell("deleted", f"{ROOT}/{quote(group)}/messagedefinitions/{quote(id_)}")
+
+    def _post(self, group: str, body: Json, beside: Collection[Any] = ()) -> Answer:
+        """Add the version that a document is, or each one of its array of versions (2.2)."""
+        if "versions" not in body:
+            return self._add(group, body, beside)
+        if not body["versions"]:
+            raise Refused(400, "a definition has at least one version")
+        common = {name: value for name, value in body.items() if name != "versions"}
+        return [self._add(group, {**common, **one}, beside) for one in body["versions"]][-1]
+
+    def _add(self, group: str, body: Json, beside: Collection[Any]) -> Answer:
         definitions = self._of(group)
         id_, form = body.get("id"), self.groups[group]["format"]
         if not id_ or not isinstance(body.get("definition"), dict) or body.get("format", form) != form:
             raise Refused(400, "a version needs id and definition, and the format of its group")
         if body.get("specversion") != "0.1":
             raise Refused(400, "specversion is missing")
+        if not _SEGMENT.fullmatch(id_):
+            raise Refused(400, "the id is not a segment of a path")
+        _check(body["definition"], form)
         if form == "CloudEvents" and body["definition"].get("attributes", {}).get("type", {}).get("value") != id_:
             raise Refused(400, "the id must be the type")
-        if body.get("relatedto") and body["relatedto"] not in {*definitions, id_}:
+        if body.get("relatedto") and body["relatedto"] not in {*definitions, *beside, id_}:
             raise Refused(400, "relatedto names no definition of the group")
         known = definitions.setdefault(id_, {"common": {}, "versions": {}, "last": 0})
         if known["versions"] and known["common"].get("authority") != body.get("authority"):
@@ -204,9 +254,10 @@ class CatalogServer:
     def _by_uri(self, uri: str) -> Json:
         for group, definitions in self.definitions.items():
             for id_, definition in definitions.items():
-                base = definition["common"].get("authority") or self.address + ROOT
+                base = str(definition["common"].get("authority") or self.address + ROOT).rstrip("/")
                 for number in definition["versions"]:
-                    if uri == f"{base}/{group}/messagedefinitions/{id_}/versions/{number}":
+                    path = f"{base}/{group}/messagedefinitions/{id_}/versions/{number}"
+                    if uri == (f"{base}:{group}:{id_}:{number}" if base.startswith("urn:") else path):
                         return self._version(group, id_, number)
         raise Refused(404)
 
@@ -262,6 +313,18 @@ class CatalogServer:
                 connection.close()
 
 
+def _check(definition: Json, form: str) -> None:
+    """Refuse what the metaschema of a format does not allow: other sections, and fields that are not templates."""
+    if form not in _SECTIONS:
+        return
+    for name, section in definition.items():
+        if name not in _SECTIONS[form] or not isinstance(section, dict):
+            raise Refused(400, f"{form} has no section {name}")
+        for field, value in section.items():
+            if isinstance(value, dict) and not value.keys() <= _MEMBERS:
+                raise Refused(400, f"{name}.{field} is not a template")
+
+
 def _handler(catalog: CatalogServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -271,15 +334,16 @@ def _handler(catalog: CatalogServer) -> type[BaseHTTPRequestHandler]:
             place = urlsplit(self.path)
             content = self.rfile.read(int(self.headers.get("content-length") or 0))
             catalog.asked.append(f"{self.command} {self.path}")
+            method = "GET" if self.command == "HEAD" else self.command
             try:
                 if catalog.token and self.headers.get("authorization") != f"Bearer {catalog.token}":
                     raise Refused(401)
-                spoilt = catalog.spoil(self.command, place.path)
+                spoilt = catalog.spoil(method, place.path)
                 if spoilt is not None:
                     status, value, headers = spoilt
                 else:
                     body = json.loads(content) if content else None
-                    status, value, headers = catalog.answer(self.command, place.path, parse_qs(place.query), body)
+                    status, value, headers = catalog.answer(method, place.path, parse_qs(place.query), body)
             except Refused as error:
                 status, value, headers = error.status, {"error": str(error)}, {}
             text = value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode()
@@ -290,10 +354,10 @@ def _handler(catalog: CatalogServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            if status != 204:
+            if status != 204 and self.command != "HEAD":
                 self.wfile.write(text)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_OPTIONS = _answer
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_OPTIONS = _answer
 
         def log_message(self, *_: object) -> None:
             """Nothing is told of each request."""

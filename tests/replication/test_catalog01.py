@@ -96,11 +96,6 @@ def shown(target: ApiPeer, group: str, id_: str) -> list[Json]:
     return found
 
 
-def matching(one: Json, other: Json) -> bool:
-    """Whether two documents agree in all that both say."""
-    return all(other[name] == value for name, value in one.items() if name in other)
-
-
 # ---- pulling
 
 
@@ -114,11 +109,38 @@ def test_all_of_a_catalog(make_catalog: MakeCatalog, b: ApiPeer, options: Json) 
         there = [catalog._version(group, id_, number) for number in catalog.definitions[group][id_]["versions"]]
         here = shown(b, group, id_)
         assert [one["version"] for one in there] == [one["version"] for one in here]
-        assert all(matching(one, other) and other["createdtimeutc"] for one, other in zip(there, here, strict=True))
+        implied = {"authority": f"{catalog.address}/messagecatalog"}
+        given = [{} if catalog.times else {"createdtimeutc": one["createdtimeutc"]} for one in here]
+        assert here == [{**implied, **one, **more} for one, more in zip(there, given, strict=True)]
     described = b.api("GET", "/messagecatalog/orders").json
     assert ("Orders.", "a,b", "CloudEvents") == tuple(described[name] for name in ("description", "tags", "format"))
     assert b.api("GET", f"{MESSAGE}/meta").json["readonly"] is True
     assert 0 == pull(catalog, b).changed
+
+
+def test_a_group_s_document_goes_from_one_to_the_other(catalog: CatalogServer, a: ApiPeer) -> None:
+    """2.1, 2.2: a group with all definitions and versions is one document, which each catalog takes of the other."""
+    document = send(catalog, "GET", "/orders").json()
+    assert [[1], [1, 2]] == [[one["version"] for one in held["versions"]] for held in document["definitions"]]
+    assert not any("specversion" in one for one in document["definitions"])
+    made = a.api("PUT", "/messagecatalog/orders", document)
+    assert (201, []) == (made.status, [*_unlike(document, made.json)])
+    again = send(catalog, "PUT", "/copies", {**made.json, "id": "copies"}).json()
+    assert [] == [*_unlike({**document, "id": "copies"}, again)]
+    assert 200 == a.api("PUT", "/messagecatalog/orders", again | {"id": "orders"}).status
+    assert [1, 2] == [one["version"] for one in shown(a, "orders", "order.placed")]
+
+
+def _unlike(one: Any, other: Any, at: str = "") -> Iterator[str]:
+    """Where two documents differ, but for the times that a catalog gives."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in (one.keys() | other.keys()) - {"createdtimeutc", "updatedtimeutc"}:
+            yield from _unlike(one.get(name), other.get(name), f"{at}/{name}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for place, (member, others) in enumerate(zip(one, other, strict=True)):
+            yield from _unlike(member, others, f"{at}/{place}")
+    elif one != other:
+        yield f"{at}: {one!r} and {other!r}"
 
 
 def test_authority_is_stated(catalog: CatalogServer, make_catalog: MakeCatalog, b: ApiPeer) -> None:
@@ -474,6 +496,8 @@ def test_a_subscription_is_followed(make_catalog: MakeCatalog, b: ApiPeer, mode:
     assert [] == listed  # only what the event named was read
     send(catalog, "DELETE", "/orders/messagedefinitions/order.gone")
     until(lambda: b.api("GET", f"{GROUP}/messages/order.gone").status == 404)
+    send(catalog, "DELETE", "/orders/messagedefinitions")
+    until(lambda: b.api("GET", f"{GROUP}/messages").json == {})
     send(catalog, "DELETE", "/mail")
     until(lambda: b.api("GET", "/messagegroups/mail").status == 404)
     following.end(lambda: post(catalog, definition("order.last")))
@@ -607,3 +631,29 @@ def test_a_token(make_catalog: MakeCatalog, b: ApiPeer) -> None:
     with pytest.raises(PeerError, match="give its token"):
         Replication(peer, b, Scope()).run()
     peer.close()
+
+
+# ---- the catalog of 0.1 itself
+
+
+def test_the_catalog_of_the_tests_keeps_its_text(catalog: CatalogServer) -> None:
+    """2.2, 3, 4: what replication is tried against does what the text says, so that it is worth the trial."""
+    root = f"{catalog.address}/messagecatalog"
+    headed = httpx.head(f"{root}/orders/messagedefinitions/order.placed")
+    assert (200, b"") == (headed.status_code, headed.content)
+    assert ["order.gone"] == [one["id"] for one in httpx.get(f"{root}/orders/messagedefinitions?id=order.gone").json()]
+    uri = "urn:acme:orders:order.gone:1"
+    assert "order.gone" == httpx.get(f"{catalog.address}/messagedefinition", params={"uri": uri}).json()["id"]
+    assert 400 == httpx.get(f"{catalog.address}/messagedefinition").status_code
+    refused = [
+        definition("a b"),
+        {**definition("x"), "definition": {"pub": {}}},
+        {**definition("x"), "definition": {"attributes": {"type": {"value": "x", "type": "string"}}}},
+        {"id": "x", "specversion": "0.1", "versions": []},
+    ]
+    answers = [httpx.post(f"{root}/orders/messagedefinitions", json=one).status_code for one in refused]
+    assert [400] * len(refused) == answers
+    assert 404 == httpx.get(f"{root}/orders/messagedefinitions/order.placed/versions/x").status_code
+    for number in (1, 2):
+        send(catalog, "DELETE", f"/orders/messagedefinitions/order.placed/versions/{number}")
+    assert 404 == httpx.get(f"{root}/orders/messagedefinitions/order.placed").status_code

@@ -136,11 +136,10 @@ def test_a_group_document_has_every_version(client: httpx.Client) -> None:
     for text in ("one", "two"):
         post(client, {**event("a"), "description": "all", "documentation": text}).raise_for_status()
     (embedded,) = client.get(f"{ROOT}/g").json()["definitions"]
-    assert {"id": "a", "format": "CloudEvents", "description": "all"} == {
-        n: embedded[n] for n in embedded if n != "versions"
-    }
-    wanted = [(1, "one", event("a")["definition"]), (2, "two", event("a")["definition"])]
-    assert wanted == [(one["version"], one["documentation"], one["definition"]) for one in embedded["versions"]]
+    common = {"id": "a", "format": "CloudEvents", "description": "all", "documentation": "two"}
+    assert common == {n: embedded[n] for n in embedded if n != "versions"}
+    wanted = [(1, "one", event("a")["definition"]), (2, None, event("a")["definition"])]
+    assert wanted == [(one["version"], one.get("documentation"), one["definition"]) for one in embedded["versions"]]
     assert all("createdtimeutc" in one and "specversion" not in one for one in embedded["versions"])
     for path in ("", "/a", "/a/versions", "/a/versions/1"):
         shown = client.get(f"{ROOT}/g/messagedefinitions{path}").json()
@@ -416,7 +415,13 @@ def test_versions_are_immutable(client: httpx.Client) -> None:
     assert 204 == client.delete(f"{versions}/2").status_code
     assert [1, 3] == numbers(client, "a")
     assert 204 == client.delete(f"{versions}/3").status_code
-    assert ([1, 4], "one") == (numbers(client, "a"), client.get(versions[: -len("/versions")]).json()["description"])
+    latest = client.get(f"{ROOT}/g/messagedefinitions/a").json()
+    assert ([1], 1, "one") == (numbers(client, "a"), latest["version"], latest["description"])
+    assert "one" == client.get("/messagegroups/g/messages/a").json()["description"]
+    assert [(200, 1), (201, 4)] == [
+        (answer.status_code, answer.json()["version"])
+        for answer in (post(client, {**event("a"), "description": text}) for text in ("one", "three"))
+    ]
     client.delete(f"{ROOT}/g/messagedefinitions/a")
     assert 5 == post(client, event("a")).json()["version"]
     assert 204 == client.delete(f"{versions}/5").status_code
@@ -544,6 +549,33 @@ def test_versions_are_told(client: httpx.Client) -> None:
     assert wanted == [(one["type"], one["subject"]) for one in deleted]
     client.delete(f"{place}/versions/2").raise_for_status()
     assert 404 == client.get(place).status_code
+
+
+def test_a_version_that_goes_brings_no_other(client: httpx.Client) -> None:
+    """2.2, 5.5: where the latest version is deleted the one before is the latest, and no version is told as new."""
+    make_group(client)
+    for text in ("one", "two"):
+        post(client, {**event("a"), "description": text}).raise_for_status()
+    cursor = client.get("/changes").headers["signalbook-cursor"]
+    place = f"{ROOT}/g/messagedefinitions/a"
+    client.delete(f"{place}/versions/2").raise_for_status()
+    told = [one for one in client.get("/changes", params={"since": cursor}).json() if "messagecatalog" in one["type"]]
+    assert [("deleted.v1", f"{place}/version/2"), ("updated.v1", place)] == [
+        (one["type"].removeprefix("io.cloudevents.messagecatalog."), one["subject"]) for one in told
+    ]
+
+
+def test_what_is_not_there_is_named_as_it_was_asked_for(client: httpx.Client) -> None:
+    """4.1: an error names the path of this API, whatever the registry calls it."""
+    make_group(client)
+    for path in (
+        "/nothing",
+        "/nothing/messagedefinitions",
+        "/g/messagedefinitions/x",
+        "/g/messagedefinitions/x/versions",
+    ):
+        answer = client.get(f"{ROOT}{path}")
+        assert (404, f"{ROOT}{path}") == (answer.status_code, answer.json()["subject"])
 
 
 # --- one store, two APIs ----------------------------------------------------------------------------------------------

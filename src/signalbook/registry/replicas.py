@@ -45,9 +45,8 @@ from signalbook.registry.replica_links import (
     taken,
 )
 from signalbook.registry.replica_logs import adapted, put_page
-from signalbook.registry.requests import Requests, now
+from signalbook.registry.requests import Requests, now, unrecorded
 from signalbook.registry.resources import Ask
-from signalbook.registry.state import Work
 from signalbook.registry.store import Connection
 from signalbook.registry.targets import Target, find_target
 from signalbook.spec.builtin import RECORDED
@@ -380,7 +379,7 @@ class _Applying:
         self._requests.write_in(
             self._db, method, path, lambda setup: Flags.EMPTY, "",
             lambda setup, target, flags: (body, Ask(from_meta=target.kind == "meta")), self._correlation,
-            _unrecorded if has_log else None,
+            unrecorded if has_log else None,
         )  # fmt: skip
 
     # ---- what is known
@@ -391,8 +390,3 @@ class _Applying:
     def _lock(self, xid: str, *, readonly: bool = True) -> None:
         row = rows.load(self._db, key_of(xid))
         set_readonly(self._db, [row] if row is not None else [], readonly=readonly)
-
-
-def _unrecorded(work: Work, target: Target) -> None:
-    """Let a write take no snapshot: the owner's log comes with the entry."""
-    work.recorded = frozenset()

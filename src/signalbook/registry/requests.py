@@ -40,7 +40,7 @@ from signalbook.spec import versions
 from signalbook.spec.builtin import RECORDED
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["Answer", "Requests", "now"]
+__all__ = ["Answer", "Requests", "now", "unrecorded"]
 
 
 def now() -> str:
@@ -257,6 +257,11 @@ _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
     "model": lambda requests, setup, spec: setup.full_model(spec),
     "modelsource": lambda requests, setup, spec: setup.source,
 }
+
+
+def unrecorded(work: Work, target: Target) -> None:
+    """Let a write take no snapshot, for the log has what it brings, or gets that itself."""
+    work.recorded = frozenset()
 
 
 def spec_version(name: str) -> SpecVersion:

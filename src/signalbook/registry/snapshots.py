@@ -116,12 +116,15 @@ def listing(db: Connection, xid: str, after: int, most: int) -> list[Snapshot]:
 
 
 def remove(db: Connection, xid: str, number: int, at: str, correlation: str) -> None:
-    """Take one snapshot out of a log, and record that as a change of its own; `readonly` where it is another's log."""
+    """Take one snapshot out of a log, and record that as a change of its own; `readonly` where it is another's log.
+
+    Its number stays taken.
+    """
     key = rows.resource_key(xid)
     row = rows.load(db, key)
     if row is not None and orjson.loads(row.doc).get("readonly"):
         raise RegistryError("readonly", xid)
-    db.execute("DELETE FROM snapshots WHERE key = ? AND number = ?", (key, number))
+    db.execute("UPDATE snapshots SET doc = '' WHERE key = ? AND number = ?", (key, number))
     events = orjson.dumps([event(DELETED, xid, number)]).decode()
     db.execute("INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)", (at, correlation, events))
 

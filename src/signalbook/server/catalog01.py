@@ -24,9 +24,11 @@ from signalbook.document.json_text import parse_json
 from signalbook.errors import Problem, RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.capabilities import Capabilities
+from signalbook.registry.flags import Flags
 from signalbook.registry.reads import Page
 from signalbook.registry.registry import Transaction
-from signalbook.registry.requests import Requests, now
+from signalbook.registry.requests import Requests, now, unrecorded
+from signalbook.registry.resources import Ask
 from signalbook.registry.store import Connection
 from signalbook.server import cross_origin
 from signalbook.server.catalog01_rules import (
@@ -270,7 +272,7 @@ class MessageCatalog:
         return Response(204, [self._write(request, job)[1]])
 
     def _delete_version(self, request: Request, ids: Ids) -> Response:
-        """Take a version away; where it was the newest, the one before is what holds now, as a version of its own."""
+        """Take a version away; where it was the newest, the one before is what holds now."""
         groupid, messageid, number = ids
         view = Catalog01View(self._requests, request)
         correlation = self._requests.correlation()
@@ -283,12 +285,18 @@ class MessageCatalog:
                 keep_related(view.related(db, groupid, messageid), request.path)
                 tx.delete(xid)
                 return
-            newest = snapshots.latest(db, xid)
-            if newest is not None and newest.number == shown["version"]:
-                tx.put(xid, kept[-1].attrs)
             snapshots.remove(db, xid, shown["version"], now(), correlation)
+            if kept[-1].number < shown["version"]:
+                self._put_back(db, request, xid, kept[-1].attrs, correlation)
 
         return Response(204, [self._write(request, job, correlation)[1]])
+
+    def _put_back(self, db: Connection, request: Request, xid: str, attrs: Json, correlation: str) -> None:
+        """Make a message what the newest snapshot of its log says, which is not recorded again."""
+        self._requests.write_in(
+            db, "PUT", xid, lambda setup: Flags.EMPTY, request.base, lambda setup, target, flags: (attrs, Ask()),
+            correlation, unrecorded,
+        )  # fmt: skip
 
 
 # --- requests and responses -----------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from signalbook.document.dialects.catalog_form import (
     write_group,
     write_lone,
 )
+from signalbook.document.dialects.catalog_version import can_be_label
 from signalbook.document.dialects.ids import from_id, to_id
-from signalbook.document.xid import MAP_KEY, kept_of
+from signalbook.document.xid import kept_of
 from signalbook.errors import RegistryError
 from signalbook.registry import snapshots
 from signalbook.registry.flags import Flags, parse_flags
@@ -222,7 +223,12 @@ class Catalog01View:
     # ---- asking
 
     def _page(self, db: Connection, path: str, flags: Flags) -> Page:
-        page = self._requests.read_in(db, path, lambda setup: flags, self._request.base).page
+        try:
+            page = self._requests.read_in(db, path, lambda setup: flags, self._request.base).page
+        except RegistryError as error:
+            if error.name != "not_found":
+                raise
+            raise RegistryError("not_found", self._request.path) from None
         assert page is not None
         return page
 
@@ -266,7 +272,7 @@ def _clause(name: str, text: str, id_attribute: str) -> str:
     if name == "id":
         return f"{id_attribute}={_escaped(to_id(text))}"
     if name == "tags":  # one that can be no label's name is held with all the others in one label
-        return f"labels['{text}']" if MAP_KEY.fullmatch(text) else f"labels['{TAGS_LABEL}']=*{_escaped(text)}*"
+        return f"labels['{text}']" if can_be_label(text) else f"labels['{TAGS_LABEL}']=*{_escaped(text)}*"
     return f"{FILTERS[name]}={_escaped(text)}"
 
 

@@ -8,7 +8,7 @@ Rule 3: an id or a number that is given twice is refused: of two that are one in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -39,11 +39,12 @@ from signalbook.spec.builtin import MESSAGE
 from signalbook.spec.dialects.dialect import Dialect
 
 __all__ = [
-    "TAGS_LABEL", "format_of", "read_catalog", "read_definition", "read_group", "write_catalog", "write_definition",
-    "write_group", "write_lone",
+    "TAGS_LABEL", "format_of", "gather_versions", "read_catalog", "read_definition", "read_group", "write_catalog",
+    "write_definition", "write_group", "write_lone",
 ]  # fmt: skip
 
 _PART_LABEL = "1.0.messagegroupid"
+_VARYING = frozenset({"version", "createdtimeutc", "definition"})  # section 2.2.5: what a version has of its own
 
 
 # --- into the canonical form ------------------------------------------------------------------------------------------
@@ -261,13 +262,19 @@ def write_definition(
     """One definition as a group's document embeds it: what its versions share, and a list of them."""
     form = format_of(message, dialect, group or {})
     head = {"id": from_id(messageid), "format": form}
-    written = _write_versions(message, form, dialect, notes, at)
-    varying = {"version", "createdtimeutc", "definition"}
-    names = {name for version in written for name in version}
-    common = {n for n in names - varying if all(version.get(n) == written[0].get(n) for version in written)}
-    latest = {name: value for name, value in written[-1].items() if name in common}
-    own = [{name: value for name, value in version.items() if name not in common} for version in written]
-    return {**head, **latest, "versions": own}
+    return {**head, **gather_versions(_write_versions(message, form, dialect, notes, at))}
+
+
+def gather_versions(documents: Sequence[Json]) -> Json:
+    """One definition of its versions, the oldest first: what the newest says for all, and a list of what differs.
+
+    What an older version does not say stays with those that say it, for a version inherits what stands outside.
+    """
+    newest = documents[-1]
+    names = {name for name in newest if all(name in one for one in documents)} - _VARYING
+    common = {name: value for name, value in newest.items() if name in names}
+    own = [{n: value for n, value in one.items() if n not in names or common[n] != value} for one in documents]
+    return {**common, "versions": own}
 
 
 def write_lone(

@@ -24,8 +24,8 @@ from signalbook.spec.dialects.v01 import GENERIC
 from signalbook.spec.protocols import PROTOCOLS, find_protocol
 
 __all__ = [
-    "FORMAT_LABEL", "HEAD", "NO_PROTOCOL", "PROTOCOL_LABEL", "TAGS_LABEL", "authored", "format_of", "labels_of_tags",
-    "marked_protocol", "opaque", "read_version", "selectors", "tags_of_labels", "write_version",
+    "FORMAT_LABEL", "HEAD", "NO_PROTOCOL", "PROTOCOL_LABEL", "TAGS_LABEL", "authored", "can_be_label", "format_of",
+    "labels_of_tags", "marked_protocol", "opaque", "read_version", "selectors", "tags_of_labels", "write_version",
 ]  # fmt: skip
 
 FORMAT_LABEL = "0.1.format"
@@ -34,6 +34,7 @@ PROTOCOL_LABEL = "1.0.protocol"
 NO_PROTOCOL = "-"
 HEAD = ("id", "format", "specversion")
 _SPACE = re.compile(r"[\s~]")
+_CONVERTED = ("0.1.", "1.0.")
 _CUSTOM = (Row("definition", "protocoloptions"),)
 _PROTOCOL = (Row("definition/payload/dataschema", "", "dataschema"), *_CUSTOM)
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaformat")
@@ -82,7 +83,7 @@ def _rows(form: str, dialect: Dialect) -> tuple[Row, ...]:
 
 def opaque(form: str) -> str:
     """The protocol that a format of its own has in 1.0: its name, escaped where that would name another."""
-    if find_protocol(form) or form.lower().partition("/")[0] in PROTOCOLS:
+    if form == NO_PROTOCOL or find_protocol(form) or form.lower().partition("/")[0] in PROTOCOLS:
         return f"~{ord(form[0]):02x}{_SPACE.sub(_escaped, form[1:])}"
     return _SPACE.sub(_escaped, form)
 
@@ -130,10 +131,15 @@ def labels_of_tags(found: Json, at: str) -> None:
     if not isinstance(tags, str) or not tags:
         return
     names = [tag.strip() for tag in tags.split(",")]
-    labels = {name: "" for name in names if MAP_KEY.fullmatch(name)}
+    labels = {name: "" for name in names if can_be_label(name)}
     if len(labels) != len(names):
         labels[TAGS_LABEL] = tags
     found["labels"] = {**labels, **(found.get("labels") or {})}
+
+
+def can_be_label(tag: str) -> bool:
+    """Whether a tag can be the name of a label: one that says how a text was converted is not a tag."""
+    return bool(MAP_KEY.fullmatch(tag)) and not tag.startswith(_CONVERTED)
 
 
 # --- out of the canonical form ----------------------------------------------------------------------------------------
@@ -192,12 +198,13 @@ def tags_of_labels(found: Json) -> None:
     labels = {name: value for name, value in labels.items() if name != FORMAT_LABEL}
     given = labels.pop(TAGS_LABEL, "")
     told = [tag.strip() for tag in given.split(",") if tag.strip()]
-    tags = [tag for tag in told if not MAP_KEY.fullmatch(tag) or tag in labels]
-    tags += sorted(name for name, value in labels.items() if value == "" and name not in tags)
+    tags = [tag for tag in told if not can_be_label(tag) or tag in labels]
+    bare = {name for name, value in labels.items() if value == "" and can_be_label(name)}
+    tags += sorted(bare - set(tags))
     if given and tags == told:
         found["tags"] = given
     elif tags:
         found["tags"] = ",".join(tags)
-    valued = {name: value for name, value in labels.items() if value != ""}
+    valued = {name: value for name, value in labels.items() if name not in bare}
     if valued:
         found["labels"] = valued

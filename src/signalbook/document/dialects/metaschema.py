@@ -127,20 +127,21 @@ def _fields(value: Json, section: Section, path: str) -> Iterator[Problem]:
             if not re.fullmatch(section.pattern, name):
                 yield _problem(place, f"its name must match {section.pattern}")
             kind = (section.kinds or {}).get(name, "template")
-            yield from _field(member, kind, place)
+            yield from _field(member, kind, place, section.may_be_text)
             yield from _choice(member, (section.choices or {}).get(name), kind, place)
         elif name not in section.fields:
             yield _problem(place, f"is no field of this section; it has {', '.join(section.fields)}")
         else:
-            yield from _field(member, section.fields[name], place)
+            yield from _field(member, section.fields[name], place, section.may_be_text)
             yield from _choice(member, (section.choices or {}).get(name), section.fields[name], place)
 
 
-def _field(member: Any, kind: Field, path: str) -> Iterator[Problem]:
+def _field(member: Any, kind: Field, path: str, may_be_text: bool) -> Iterator[Problem]:
     if kind == "choice":
         return
     if not isinstance(member, dict):
-        if kind not in _PLAIN or isinstance(member, list):
+        is_text = isinstance(member, str) and may_be_text
+        if not is_text and (kind not in _PLAIN or isinstance(member, list)):
             yield _problem(path, "must be an object")
         else:
             yield from _value(member, kind, path)

@@ -31,13 +31,15 @@ _ANY = r"[^\x00]+"
 class Section:
     """One section: its fields by name, or the pattern of their names, some of which have a kind of their own.
 
-    `choices` limits the value of some. A field is a template, or of the kind `choice` one of its choices itself.
+    `choices` limits the value of some. A field is a template, or of the kind `choice` one of its choices itself. Where
+    the text gives fields their types and does not ask for templates (3.4.1, 3.5.1), a field `may_be_text` as well.
     """
 
     fields: Mapping[str, Field] | None = None
     pattern: str = ""
     choices: Mapping[str, tuple[str, ...]] | None = None
     kinds: Mapping[str, Field] | None = None
+    may_be_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ METASCHEMAS: Mapping[str, Metaschema] = {
                     "contenttype": "media",
                 },
                 choices={"mqttversion": ("3.1.1", "5.0"), "qos": ("0", "1", "2"), "payloadformat": ("0", "1")},
+                may_be_text=True,
             ),
             "userproperty": Section(pattern=_ANY),
             "payload": _PAYLOAD,
@@ -112,5 +115,7 @@ METASCHEMAS: Mapping[str, Metaschema] = {
         via_sections=("userproperty",),
         modern=frozenset(_MODERN),
     ),
-    "NATS": Metaschema({"pub": Section({"subject": "subject", "replyto": "subject"}), "payload": _PAYLOAD}),
+    "NATS": Metaschema(
+        {"pub": Section({"subject": "subject", "replyto": "subject"}, may_be_text=True), "payload": _PAYLOAD}
+    ),
 }

@@ -87,7 +87,7 @@ class _Building:
         if len(others) != 1:
             return _TEXT
         one = others[0]
-        said = {name: found[name] for name in ("precision", "scale") if name in found}
+        said: dict[str, Any] = {name: found[name] for name in ("precision", "scale") if name in found}
         inner = self.cell({**said, "type": one}, around)
         if inner is _TEXT or "null" not in kinds:
             return inner

@@ -38,7 +38,11 @@ CATALOGS = sorted(
 # Findings that say why a message cannot be told apart, or cannot be made at all.
 HINDRANCES = {"schema-unavailable", "never-matches", "no-sample", "definition-unusable"}
 
-FEEDS = sorted(Path(FOLDER).glob("**/feeders/*/xreg/*.xreg.json")) if FOLDER else []
+FEEDS = sorted(
+    path
+    for pattern in ("**/feeders/*/xreg/*.xreg.json", "**/tools/*/fabric/*.xreg.json")
+    for path in (Path(FOLDER).glob(pattern) if FOLDER else ())
+)
 # Of 118 feeds so many load at least. The rules by which others are refused, each read in the text.
 LOADED = 95 / 118
 RULES = {

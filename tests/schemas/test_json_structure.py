@@ -339,3 +339,40 @@ def test_what_is_not_numeric_has_no_unit(kind: Any, keyword: str) -> None:
     with pytest.raises(SchemaError) as caught:
         structure({**UNITS, "type": "object", "properties": properties, "definitions": definitions})
     assert f"/properties/x/{keyword}" in [problem.path for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad"),
+    [
+        ({"type": ["double", "null"], "minimum": 3}, [None, 3, 4.5], [1, "4"]),
+        ({"type": ["null", "int32"], "maximum": 3, "exclusiveMinimum": True, "minimum": 0}, [None, 1, 3], [0, 4]),
+        ({"type": ["string", "null"], "maxLength": 2, "pattern": "^a"}, [None, "a", "ab"], ["abc", "b"]),
+        ({"type": ["string", "int32"], "maxLength": 2, "minimum": 3}, ["ab", 3], ["abc", 2, None]),
+        ({"type": ["int64", "null"], "minimum": "10"}, [None, "10"], ["9", 10]),
+        ({"type": ["int64", "int32"], "minimum": "10"}, ["10", 10], ["9", 9]),
+        ({"type": ["decimal", "null"], "precision": 3, "scale": 1}, [None, "10.5"], ["10.55", "1000"]),
+        ({"type": [{"$ref": "#/definitions/Length"}, "null"], "minimum": 3}, [None, 3, 9], [2, 10]),
+        ({"type": "int128", "multipleOf": "7"}, [str(7 * 10**37)], [str(7 * 10**37 + 1)]),
+    ],
+    ids=str,
+)
+def test_a_union_keeps_what_is_said_of_its_values(type_: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    """Bounds, lengths and patterns hold for the values of a nullable type as for those of a plain one."""
+    definitions = {"Length": {"name": "Length", "type": "double", "maximum": 9}}
+    schema = structure({**VALIDATION, "type": "object", "properties": {"x": type_}, "definitions": definitions})
+    taken = {value: not schema.check(json.dumps({"x": value}).encode()).problems for value in [*good, *bad]}
+    assert taken == {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
+
+
+@pytest.mark.parametrize("kind", ["int64", "decimal", ["int64", "null"]], ids=str)
+def test_a_bound_that_is_not_a_number(kind: Any) -> None:
+    """A bound that is not a number is refused when the schema is read."""
+    with pytest.raises(SchemaError, match='minimum is "many", which is not a number'):
+        structure({**VALIDATION, "type": "object", "properties": {"x": {"type": kind, "minimum": "many"}}})
+
+
+def test_a_nullable_decimal_keeps_its_column() -> None:
+    """A decimal that may be null has the column of one that may not."""
+    properties = {"x": {"type": ["decimal", "null"], "precision": 5, "scale": 2}}
+    schema = structure({**VALIDATION, "type": "object", "properties": properties})
+    assert schema.columns().field("x").type == pa.decimal128(5, 2)

@@ -381,10 +381,12 @@ def test_the_content_type_goes_before_ce_headers(client: Client) -> None:
         ("application/cloudevents+json", [MOVED]),
         ("application/cloudevents+json; charset=utf-8", []),
         ("Application/CloudEvents-Batch+JSON", MOVED),
+        ("application/cloudevents+json", "\n".join([json.dumps(MOVED)] * 2)),
+        ("application/cloudevents-batch+json", "\n".join([json.dumps([MOVED])] * 2)),
     ],
 )
 def test_a_batch_as_one_event_and_the_reverse(client: Client, content_type: str, body: Any) -> None:
-    """A batch that is sent as one event is refused, and so is one event that is sent as a batch."""
+    """A batch, or several lines, sent as one event are refused, and so is what is sent as a batch and is none."""
     refused = client.send("POST", "/match", body, headers={"content-type": content_type})
     assert (400, "bad_request") == (refused.status_code, refused.json()["type"].rpartition("#")[2])
     right = {"content-type": "application/cloudevents-batch+json"}

@@ -51,8 +51,7 @@ def content_type_of(
         text = _filled(value, context) if isinstance(value, str) else None
         if text is not None and not text.lower().startswith(_STRUCTURED):
             return text
-    row = schemas.find(str(document.get("dataschemaformat", "")))
-    return row.media[0] if row is not None else None
+    return schemas.media_type(str(document.get("dataschemaformat", "")))
 
 
 def content_type_texts(document: Mapping[str, Any]) -> list[str]:

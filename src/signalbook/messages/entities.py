@@ -141,7 +141,9 @@ class Entities:
         return plain
 
     def is_elsewhere(self, reference: str) -> bool:
-        """Whether a reference leads out of the catalog."""
+        """Whether a reference leads out of the catalog; one that begins with a host does."""
+        if reference.startswith("//"):
+            return True
         return bool(_scheme(reference)) and not self.located(reference.partition("#")[0]).startswith("/")
 
     def address(self, reference: str) -> str | None:
@@ -152,7 +154,8 @@ class Entities:
         if root is None:
             return None
         path = reference.removeprefix("#") if reference.startswith("#/") else reference
-        return root + path if path.startswith("/") else urljoin(f"{root}/", path)
+        is_xid = path.startswith("/") and not path.startswith("//")
+        return root + path if is_xid else urljoin(f"{root}/", path)
 
     def version(self, collection: Mapping[str, Entity], xid: str) -> tuple[str, Attributes] | None:
         """The xid of the resource that an xid of it or of its version names, and that version's attributes.

@@ -25,7 +25,7 @@ from signalbook.messages.constraint import Constraint, Context
 from signalbook.messages.content_type import is_json
 from signalbook.messages.envelope import CLOUDEVENTS
 from signalbook.messages.observed import Observed
-from signalbook.schemas import find
+from signalbook.schemas import media_type
 from signalbook.wire import Message, Typed
 
 __all__ = ["mapped_event"]
@@ -115,9 +115,7 @@ def _content_type(compiled: Compiled, observed: Observed, stated: Any) -> str | 
     known = observed.transport_content_type() or stated or compiled.payload.content_type
     if known:
         return str(known)
-    named = compiled.definition.document.get("dataschemaformat")
-    row = find(named) if isinstance(named, str) else None
-    return None if row is None else row.media[0]
+    return media_type(str(compiled.definition.document.get("dataschemaformat", "")))
 
 
 def _dataschema(document: Mapping[str, Any]) -> str | None:

@@ -19,7 +19,7 @@ from signalbook.errors import Problem
 from signalbook.messages.build import Built, Plan, build
 from signalbook.messages.filling import NOW, Origin, template_of
 from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
-from signalbook.schemas import find
+from signalbook.schemas import media_type
 from signalbook.schemas.samples import sample as sample_payload
 from signalbook.template import Template
 from signalbook.wire import address_of, find_protocol
@@ -86,7 +86,7 @@ def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
 
 def _inferable(plan: Plan) -> frozenset[str]:
     """The attributes that a build infers, where the definition leaves them open."""
-    implied = find(str(plan.document.get("dataschemaformat", ""))) is not None or _content_type(plan.document)
+    implied = media_type(str(plan.document.get("dataschemaformat", ""))) or _content_type(plan.document)
     names = {"dataschema": plan.schema_address, "datacontenttype": implied}
     return frozenset(name for name, is_inferred in names.items() if is_inferred)
 

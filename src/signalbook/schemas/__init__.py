@@ -39,6 +39,7 @@ __all__ = [
     "SchemaError",
     "compatible",
     "find",
+    "media_type",
     "read",
 ]
 
@@ -160,6 +161,17 @@ def find(name: str) -> Format | None:
         if any(fnmatchcase(lowered, spelling) for spelling in (row.name.lower(), *row.aliases)):
             return row
     return None
+
+
+def media_type(name: str) -> str | None:
+    """The usual content type of a format's payloads; all its versions have the same, also those not supported.
+
+    >>> media_type("Avro/1.9.0"), media_type("JsonSchema/draft-04"), media_type("Numbers/1")
+    ('application/vnd.apache.avro', 'application/json', None)
+    """
+    family = name.partition("/")[0].strip().lower()
+    row = find(name) or next((row for row in FORMATS if row.family == family), None)
+    return None if row is None else row.media[0]
 
 
 def read(format: str, text: Text, references: References | None = None) -> Schema:

@@ -73,7 +73,7 @@ class _Building:
             return _TEXT
         around = (*around, key)
         if isinstance(kind, list):
-            return self._union(kind, around)
+            return self._union(found, around)
         if kind in ("object", "tuple", "choice"):
             return getattr(self, f"_{kind}")(found, around)  # type: ignore[no-any-return]
         if kind in ("array", "set", "map"):
@@ -81,12 +81,14 @@ class _Building:
             return self._many(kind, self.cell(inner, around)) if isinstance(inner, dict) else _TEXT
         return _scalar(str(kind), found)
 
-    def _union(self, kinds: list[Any], around: tuple[Any, ...]) -> Cell:
+    def _union(self, found: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+        kinds = found["type"]
         others = [one for one in kinds if one != "null"]
         if len(others) != 1:
             return _TEXT
         one = others[0]
-        inner = self.cell(one if isinstance(one, dict) and "type" in one else {"type": one}, around)
+        said: dict[str, Any] = {name: found[name] for name in ("precision", "scale") if name in found}
+        inner = self.cell({**said, "type": one}, around)
         if inner is _TEXT or "null" not in kinds:
             return inner
         return Cell(inner.type, _or_none(inner.convert), nullable=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from signalbook.schemas.format import unusable
@@ -34,10 +35,14 @@ _NUMBERS = frozenset({"number", "float", "double", "float8"})
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,39})")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,999})(\.[0-9]{1,1000})?")
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,30})?")
+# Enough digits for the remainder of any two numbers that are taken.
+_EXACT = Context(prec=4096)
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _STRINGS = ("minLength", "maxLength", "pattern", "format")
 _ARRAYS = ("minItems", "maxItems", "uniqueItems", "minContains", "maxContains")
 _OBJECTS = ("minProperties", "maxProperties", "dependentRequired")
+# What is said of values of one kind, and may stand at a union that has it.
+_OF_VALUES = (*_BOUNDS, *_STRINGS, "precision", "scale")
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLE = ("not", "if", "then", "else")
 _FORMATS = frozenset({"email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference", "uri",
@@ -94,20 +99,28 @@ class Translation:
         kind = found.get("type")
         result: dict[str, Any]
         if isinstance(kind, list):
-            result = {"anyOf": [self._type(one if isinstance(one, dict) and "type" in one else {"type": one})
-                                for one in kind]}  # fmt: skip
+            result = {"anyOf": [self._member(one, found) for one in kind]}
         elif kind is None:
             result = {}
         else:
             result = self._kind(str(kind), found, is_root=is_root, selector=selector)
         return self._more(found, result)
 
+    def _member(self, one: Any, union: dict[str, Any]) -> Any:
+        """One type of a union, with what the union says of values of that kind: a nullable number keeps its bounds."""
+        named = self._document.effective({"type": one})
+        kind = named.get("type")
+        if not isinstance(kind, str) or kind in _COMPOUND:
+            return self._type({"type": one})
+        said = {name: union[name] for name in _OF_VALUES if name in union}
+        return self._more(named, self._kind(kind, {**named, **said}, is_root=False, selector=""))
+
     def _kind(self, kind: str, found: dict[str, Any], *, is_root: bool, selector: str) -> dict[str, Any]:
         if kind in _COMPOUND:
             if kind == "object":
                 return self._object(found, is_root=is_root, selector=selector)
             return _COMPOUND[kind](self, found)
-        bounds = {name: found[name] for name in _BOUNDS if name in found} if self._validates else {}
+        bounds = self._bounds(found)
         if kind in INTEGERS:
             low, high = INTEGERS[kind]
             return {"type": "integer", "allOf": [{"minimum": low, "maximum": high}], **_numeric(bounds)}
@@ -124,6 +137,14 @@ class Translation:
         if kind in _PLAIN:
             return dict(_PLAIN[kind])
         raise unusable(f"the type {kind} is not one of JSON Structure")
+
+    def _bounds(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The bounds of a number; one that is wider than a JSON number has them as texts."""
+        bounds = self._only(found, _BOUNDS)
+        for name, value in bounds.items():
+            if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+                raise unusable(f'{name} is "{value}", which is not a number')
+        return bounds
 
     def _string(self, kind: str, check: Callable[[str], bool], said: dict[str, Any]) -> dict[str, Any]:
         name = f"js-{kind}" + "".join(f" {key} {said[key]}" for key in sorted(said))
@@ -291,7 +312,7 @@ def _rename(value: Any, names: dict[str, str]) -> None:
             stack.extend(one)
 
 
-def _numeric(bounds: dict[str, Any]) -> dict[str, Any]:
+def _plain_bounds(bounds: dict[str, Any]) -> dict[str, Any]:
     """Bounds as the later drafts have them: an exclusive one is a number, not a mark on another."""
     found = dict(bounds)
     for exclusive, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
@@ -300,15 +321,27 @@ def _numeric(bounds: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _numeric(bounds: dict[str, Any]) -> dict[str, Any]:
+    """Bounds of JSON numbers; a union with a wider type has them as texts."""
+    return {name: json.loads(one) if isinstance(one, str) else one for name, one in _plain_bounds(bounds).items()}
+
+
 def _within(value: Decimal, bounds: dict[str, Any]) -> bool:
-    limits = {name: Decimal(str(one)) for name, one in _numeric(bounds).items()}
+    limits = {name: Decimal(str(one)) for name, one in _plain_bounds(bounds).items()}
     return not (
         ("minimum" in limits and value < limits["minimum"])
         or ("maximum" in limits and value > limits["maximum"])
         or ("exclusiveMinimum" in limits and value <= limits["exclusiveMinimum"])
         or ("exclusiveMaximum" in limits and value >= limits["exclusiveMaximum"])
-        or (limits.get("multipleOf") and value % limits["multipleOf"] != 0)
+        or (limits.get("multipleOf") and not _is_multiple(value, limits["multipleOf"]))
     )
+
+
+def _is_multiple(value: Decimal, of: Decimal) -> bool:
+    try:
+        return _EXACT.remainder(value, of) == 0
+    except InvalidOperation:  # the two are too many digits apart
+        return False
 
 
 def _integer_check(low: int, high: int, bounds: dict[str, Any]) -> Callable[[str], bool]:
@@ -330,10 +363,7 @@ def _decimal_check(precision: int | None, scale: int | None, bounds: dict[str, A
             return False
         if precision is not None and len(whole) + (len(fraction) if scale is None else scale) > precision:
             return False
-        try:
-            return not bounds or _within(Decimal(text), bounds)
-        except InvalidOperation:
-            return False
+        return not bounds or _within(Decimal(text), bounds)
 
     return check
 

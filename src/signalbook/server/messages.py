@@ -49,6 +49,7 @@ Asked = Mapping[str, tuple[str, ...]]
 Answers = Callable[[Catalog, bytes, Asked], Iterable[Answer | Built]]
 AnswersAboutEvent = Callable[[Catalog, Given, Asked], Iterable[Answer]]
 _EVENT, _BATCH = "application/cloudevents", "application/cloudevents-batch"
+_SENT_AS = {"one event": f"{_EVENT}+json", "a batch": f"{_BATCH}+json", "several lines": LINES[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +238,15 @@ def _binary_event(request: Request) -> CloudEvent | Message | None:
 
 
 def _refuse_misnamed(request: Request) -> None:
-    """Refuse a batch that is said to be one event, and one event that is said to be a batch."""
+    """Refuse a batch, or several lines, that are said to be one event, and what is said to be a batch and is none."""
     media_type = _media_type(request)
+    if not media_type.startswith(_EVENT):
+        return
     is_batch = media_type == _BATCH or media_type.startswith(f"{_BATCH}+")
-    if is_batch != _is_array(request.body) and (is_batch or media_type.startswith(_EVENT)):
-        held = "one event" if is_batch else "a batch"
-        wanted = f"{_EVENT}+json" if is_batch else f"{_BATCH}+json"
-        raise _bad(request, f'the content type is "{media_type}", but the body is {held}; send it as {wanted}')
+    held = "several lines" if _has_lines(request) else "a batch" if _is_array(request.body) else "one event"
+    if held != ("a batch" if is_batch else "one event"):
+        words = f'the content type is "{media_type}", but the body is {held}; send it as {_SENT_AS[held]}'
+        raise _bad(request, words)
 
 
 def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]]:

@@ -295,71 +295,180 @@ def test_what_is_stored_is_what_was_read(told: Told, monkeypatch: pytest.MonkeyP
     assert {} == told.registry.get("/messagegroups")
 
 
-# Every name that a dialect has for an attribute, and some that only look like one.
+def test_the_meta_and_the_document_that_are_stored_are_those_that_were_read(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for a meta, and for the document of a version."""
+    settle, apply_document = resources.settle, resources.apply_document
+
+    def losing_meta(work: Any, state: Any, *args: Any, **named: Any) -> None:
+        settle(work, state, *args, **named)
+        state.attrs = {}
+
+    def losing_document(kind: Any, version: Any, *args: Any) -> None:
+        apply_document(kind, version, *args)
+        version.content = None
+
+    deprecated = {"effective": "2030-01-01T00:00:00Z"}
+    for name, losing, sent, lost in (
+        ("settle", losing_meta, {"meta": {"deprecated": deprecated}}, "deprecated"),
+        ("apply_document", losing_document, {"schema": {"type": "object"}}, "schema"),
+        ("apply_document", losing_document, {"versions": {"v1": {"schemabase64": "e30="}}}, "schema"),
+    ):
+        with monkeypatch.context() as broken:
+            broken.setattr(resources, name, losing)
+            content = {"schemagroups": {"g": {"schemas": {"s": sent}}}}
+            with pytest.raises(RegistryError, match=rf'the attribute "{lost}"'):
+                Loading(told).load(Loadable(Document("a.json", content)))
+        assert {} == told.registry.get("/schemagroups")
+
+
+@pytest.mark.parametrize("label", ["1.0-rc1", "1.0-rc2", "1.0-rc3", "1.0-rc4", "0.5-wip"])
+def test_what_stands_in_versions_is_loaded(told: Told, label: str) -> None:
+    """A message of any dialect may say everything in its versions, as exports do; nothing of that is lost."""
+    older = label == "0.5-wip"
+    group, key, envelope, metadata = (
+        ("id", "id", "format", "metadata") if older else ("messagegroupid", "messageid", "envelope", "envelopemetadata")
+    )
+    version = {key: "m", "versionid": "v1", envelope: "CloudEvents/1.0", metadata: {"type": {"value": "t"}}}
+    message = {key: "m", "versions": {"v1": version}}
+    if not older:
+        message["meta"] = {"deprecated": {"effective": "2030-01-01T00:00:00Z"}}
+    document = {"specversion": label, "messagegroups": {"g": {group: "g", "messages": {"m": message}}}}
+    loading = Loading(told)
+    loading.load(loadable(Raw("a.json", document)))
+    loading.finish()
+    found = told.registry.get("/messagegroups/g/messages/m?inline=meta")
+    assert ("v1", {"type": {"value": "t"}}) == (found["versionid"], found["envelopemetadata"])
+    assert older is not ("deprecated" in found["meta"])
+
+
+def test_what_a_registry_says_of_itself_is_loaded() -> None:
+    """With the metadata come the registry's extension attributes, be they named like an address or a number."""
+    extensions = {"owner": "me", "homeurl": "http://x", "headcount": 3, "teams": {"a": {"name": "A"}}}
+    with Registry.open() as first, Registry.open() as second:
+        model = first.get("/modelsource")
+        first.put("/modelsource", {**model, "attributes": {"*": {"type": "any"}}})
+        first.patch("/", extensions)
+        loading = Loading(Told(second), with_model=True, with_metadata=True)
+        loading.load(loadable(Raw("export.json", first.export())))
+        loading.finish()
+        found = second.get("/")
+        assert extensions == {name: found.get(name) for name in extensions}
+
+
+# Every name that a dialect has for an attribute, and some that only look like one; attributes have lower-case names.
 NAMES = sorted(
-    {
+    name
+    for name in {
         place.partition("/")[0]
         for dialect in DIALECTS.values()
         for table in dialect.tables.values()
         for row in table.rows
         for place in (row.there, row.here)
     }
+    | {sign.name for dialect in DIALECTS.values() for sign in dialect.signs}
+    | {name for dialect in DIALECTS.values() for shape in dialect.shapes.values() for name in shape}
     | {"attributes", "definition", "definitions", "versions", "tags", "relatedto", "schematype", "channel", "options"}
-    | {
-        "messagegroups",
-        "schemagroups",
-        "endpoints",
-        "ancestor",
-        "ancestorid",
-        "basemessageuri",
-        "schemaobject",
-        "specversion",
-    }
+    | {"messagegroups", "schemagroups", "endpoints", "messages", "schemas", "ancestor", "ancestorid", "basemessageuri"}
+    | {"schemaobject", "specversion", "registryid", "asyncapi", "docs", "mode", "type", "value", "eventsurl", "count"}
+    if name and name.islower()
 )
 PROPERTIES = {"type": {"value": "t", "type": "urireference"}, "attributes": {"subject": {"value": "s"}}}
-VALUES = st.sampled_from(
-    ["x", "1.0", "#/a/b", 5, True, {}, {"a": 1}, PROPERTIES, ["x"], [{"name": "a"}], {"value": "v"}]
-)
+TEXTS = ("x", "1.0", "0.5-wip", "#/a/b", "01-01-0000T00:00:00Z", "/messagegroups/g/messages/m")
+# Values of every JSON kind; null is no value of an attribute.
+VALUES: tuple[Any, ...] = (
+    *TEXTS, 5, -0.5, True, False, {}, {"a": 1}, {"id": "x", "binding": "y"}, PROPERTIES, {"value": "v"}, [], ["x", 5],
+    [{"name": "a"}],
+)  # fmt: skip
 ENTITIES: Json = {
+    "/": {},
     "/messagegroups/g": {"protocol": "NATS"},
     "/messagegroups/g/messages/m": {"protocol": "NATS", "protocoloptions": {"subject": "s", "reply": "r"}},
-    "/messagegroups/g/messages/other": {"protocoloptions": {"reply-to": "r"}},
+    "/messagegroups/g/messages/m/meta": {},
+    "/messagegroups/g/messages/m/versions/1": {},
+    "/messagegroups/g/messages/other": {"protocoloptions": {"reply-to": "r"}, "envelopemetadata": PROPERTIES},
     "/messagegroups/e/messages/event": {
         "envelope": "CloudEvents/1.0",
         "envelopemetadata": {"type": {"value": "event"}},
         "basemessage": "/messagegroups/g/messages/m",
     },
+    "/messagegroups/e/messages/bunny": {"protocol": "BunnyMQ/1", "protocoloptions": {"reply-to": "r"}},
     "/schemagroups/s": {},
-    "/schemagroups/s/schemas/t/versions/v1": {"format": "JsonSchema/draft-07", "schema": {"type": "object"}},
+    "/schemagroups/s/schemas/t": {"versionid": "v1", "format": "JsonSchema/draft-07", "schema": {"type": "object"}},
+    "/schemagroups/s/schemas/t/meta": {},
+    "/schemagroups/s/schemas/t/versions/v1": {},
     "/endpoints/p": {
         "usage": ["producer"],
         "protocol": "KAFKA",
         "protocoloptions": {"endpoints": [{"uri": "tcp://a"}]},
     },
-    "/messagegroups/e/messages/bunny": {"protocol": "BunnyMQ/1", "protocoloptions": {"reply-to": "r"}},
+    "/endpoints/p/messages/own": {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}},
 }
+
+
+@contextlib.contextmanager
+def extensible() -> Iterator[Registry]:
+    """A registry with entities of every kind, each of which takes extension attributes of any name and value."""
+    with Registry.open() as registry:
+        model = registry.get("/modelsource")
+        model["attributes"] = {"*": {"type": "any"}}
+        for group in model["groups"].values():
+            for kind in group.get("resources", {}).values():
+                kind.setdefault("metaattributes", {})["*"] = {"type": "any"}
+        registry.put("/modelsource", model)
+        for path, attributes in ENTITIES.items():
+            registry.patch(path, attributes)
+        yield registry
+
+
+def extend(registry: Registry, path: str, name: str, value: Any) -> bool:
+    """Whether an entity takes an attribute: a name that has a meaning there may be of another type."""
+    try:
+        registry.patch(path, {name: value})
+    except RegistryError:
+        return False
+    return True
+
+
+def check_export_is_loaded_as_it_is(registry: Registry, specversion: str, chunk: int) -> None:
+    """Assert that what is loaded from an export is exported the same."""
+    exported = registry.export(specversion)
+    with Registry.open() as second:
+        loading = Loading(Told(second), chunk=chunk, with_model=True, with_metadata=True)
+        loading.load(loadable(Raw("export.json", deepcopy(exported))))
+        loading.finish()
+        assert _timeless(exported) == _timeless(second.export(specversion))
 
 
 @settings(max_examples=30)
 @given(
     extensions=st.dictionaries(
-        st.tuples(st.sampled_from(sorted(ENTITIES)), st.sampled_from(NAMES)), VALUES, min_size=1, max_size=6
+        st.tuples(st.sampled_from(sorted(ENTITIES)), st.sampled_from(NAMES)),
+        st.sampled_from(VALUES) | st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES), max_size=3),
+        min_size=1,
+        max_size=8,
     ),
     specversion=st.sampled_from(["1.0-rc2", "1.0-rc4"]),
+    chunk=st.sampled_from([0, 1, 500]),
 )
-def test_an_export_is_loaded_as_it_is(extensions: dict[tuple[str, str], Any], specversion: str) -> None:
+def test_an_export_is_loaded_as_it_is(extensions: dict[tuple[str, str], Any], specversion: str, chunk: int) -> None:
     """Export, load, export: the same, whatever names of whatever dialect extension attributes have."""
-    with Registry.open() as first, Registry.open() as second:
-        for path, attributes in ENTITIES.items():
-            first.put(path, attributes)
+    with extensible() as registry:
         for (path, name), value in extensions.items():
-            with contextlib.suppress(RegistryError):  # a name that has a meaning there, and another type
-                first.patch(path, {name: value})
-        exported = first.export(specversion)
-        loading = Loading(Told(second))
-        loading.load(loadable(Raw("export.json", exported)))
-        loading.finish()
-        assert _timeless(exported) == _timeless(second.export(specversion))
+            extend(registry, path, name, value)
+        check_export_is_loaded_as_it_is(registry, specversion, chunk)
+
+
+@pytest.mark.parametrize("specversion", ["1.0-rc2", "1.0-rc4"])
+@pytest.mark.parametrize("value", ["x", 5, -0.5, True, {"a": {"b": 1}}, ["x"]], ids=repr)
+def test_every_entity_may_have_every_name(specversion: str, value: Any) -> None:
+    """The same with all names at every entity at once, of each JSON kind."""
+    with extensible() as registry:
+        taken = {path: [name for name in NAMES if extend(registry, path, name, value)] for path in ENTITIES}
+        for path, names in taken.items():
+            assert {"binding", "config", "metadata", "origin"} <= set(names), path
+        check_export_is_loaded_as_it_is(registry, specversion, 500)
 
 
 def _timeless(value: Any) -> Any:

@@ -42,7 +42,7 @@ def test_what_is_not_a_group_stays_behind() -> None:
         "dirs": {"d": {"name": "D"}},
     }  # fmt: skip
     assert [Part("/", {"dirs": {"d": {"name": "D"}}}, groups=1)] == list(parts(document, MODEL))
-    assert {"name": "N", "labels": {"a": "b"}} == metadata(document)
+    assert {"name": "N", "labels": {"a": "b"}, "owner": "me"} == metadata(document, MODEL)
 
 
 def test_a_member_the_model_does_not_know_is_refused() -> None:

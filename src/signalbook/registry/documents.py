@@ -23,7 +23,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry.incoming import document_names
 from signalbook.registry.state import VersionState
 
-__all__ = ["TAKEN_AWAY", "apply_document", "render_document"]
+__all__ = ["TAKEN_AWAY", "apply_document", "given_bytes", "render_document"]
 
 # The form of a document that a client set to null: it is not shown, where one that was never given is shown as empty.
 TAKEN_AWAY = "null"
@@ -69,6 +69,15 @@ def apply_document(
     version.content, version.form = _bytes_of(body[name], encoded if name == encoded else "", subject)
     if "contenttype" not in body and ("contenttype" not in before if ask.patch else name == plain):
         attrs["contenttype"] = ask.contenttype
+
+
+def given_bytes(kind: ResourceType, body: Mapping[str, Any], subject: str) -> bytes | None:
+    """Return the document that a request says a version has; None where it says nothing of one, or where it is."""
+    plain, _, encoded = document_names(kind)
+    for name, within in ((plain, ""), (encoded, encoded)):
+        if body.get(name) is not None:
+            return _bytes_of(body[name], within, subject)[0]
+    return None
 
 
 def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> None:

@@ -21,6 +21,7 @@ import orjson
 from signalbook.document.model import ResourceType
 from signalbook.errors import RegistryError
 from signalbook.registry import incoming, rows
+from signalbook.registry.documents import given_bytes
 from signalbook.registry.spellings import canonical, canonical_members
 from signalbook.registry.state import KEEP, GroupState, RegistryState, ResourceState, VersionState, Work
 from signalbook.registry.store import Connection
@@ -169,8 +170,17 @@ def refuse_other(work: Work, body: Mapping[str, Any], group: GroupState | None =
     for plural, resource_kind in group.type.resources.items() if group is not None else ():
         for id_, entry in (body.get(plural) or {}).items():
             resource = work.resources.get(rows.resource_key(f"{group.xid}/{plural}/{id_}")) if group else None
-            if resource is not None and resource.xref is None and not resource.attrs.get("readonly"):
-                _refuse_other_versions(resource_kind, entry, resource)
+            if resource is not None and not resource.attrs.get("readonly"):
+                _refuse_other_meta(work, entry, resource)
+                if resource.xref is None:
+                    _refuse_other_versions(resource_kind, entry, resource)
+
+
+def _refuse_other_meta(work: Work, entry: Mapping[str, Any], state: ResourceState) -> None:
+    """Refuse a meta that is not what was sent; which version is the default, and its times, the registry decides."""
+    meta, xid = entry.get("meta") or {}, f"{state.xid}/meta"
+    drop = incoming.META_SYSTEM - {"xref"} | {state.type.singular + "id"}
+    _refuse_other(canonical_members(meta, work.spec, xid), {**state.attrs, "xref": state.xref}, drop, xid)
 
 
 def _refuse_other_versions(kind: ResourceType, entry: Mapping[str, Any], state: ResourceState) -> None:
@@ -183,13 +193,19 @@ def _refuse_other_versions(kind: ResourceType, entry: Mapping[str, Any], state: 
         if version is not None:
             xid = f"{state.xid}/versions/{versionid}"
             _refuse_other(canonical(kind, said, xid), version.attrs, drop, xid)
+            if kind.hasdocument and version.content is not KEEP and version.content != given_bytes(kind, said, xid):
+                raise _other(xid, kind.singular)
 
 
 def _refuse_other(said: Mapping[str, Any], stored: Mapping[str, Any], drop: Collection[str], xid: str) -> None:
     for name, value in said.items():
         if name not in drop and not _holds(stored.get(name), value):
-            words = f'would not be stored as it stands in the document, so nothing of it is: the attribute "{name}"'
-            raise RegistryError("bad_request", xid, error_detail=f"{xid} {words}")
+            raise _other(xid, name)
+
+
+def _other(xid: str, name: str) -> RegistryError:
+    words = f'would not be stored as it stands in the document, so nothing of it is: the attribute "{name}"'
+    return RegistryError("bad_request", xid, error_detail=f"{xid} {words}")
 
 
 def _holds(stored: Any, said: Any) -> bool:

@@ -118,9 +118,9 @@ class Loading:
         document = given.document
         if self._with_model:
             self._define(document.content)
-        if self._with_metadata and (attributes := metadata(document.content)):
-            self._registry.send("PATCH", "/", attributes, load=self._name)
         model = self._model = self._model or self._registry.get("/model")
+        if self._with_metadata and (attributes := metadata(document.content, model)):
+            self._registry.send("PATCH", "/", attributes, load=self._name)
         bounds = {"max_entries": self._chunk, "max_bytes": self._max_bytes}
         for part in parts(document.content, model, source=document.source, **bounds):
             self._writing.write(self._added(part) if given.is_lone else part)

@@ -24,8 +24,8 @@ MAX_BYTES = 4 * 1024 * 1024
 READ_ONLY = frozenset(
     {"$schema", "specversion", "registryid", "self", "shortself", "xid", "epoch", "createdat", "modifiedat"}
 )
-DESCRIPTIVE = frozenset({"name", "description", "documentation", "icon", "labels"})
 DEFINING = frozenset({"capabilities", "model", "modelsource"})
+DESCRIPTIVE = frozenset({"name", "description", "documentation", "icon", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,12 @@ class Part:
     entries: list[Entry] = field(default_factory=list, compare=False, repr=False)
 
 
-def metadata(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What the document says about the registry itself and a client may set: its name, its labels and the like."""
-    return {name: value for name, value in document.items() if name in DESCRIPTIVE}
+def metadata(document: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+    """What the document says about the registry itself and a client may set: its name, its labels, its extensions."""
+    types: Mapping[str, Any] = model.get("groups") or {}
+    views = _views(document, types)
+    others = READ_ONLY | DEFINING | types.keys() | views
+    return {name: value for name, value in document.items() if name not in others}
 
 
 def parts(
@@ -105,19 +108,25 @@ def _collections(
 ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """Each group collection of the document with its type; raises where a member is nothing the model knows."""
     types: Mapping[str, Any] = model.get("groups") or {}
-    views = {f"{plural}{suffix}" for plural in types for suffix in ("url", "count")}
-    own = READ_ONLY | DESCRIPTIVE | DEFINING | views | set(model.get("attributes") or {})
+    declared: Mapping[str, Any] = model.get("attributes") or {}
+    own = READ_ONLY | DESCRIPTIVE | DEFINING | _views(document, types) | declared.keys()
     for name, value in document.items():
         if name in types:
             if not isinstance(value, Mapping):
                 raise UsageError(f"{source}: '{name}' is not an object of groups")
             yield name, types[name], value
-        elif name not in own and not name.endswith(("url", "count")):
+        elif name not in own and "*" not in declared:
             known = ", ".join(sorted(types)) or "none"
             raise UsageError(
                 f"{source}: '{name}' is no group type of the registry's model (it has: {known}); "
                 "correct the name, or load the document's own model with --with-model"
             )
+
+
+def _views(document: Mapping[str, Any], types: Mapping[str, Any]) -> set[str]:
+    """The members that tell the address and the size of a collection, be it of a type that the model does not have."""
+    pairs = {name.removesuffix("url") for name in document if f"{name.removesuffix('url')}count" in document}
+    return {f"{plural}{suffix}" for plural in {*types, *pairs} for suffix in ("url", "count")}
 
 
 def _without_resources(

@@ -188,7 +188,8 @@ def whole(document: Any, dialect: Dialect, group: str = "") -> tuple[tuple[Json,
     if isinstance(document, dict) and dialect.spec is not None and level_of(document) == "registry":
         return (document,), ()
     reading = read(document, dialect)
-    return tuple(_rounds(_placed(reading, group))), reading.notes
+    placed = _placed(reading, group)
+    return tuple(_rounds(placed)) if dialect.form == "catalog" else (placed,), reading.notes
 
 
 def _placed(reading: Reading, group: str) -> Json:
@@ -213,7 +214,7 @@ def _id(content: Json, level: str) -> str:
 
 
 def _rounds(content: Json) -> Iterator[Json]:
-    """The document once for each version that a message of it has, the newest last."""
+    """A document of 0.1 once for each version that a message of it has, the newest last."""
     groups = content.get("messagegroups") or {}
     most = max((len(_line(message)) for group in groups.values() for message in _messages(group)), default=1)
     for number in range(most):

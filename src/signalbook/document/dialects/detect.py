@@ -18,9 +18,11 @@ from typing import Any
 import orjson
 
 from signalbook.document.property_names import PROPERTY
+from signalbook.document.spelling import is_event
 from signalbook.errors import Problem, UsageError
 from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Sign
+from signalbook.spec.protocols import find_protocol
 from signalbook.spec.versions import DEFAULT, plain_label
 
 __all__ = ["Detection", "ForeignDocument", "detect", "level_of", "relabelled"]
@@ -122,6 +124,7 @@ def _seen(sign: Sign, members: _Members) -> str:
 # Names that one side has and the other has not, for groups and for resources, and what their values look like.
 _IDS = frozenset({"xid", "registryid", "messagegroupid", "messageid", "schemagroupid", "schemaid", "endpointid"})
 _NEWER: Mapping[str, frozenset[str]] = {
+    "registry": _IDS,
     "group": _IDS | {"envelope", "protocol", "protocoloptions", "envelopeoptions"},
     "message": _IDS
     | {"envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions", "basemessage"}
@@ -294,6 +297,8 @@ def level_of(document: Any) -> str:
     """What a document holds: a registry, or one entity by itself."""
     if not isinstance(document, dict):
         return "registry"
+    if document.get("xid") == "/":
+        return "registry"
     for name, level in _LEVELS[:_WITH_ID]:
         if name in document:
             return level
@@ -336,7 +341,13 @@ _COLLECTIONS: Mapping[str, Mapping[str, str]] = {
     "message": {"versions": "message"},
     "schema": {"versions": "schema"},
 }
-_PROPERTIES = ("metadata", "envelopemetadata", "message", "protocoloptions")
+# Where property definitions stand, and by which selector they are those of the specification.
+_PROPERTIES: Mapping[str, tuple[str, Callable[[Any], object]]] = {
+    "metadata": ("format", is_event),
+    "envelopemetadata": ("envelope", is_event),
+    "message": ("binding", find_protocol),
+    "protocoloptions": ("protocol", find_protocol),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,8 +395,14 @@ def _own(entity: _Entity) -> Iterator[tuple[str, str, Any, str]]:
         yield entity.kind, name, value, entity.place
         if entity.kind in ("message", "schema"):
             yield "resource", name, value, entity.place
-        if name in _PROPERTIES and entity.kind == "message" and isinstance(value, dict):
+        if name in _PROPERTIES and entity.kind == "message" and isinstance(value, dict) and _is_known(entity, name):
             yield from _definitions_in(value, f"{entity.place}/{name}", 4)
+
+
+def _is_known(entity: _Entity, name: str) -> bool:
+    """Whether the message's own selector gives its properties a meaning: those of others tell nothing of a dialect."""
+    selector, find = _PROPERTIES[name]
+    return bool(find(entity.content.get(selector)))
 
 
 def _definitions_in(value: Json, place: str, depth: int) -> Iterator[tuple[str, str, Any, str]]:

@@ -17,6 +17,7 @@ import orjson
 from signalbook.document.dialects.catalog_forms import CATALOG_FORMS
 from signalbook.document.dialects.properties import NOW, PROPERTY, unwrapped, wrapped
 from signalbook.document.dialects.rows import LABELS, MISSING, Form, Step, parsed
+from signalbook.document.spelling import is_event
 from signalbook.spec.dialects.dialect import CANONICAL, Row
 from signalbook.spec.protocols import find_protocol
 
@@ -160,12 +161,25 @@ def _named(key: str, member: Any) -> str:
     return name if isinstance(name, str) else key
 
 
-def _metadata_inward(value: Any, step: Step, row: Row) -> Any:
-    """Metadata without the level `attributes` that the prose of 0.5 has and its examples have not."""
-    inner = value.get("attributes") if isinstance(value, dict) else None
-    if isinstance(inner, dict) and all(isinstance(member, dict) for member in inner.values()):
-        value = {**{name: member for name, member in value.items() if name != "attributes"}, **inner}
-    return _all(_definition_inward)(value, step, row)
+def _metadata(convert: Convert) -> Convert:
+    """Metadata of an event, also in the level `attributes` that the prose of the texts has; others stay as they are."""
+
+    def change(value: Any, step: Step, row: Row) -> Any:
+        if not isinstance(value, dict) or _is_foreign(step):
+            return value
+        inner = value.get("attributes")
+        if isinstance(inner, dict) and all(isinstance(member, dict) for member in inner.values()):
+            value = {**value, "attributes": _all(convert)(inner, step, row)}
+        return _all(convert)(value, step, row)
+
+    return change
+
+
+def _is_foreign(step: Step) -> bool:
+    """Whether an entity has an envelope that the specification does not define."""
+    own = step.source if step.dialect.modern else step.target
+    envelope = own.get("envelope") or step.envelope
+    return bool(envelope) and not is_event(envelope)
 
 
 def _datacontenttype_outward(value: Any, step: Step, row: Row) -> Any:
@@ -304,6 +318,8 @@ _AUTHORIZATION_OUT = {name: old for old, name in _AUTHORIZATION.items()}
 
 
 def _authorization_inward(value: Any, step: Step, row: Row) -> Any:
+    if step.dialect.modern and find_protocol(step.source.get("protocol")) is None:
+        return value
     members = value if isinstance(value, list) else [value]
     return [_renames(_AUTHORIZATION, member) for member in members]
 
@@ -342,7 +358,7 @@ FORMS: Mapping[str, Form] = {
     "definition": Form(_definition_inward, _definition_outward),
     "definitions": Form(_all(_definition_inward), _all(_definition_outward)),
     "keyed": Form(_all(_definition_inward), _keyed_outward),
-    "metadata": Form(_metadata_inward, _all(_definition_outward)),
+    "metadata": Form(_metadata(_definition_inward), _metadata(_definition_outward)),
     "datacontenttype": Form(_same, _datacontenttype_outward),
     "options": Form(_same, _same),
     "key": Form(_key_inward, _key_outward),

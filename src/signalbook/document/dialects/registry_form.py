@@ -60,6 +60,13 @@ def members(value: Any, at: str) -> Mapping[str, Json]:
     return value
 
 
+def _below(level: str) -> Mapping[str, str]:
+    """The collections that an entity has, with the level of their members: resources or versions."""
+    if level in _RESOURCES or level.endswith("version"):
+        return _RESOURCES.get(level, {})
+    return {"versions": f"{level}version"}
+
+
 # --- into the canonical form ------------------------------------------------------------------------------------------
 
 
@@ -84,7 +91,7 @@ def read_entity(
 ) -> Json:
     """One group or resource, with all below it, in the canonical form."""
     entity = _collections(entity, dialect.collections)
-    below = {**_RESOURCES.get(level, {}), "versions": f"{level}version"}
+    below = _below(level)
     nested = {name: members(entity[name], f"{at}/{name}") for name in below if entity.get(name) is not None}
     rest = {name: value for name, value in entity.items() if name not in below}
     found = _read(rest, level, dialect, notes, at, group or {})
@@ -133,7 +140,7 @@ def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: 
 
 def _read_plain(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     table = _table(dialect, level)
-    step = Step(dialect, notes, at, dict(entity))
+    step = Step(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
     found = inward(step, table.rows, FORMS) if table.rows else step.source
     if level.removesuffix("version") == "message" and "protocol" not in found and "protocoloptions" in found:
         found = _read_inherited(entity, dialect, at, group, table) or found
@@ -158,7 +165,12 @@ def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table:
     protocol = group.get("protocol")
     if not isinstance(protocol, str) or protocol not in dialect.options:
         return None
-    return inward(Step(dialect, [], at, dict(entity), protocol=protocol), table.rows, FORMS)
+    step = Step(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
+    return inward(step, table.rows, FORMS)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _table(dialect: Dialect, level: str) -> Table:
@@ -184,8 +196,7 @@ def respellings(
             for groupid, group in _objects(document.get(plural)):
                 yield from respellings(group, dialect, below, f"/{plural}/{groupid}", verb)
         return
-    plain = level.removesuffix("version")
-    collections = _RESOURCES.get(level, {"versions": f"{level}version"} if plain == level else {})
+    plain, collections = level.removesuffix("version"), _below(level)
     own = {name: value for name, value in document.items() if name not in collections}
     if level in _GROUPS:
         yield from _deprecations(own.pop("deprecated", None), _table(dialect, level), dialect, at, verb)
@@ -250,7 +261,7 @@ def write_entity(
     entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
 ) -> Json:
     """One canonical group or resource, with all below it, as the dialect has it."""
-    below = {**_RESOURCES.get(level, {}), "versions": f"{level}version"}
+    below = _below(level)
     nested = {name: entity[name] for name in below if isinstance(entity.get(name), dict)}
     rest = {name: value for name, value in entity.items() if name not in nested}
     found = _write(rest, level, dialect, notes, at, group or {})
@@ -283,7 +294,9 @@ def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at:
 
 def _outward(entity: Json, table: Table, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     protocol = str(entity.get("protocol") or group.get("protocol") or "")
-    return outward(Step(dialect, notes, at, without_given(entity), protocol=protocol), table.rows, FORMS, table)
+    envelope = _text(entity.get("envelope") or group.get("envelope"))
+    step = Step(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
+    return outward(step, table.rows, FORMS, table)
 
 
 # What a server shows of every meta: its own addresses and times, and choices nobody made.

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from signalbook.document.xid import MAP_KEY
-from signalbook.errors import Problem
+from signalbook.errors import Problem, RegistryError
 from signalbook.spec.dialects.dialect import Dialect, Row, Table
 
 __all__ = ["MISSING", "Form", "Forms", "Step", "inward", "outward"]
@@ -31,8 +31,9 @@ Attributes = dict[str, Any]
 class Step:
     """One entity on its way: what is left of the source, what there is of the target, and the notes of the way.
 
-    `protocol` is the canonical one of the entity; `rests` are members of property definitions that the other side
-    keeps apart, by place; `kept` is where this step puts those that its own target has no member for.
+    `protocol` and `envelope` are the canonical ones of the entity, or of its group; `rests` are members of property
+    definitions that the other side keeps apart, by place; `kept` is where this step puts those that its own target has
+    no member for.
     """
 
     dialect: Dialect
@@ -41,11 +42,13 @@ class Step:
     source: Attributes
     target: Attributes = field(default_factory=dict)
     protocol: str = ""
+    envelope: str = ""
     rests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
     row: Row | None = None  # the one that is read just now
     aside: Mapping[str, Any] = field(default_factory=dict)  # extension attributes that were held in labels
+    said: dict[str, str] = field(default_factory=dict)  # the place in the source of what stands in the target
 
     def note(self, code: str, place: str, message: str) -> None:
         """Add a note about a place of the source, be it given as one of the target."""
@@ -122,13 +125,32 @@ def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
             if row.here.startswith(LABELS):
                 step.hold(row.here[len(LABELS) :], made, row.there)
             else:
+                _refuse_other(step, row.here, made, row.there, whole=row.form == "same" and row.here in step.said)
                 step.put(row.here, made)
+            step.said.setdefault(row.here, row.there)
     step.row = None
     _put_aside(step, step.dialect.prefix, _one_sided(rows)[1])
+    for name, value in step.source.items():
+        _refuse_other(step, name, value, name)
     _carry_over(step)
     if step.kept:
         step.hold(f"{step.dialect.prefix}.properties", step.kept)
     return step.target
+
+
+def _refuse_other(step: Step, here: str, value: Any, there: str, *, whole: bool = False) -> None:
+    """Refuse what contradicts another member of the source, which says the same; objects are joined, unless `whole`."""
+    known: Any = step.target
+    for name in here.split("/"):
+        known = known.get(name) if isinstance(known, dict) else None
+    pairs = [("", known, value)]
+    if isinstance(known, dict) and isinstance(value, dict) and not whole:
+        pairs = [(f"/{name}", known.get(name), member) for name, member in value.items()]
+    for below, one, other in pairs:
+        if one is not None and other is not None and one != other:
+            beside = step.said.get(here + below) or step.said.get(here, here)
+            words = f'says something different from "{beside}", which means the same; give one of them'
+            raise RegistryError("invalid_attribute", step.at or "/", name=there + below, error_detail=words)
 
 
 def _there(row: Row, place: str) -> str:

@@ -54,7 +54,7 @@ def test_every_message_of_the_samples_is_found_again() -> None:
                     kind: {"type": kind, "required": True}
                     for kind in ("integer", "boolean", "timestamp", "uri", "uuid")
                 },
-                "time": {"type": "uritemplate", "value": "{at}"},
+                "time": {},
                 "dataschema": {},
             },
         },

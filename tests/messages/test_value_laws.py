@@ -2,67 +2,223 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
-from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Section
+from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section
+from signalbook.spec.builtin import builtin_modelsource
 
-XID = "/messagegroups/g/messages/m"
+GROUP, BASES = "/messagegroups/g", "/messagegroups/h"
+XID = f"{GROUP}/messages/m"
 TEXTS = [
     *("a", "", "a b", "x_1", "a-b", "5", "-7", "1.5", "1e3", "2147483648", "true", "True", "YQ==", "YQ", "PT1H", "P"),
     *("2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "2026-01-01", "noon", "0000-01-01T00:00:00Z", "é", "a\nb"),
     *("/a/b", "https://example.com/a", "https://h:x/", "http://[x", "application/json", "text/plain; charset=utf-8"),
-    *("6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "404", "999", "1.0"),
-    *("{name}", "a/{name}", "a_{name}", "https://{host}:{port}/a", "{+rest}", "a{b}c{d}e", "application/{kind}"),
-    *("{my-name}", "{", "}", "{}", "{a b}", "{a,b}", "{#a}", "{a*}", "{?a}", "{{a}}", "a{b", "4{rest}"),
+    *("6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "404", "999", "1.0", "a.b", "a..b", "*", "a/+", "a/#", ">", "%41", "%"),
+    *("{name}", "a/{name}", "/a/{name}", "a_{name}", "https://{host}:{port}/a", "{+rest}", "/{+rest}", "a{b}c{d}e"),
+    *("application/{kind}", "{name} b", "é{name}", "4{rest}"),
+    *("{my-name}", "{", "}", "{}", "{a b}", "{a,b}", "{#a}", "{a*}", "{?a}", "{{a}}", "a{b", "/{my-name}", "/a{"),
 ]
-JSON: list[Any] = [0, 1, 2, 3, -1, 255, 256, 2147483647, 2147483648, 4294967295, 4294967296, 1.5, True, False]
-TYPES = [
+JSON: list[Any] = [
+    *(0, 1, 2, 3, -1, 255, 256, 2147483647, 2147483648, 4294967295, 4294967296, 2**64 - 1, 1.0, 1.5, True, False),
+    *([], {}, ["a"], {"value": "a"}),
+]
+TYPES: list[Any] = [
     *("any", "binary", "boolean", "duration", "integer", "number", "string", "symbol", "timestamp", "ulong", "uri"),
     *("uritemplate", "uuid"),
 ]
-# What 0.5 can state, and a write of today has no place for.
-ONLY_OLD = {"timestamp"}
+# What a property of a type can be, and a field of a protocol.
+FITTING: dict[str, list[Any]] = {
+    **{"any": ["a", 5, "{name}"], "binary": ["YQ=="], "boolean": [True, False], "duration": ["PT1H"], "uint": [0, 5]},
+    **{"integer": [1, 5, 1.0, "5"], "number": [1.5, "1e3", 5], "string": ["a", "{name}", "a-{name}", "{", "a{b c}"]},
+    **{"symbol": ["x_1", "a_{name}"], "timestamp": ["2026-01-01T00:00:00Z", "0000-01-01T00:00:00Z"], "ulong": [1, "5"]},
+    **{"uri": ["/a/b", "https://example.com/a"], "uritemplate": ["a", "{name}", "a/{name}", "{+rest}"]},
+    **{"uuid": ["6f9619ff-8b86-4d01-b42d-00cf4fc964ff"], "ascii": ["application/json", "application/{kind}", "{name}"]},
+    **{"bit": [0, 1], "qos": [1, 1.0], "ubyte": [255], "partition": [3]},
+    **{
+        "path": ["/a", "/a/{name}", "/{+rest}"],
+        "method": ["POST"],
+        "status": ["404", "4{rest}"],
+        "topic": ["a.{name}"],
+    },
+    **{"time": ["2026-01-01T00:00:00Z"], "specversion": ["1.0"], "dataschema": ["https://example.com/{name}"]},
+}
+# What a property of a type cannot be, though it looks alike.
+BRACES = ["{my-name}", "{", "a}", "{}", "{a b}", "{a,b}", "{#a}", "{a*}", "{?a}", "{{a}}"]
+ALIKE: dict[str, list[Any]] = {
+    **{"any": [[], {"a": 1}], "binary": ["YQ", "{name}", 5], "boolean": ["True", 1, "{name}"], "duration": ["P", "1h"]},
+    **{"integer": [2147483648, "2147483648", 1.5, "x", "{name}", True], "number": ["x", "{name}", True]},
+    **{
+        "string": ["", "a\nb", 5, True, "a b", "é"],
+        "symbol": ["a-b", "", "{name}-b", "é"],
+        "ulong": [-1, 1.5, "x", 2**64 - 1],
+    },
+    **{"timestamp": ["2026-01-01T00:00:00", "noon", "2026-01-01", "{name}"], "uuid": ["x", "6f9619ff"]},
+    **{"uri": ["a b", "https://h:x/", "{name} b"], "uritemplate": ["a b", "", "{name} b", *BRACES]},
+    **{"ascii": ["é", "json", "", "é{name}"], "uint": [-1, 4294967296, "5", "x"], "bit": [2, "1"], "qos": [3, "1"]},
+    **{"ubyte": [256, "5"], "partition": [-1, 2147483648, "3"]},
+    **{"path": ["a", "/a b", "/{my-name}", "/{?a}"], "method": ["G T", ""], "status": ["999", "x", 404, "9{rest}"]},
+    **{
+        "topic": ["a b", "", "..", "{name} b"],
+        "topic_name": ["a/#", "a/+", "", *BRACES],
+        "reply": ["a..b", "*", "a b"],
+    },
+    **{"subject": ["a..b", ">", "a b", "", 5, "a\nb"], "specversion": ["2.0", 1.0], "dataschema": ["a b", "{?a}"]},
+}
+NAMES = [*["ext", "Ext-1"] * 4, "", "a b", "é", "a:b", "a\nb", "content-type"]
+# What 0.5 and 0.1 can state, and a write of today has no place for.
+ONLY_OLD = {"timestamp", "body"}
+# What stands beside another only, or excludes it.
+ALONE = {"key_base64": "key", "status": "method"}
 # What is tried in the place of placeholders.
 FILLINGS = ("x", "1", "04", "404", "2026-01-01T00:00:00Z", "a/x", "https://example.com/x")
+_placeholder = re.compile(r"\{\+?[A-Za-z0-9_]+\}")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """One property that a definition states: where, and how; `name` is None where the field has one value."""
+
+    protocol: str
+    field: str
+    name: str | None
+    how: Any
+
+    @property
+    def value(self) -> Any:
+        """What a message is asked to have, if anything."""
+        is_plain = self.name is None or self.field == "header" or not isinstance(self.how, dict)
+        return self.how if is_plain else self.how.get("value")
+
+    @property
+    def as_definition(self) -> dict[str, Any]:
+        """A definition that states it and nothing else."""
+        if not self.protocol:
+            metadata = {"type": {"value": "t"}} | {self.name: self.how}
+            return {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}
+        return {"protocol": self.protocol, "protocoloptions": {self.field: self.as_option}}
+
+    @property
+    def as_option(self) -> Any:
+        """What it adds to the options of its protocol."""
+        if self.name is None:
+            return self.how
+        if self.field == "header" or not isinstance(self.how, dict) or self.name.islower():
+            return {self.name: self.how}
+        return {f"k{NAMES.index(self.name)}": {"name": self.name, **self.how}}  # a key of a map is in lower case
 
 
 @st.composite
-def definitions(draw: st.DrawFn) -> tuple[dict[str, Any], str, str, str, Any]:
-    """A definition of one property: with its protocol, its section, its name and its value."""
-    protocol = draw(st.sampled_from(["", *PROTOCOLS]))
-    value = draw(st.sampled_from(TEXTS) | st.sampled_from(JSON))
-    if not protocol:
-        name = draw(st.sampled_from([*ENVELOPE.named, "datacontenttype", "ext"]))
-        stated = draw(st.sampled_from([None, *TYPES])) if name == "ext" else None
-        member = {"value": value} | ({"type": stated} if stated else {})
-        metadata = {"type": {"value": "t"}} | {name: member}
-        return {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}, "", "", name, value
-    field = draw(st.sampled_from(sorted(PROTOCOLS[protocol].keys() - ONLY_OLD)))
-    place = PROTOCOLS[protocol][field]
-    options: Any
-    name = ""
-    if not isinstance(place, Section):
-        options = {field: value}
-        # A plain value is one of JSON, not the text of one.
-        if place.name in ("integer", "boolean") and isinstance(value, str):
-            options, value = {field: "x"}, "x"
-    elif place.plain:
-        name = draw(st.sampled_from(sorted(place.named)))
-        value = "x" if isinstance(value, str) else value
-        options = {field: {name: value}}
+def members(draw: st.DrawFn, name: str, place: Place) -> Any:
+    """How a property is stated: mostly as it can be, else with another type or value, or not as a definition."""
+    odd = draw(st.integers(0, 20))
+    if odd == 20:
+        return draw(st.sampled_from(["v", 5, []]))
+    if odd < 18:
+        kind = draw(st.sampled_from([None, *sorted(place.types)]))
+        member = {"value": draw(st.sampled_from((FITTING if odd < 11 else ALIKE)[known(odd < 11, name, place, kind)]))}
     else:
-        named = [*place.named, *([place.content_type] if place.content_type else [])]
-        name = draw(st.sampled_from(sorted(named) if field == "properties" else [*sorted(named), "ext"]))
-        stated = draw(st.sampled_from([None, *TYPES])) if name == "ext" else None
-        member = {"value": value} | ({"type": stated} if stated else {})
-        options = {field: {name: member}}
-    return {"protocol": protocol, "protocoloptions": options}, protocol, field, name, value
+        kind = draw(st.sampled_from([None, *TYPES, "urn", "", 5]))
+        member = {"value": draw(st.sampled_from(TEXTS) | st.sampled_from(JSON))}
+    required = draw(st.sampled_from([None] * 20 + [True, False, True, False, "yes"]))
+    return member | ({} if kind is None else {"type": kind}) | ({} if required is None else {"required": required})
+
+
+def known(fits: bool, name: str, place: Place, kind: str | None = None) -> str:
+    """The row of the tables above for a place, where a type is stated, or None."""
+    return name if name in (FITTING if fits else ALIKE) and kind in (None, "string") else kind or place.type
+
+
+def plain(name: str, place: Place) -> st.SearchStrategy[Any]:
+    """A value that stands for itself: mostly one that can be there, or looks like one."""
+    fitting = st.sampled_from(FITTING[known(True, name, place)])
+    return st.one_of(fitting, fitting, st.sampled_from(ALIKE[known(False, name, place)]), st.sampled_from(JSON))
+
+
+@st.composite
+def properties(draw: st.DrawFn, protocol: str) -> Stated:
+    """A property of an event, or of a protocol's message."""
+    if not protocol:
+        name = draw(st.sampled_from([*ENVELOPE.named, "ext"]))
+        how = draw(members(name, ENVELOPE.place(name)))
+        if name in ("id", "source", "specversion", "type") and isinstance(how, dict) and how.get("required") is False:
+            how.pop("required")  # a rule of its own
+        return Stated("", "", name, how)
+    field = draw(st.sampled_from([*sorted(PROTOCOLS[protocol].keys() - ONLY_OLD), "nothing"]))
+    place = PROTOCOLS[protocol].get(field, Place())
+    if not isinstance(place, Section):
+        return Stated(protocol, field, None, draw(plain(field, place)))
+    name = draw(st.sampled_from(sorted(place.named) or NAMES))
+    return Stated(protocol, field, name, draw((plain if place.plain else members)(name, place.place(name))))
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> list[Stated]:
+    """Up to three properties of one definition, each with placeholders of its own."""
+    protocol = draw(st.sampled_from(["", *PROTOCOLS]))
+    kinds = [protocol] if not protocol else draw(st.sampled_from([[protocol], [protocol], [protocol, ""]]))
+    found: dict[str, Stated] = {}
+    for number in range(draw(st.sampled_from([1, 1, 2, 3]))):
+        one = draw(properties(draw(st.sampled_from(kinds))))
+        # What content types have to do with each other, and what excludes each other, is for rules of their own.
+        alone = ALONE.get(one.field, one.field)
+        key = alone if one.name is None else f"{one.field}.{one.name}"
+        key = "content type" if re.search("content[-_]?type$", key) else key
+        found.setdefault(key, Stated(one.protocol, one.field, one.name, _renamed(one.how, number)))
+    return list(found.values())
+
+
+def _renamed(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {name: _renamed(member, number) for name, member in value.items()}
+    return re.sub(r"\{(\+?[a-z]+)\}", rf"{{\g<1>{number}}}", value) if isinstance(value, str) else value
+
+
+def together(stated: list[Stated]) -> dict[str, Any]:
+    """The definition that states all of them."""
+    whole: dict[str, Any] = {}
+    for one in stated:
+        definition = one.as_definition
+        metadata = "protocoloptions" if one.protocol else "envelopemetadata"
+        known = whole.get(metadata, {})
+        inner = definition.pop(metadata)
+        for name, value in inner.items():
+            before = known.get(name)
+            both = isinstance(before, dict) and isinstance(value, dict) and bool(one.protocol) and one.name is not None
+            known[name] = {**before, **value} if both else value
+        whole = {**whole, **definition, metadata: known}
+    for one in stated:  # `type` has a value, unless it is what is stated
+        if not one.protocol and one.name == "type":
+            whole["envelopemetadata"]["type"] = one.how
+    return whole
+
+
+WAYS = ("own", "group", "base", "options of a base", "base with all", "group of a base", "group of a bare base")
+
+
+def documents(definition: dict[str, Any], way: str) -> dict[str, Any]:
+    """Groups with the definition, which has its envelope and its protocol from itself, from a group or from a base."""
+    selectors = {name: definition[name] for name in ("envelope", "protocol") if name in definition}
+    rest = {name: value for name, value in definition.items() if name not in selectors}
+    base = {"basemessage": f"{BASES}/messages/b"}
+    group, other, own, below = {
+        "own": ({}, {}, definition, None),
+        "group": (selectors, {}, rest, None),
+        "base": ({}, {}, {**rest, **base}, selectors),
+        "options of a base": ({}, {}, {**selectors, **base}, rest),
+        "base with all": ({}, {}, base, definition),
+        "group of a base": ({}, selectors, base, rest),
+        "group of a bare base": ({}, selectors, {**rest, **base}, {"name": "bare"}),
+    }[way]
+    found = {"g": {**group, "messages": {"m": own}}}
+    return {"h": {**other, "messages": {"b": below}}, **found} if below is not None else found
 
 
 def candidates(value: Any) -> Iterator[Any]:
@@ -77,36 +233,39 @@ def candidates(value: Any) -> Iterator[Any]:
                 yield one(value)  # type: ignore[operator]
             except (KeyError, ValueError):
                 continue
-        for text in FILLINGS:
-            filled = value
-            for name in ("name", "host", "port", "b", "d", "kind", "a", "rest", "+rest"):
-                filled = filled.replace(f"{{{name}}}", text)
-            yield filled
+        yield from (_placeholder.sub(text, value) for text in FILLINGS)
     else:
         yield "true" if value is True else "false" if value is False else str(value)
+        if isinstance(value, float) and value.is_integer():
+            yield from (int(value), str(int(value)))
 
 
-def message_with(protocol: str, field: str, name: str, value: Any) -> dict[str, Any]:
-    """A message that has the value where the definition has it."""
-    if not protocol:
-        event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
-        return {**event, name: value}
-    inner: Any = value
-    if name:
-        inner = {name: value} if protocol == "AMQP/1.0" else [[name, value]]
-    return {"protocol": protocol, field: inner}
+def message_with(values: list[tuple[Stated, Any]]) -> dict[str, Any]:
+    """A message, or a bare event, that has the values where a definition has them."""
+    attributes: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+    fields: dict[str, Any] = {}
+    for one, value in values:
+        if not one.protocol:
+            attributes[str(one.name)] = value
+        elif one.name is None:
+            fields[one.field] = value
+        elif one.protocol == "AMQP/1.0":
+            fields[one.field] = fields.get(one.field, {}) | {one.name: value}
+        else:
+            fields[one.field] = [*fields.get(one.field, []), [one.name, value]]
+    protocol = next((one.protocol for one, _ in values if one.protocol), "")
+    return {"protocol": protocol, **fields} if protocol else attributes
 
 
-def applies(definition: dict[str, Any], protocol: str, field: str, name: str, value: Any) -> bool:
-    """Whether a match finds some message that has what the definition says."""
-    catalog = Catalog.from_documents({"messagegroups": {"g": {"messages": {"m": definition}}}})
-    for one in candidates(value):
-        ways = [one] if protocol != "AMQP/1.0" else [one, *({"type": kind, "value": one} for kind in ("ulong", "uuid"))]
-        for way in ways:
-            answer = catalog.validate(message_with(protocol, field, name, way), XID)
-            if answer.outcome.value == "matched":
-                return True
-    return False
+def witness(one: Stated) -> Any:
+    """What a message can have so that a match finds the property as it is stated; `...` where there is nothing."""
+    catalog = Catalog.from_documents({"messagegroups": documents(one.as_definition, "own")})
+    for value in candidates(one.value):
+        typed = ({"type": kind, "value": value} for kind in ("ulong", "uuid"))
+        for way in [value] if one.protocol != "AMQP/1.0" else [value, *typed]:
+            if catalog.validate(message_with([(one, way)]), XID).outcome.value == "matched":
+                return way
+    return ...
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +275,80 @@ def registry() -> Iterator[Registry]:
         yield opened
 
 
-@given(definitions())
-@settings(max_examples=500)
-def test_a_write_accepts_what_a_match_can_apply(registry: Registry, drawn: tuple[Any, ...]) -> None:
-    """A write accepts a definition if and only if a match can apply every constraint in it; one can be built, too."""
-    definition = drawn[0]
+def is_accepted(registry: Registry, groups: dict[str, Any]) -> bool:
+    """Whether a write takes the groups; nothing of them stays."""
     try:
-        registry.put(XID, definition)
+        with registry.transaction() as tx:
+            for name, group in groups.items():
+                tx.put(f"/messagegroups/{name}", group)
+            for name in groups:
+                tx.delete(f"/messagegroups/{name}")
     except RegistryError:
-        accepted = False
-    else:
-        accepted = True
-    assert accepted == applies(*drawn), definition
-    if accepted and drawn[3] != "dataschema":  # one that is relative is made absolute by where the registry is
-        built = Catalog.from_documents({"messagegroups": {"g": {"messages": {"m": definition}}}}).message(XID).sample()
-        assert not built.problems, (definition, built.problems)
+        return False
+    return True
+
+
+@given(definitions(), st.sampled_from(WAYS))
+@settings(max_examples=800)
+def test_a_write_accepts_what_a_match_can_apply(registry: Registry, stated: list[Stated], way: str) -> None:
+    """A write accepts a definition if and only if a match can apply every constraint in it; one can be built, too."""
+    definition = together(stated)
+    groups = documents(definition, way)
+    found = [(one, witness(one)) for one in stated]
+    applies = all(value is not ... for _, value in found)
+    event(f"{'accepted' if applies else 'refused'}, {way}")
+    assert applies == is_accepted(registry, groups), (groups, found)
+    if not applies:
+        return
+    catalog = Catalog.from_documents({"messagegroups": groups})
+    if len({one.protocol for one in stated}) == 1:
+        answer = catalog.validate(message_with(found), XID)
+        assert answer.outcome.value == "matched", (groups, found, answer.problems)
+    if all(one.name != "dataschema" for one in stated):  # one that is relative is absolute by where the registry is
+        built = catalog.message(XID).sample()
+        assert not built.problems, (groups, built.problems)
+
+
+def test_every_place(registry: Registry) -> None:
+    """A write accepts what looks like a value of a place if and only if a match can apply it, whatever the place is."""
+    wrong = [
+        (one, accepted)
+        for one in every_place()
+        if (accepted := is_accepted(registry, documents(one.as_definition, "own"))) != (witness(one) is not ...)
+    ]
+    assert not wrong
+
+
+def every_place() -> Iterator[Stated]:
+    """Values that are right and values that look alike at every place, and of every type where any can be stated."""
+    sections: list[tuple[str, str, Section]] = [("", "", ENVELOPE)]
+    for protocol, fields in PROTOCOLS.items():
+        for field, place in fields.items():
+            if isinstance(place, Section):
+                sections.append((protocol, field, place))
+            elif field not in ONLY_OLD:
+                for value in (*FITTING[known(True, field, place)], *ALIKE[known(False, field, place)]):
+                    yield Stated(protocol, field, None, value)
+    for protocol, field, section in sections:
+        for name in (*section.named, *(() if section.plain or field == "properties" else ("ext",))):
+            place = section.place(name)
+            for kind in [None] if section.plain else [None, *sorted(place.types)]:
+                for value in (*FITTING[known(True, name, place, kind)], *ALIKE[known(False, name, place, kind)]):
+                    member = {"value": value} | ({} if kind is None else {"type": kind})
+                    yield Stated(protocol, field, name, value if section.plain else member)
+
+
+def test_the_model_knows_the_types_of_the_table() -> None:
+    """The types that a property can be given by the built-in model are those by which matches judge it."""
+    model = builtin_modelsource()["groups"]["messagegroups"]["resources"]["messages"]["attributes"]
+    of_event = model["envelope"]["ifvalues"]["CloudEvents/1.0"]["siblingattributes"]["envelopemetadata"]
+    amqp = model["protocol"]["ifvalues"]["AMQP/1.0"]["siblingattributes"]["protocoloptions"]
+    properties_ = PROTOCOLS["AMQP/1.0"]["properties"]
+    assert isinstance(properties_, Section)
+    for section, attributes in (
+        (ENVELOPE, of_event["attributes"]),
+        (properties_, amqp["attributes"]["properties"]["attributes"]),
+    ):
+        assert section.named.keys() == attributes.keys() - {"*"}
+        for name, attribute in attributes.items():
+            assert set(attribute["attributes"]["type"]["enum"]) == section.place(name).types, name

@@ -3,20 +3,21 @@
 Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
 Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of the
 three.
-Rule 3: a definition with metadata of an envelope, or with options of a protocol, that names none has its group's
-(message/spec.md, Message Groups: all messages inside a group use the same envelope and the same protocol).
+Rule 3: a definition with metadata of an envelope, or with options of a protocol, that names none has its group's, or
+else that of a group of its bases, the nearest first (message/spec.md, Message Groups: all messages inside a group use
+the same envelope and the same protocol).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from signalbook.document.property_names import aligned
 from signalbook.document.spelling import to_canonical
 from signalbook.spec.builtin import MESSAGE
 
-__all__ = ["INHERITED", "MAX_CHAIN", "SELECTORS", "chosen", "derived", "merge", "message_of", "whole"]
+__all__ = ["INHERITED", "MAX_CHAIN", "SELECTORS", "chosen", "derived", "merge", "message_of", "nearest", "whole"]
 
 Attributes = Mapping[str, Any]
 
@@ -127,4 +128,14 @@ def whole(xid: str, attrs: Attributes, group: Attributes, lookup: Callable[[str]
     for place, own, owner in reversed(chain):
         document = chosen(own, owner, place) if document is None else derived(document, own, owner, place)[1]
     assert document is not None, "a chain has at least the definition itself"
-    return document
+    return chosen(document, nearest([owner for _, _, owner in chain]), xid)
+
+
+def nearest(groups: Iterable[Attributes]) -> dict[str, str]:
+    """The envelope and the protocol of groups, the nearest first, of which the first that states one says which."""
+    found: dict[str, str] = {}
+    for group in groups:
+        for selector, _ in SELECTORS:
+            if isinstance(stated := group.get(selector), str) and stated:
+                found.setdefault(selector, stated)
+    return found

@@ -14,8 +14,7 @@ from typing import Any
 
 from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.document.inherited import MAX_CHAIN, message_of
-from signalbook.document.property_places import CONTENT_TYPE, Place, fault, stated_properties
-from signalbook.document.property_types import TYPES
+from signalbook.document.property_places import CONTENT_TYPE, Place, Property, fault, form_fault, stated_properties
 from signalbook.document.rule import Check, Finding, Path, Subject
 from signalbook.document.spelling import is_event
 from signalbook.document.xid import Xid
@@ -173,7 +172,7 @@ def dataschemaxid_agrees(subject: Subject) -> Iterator[Finding]:
 def content_type_syntax(subject: Subject) -> Iterator[Finding]:
     """M-11: a media type as RFC 2046 has it."""
     value = subject.whole["datacontenttype"]
-    words = fault(CONTENT_TYPE, None, value)
+    words = fault(CONTENT_TYPE, Property.plain(value))
     if words is not None:
         yield ("datacontenttype",), f"value ({value}) {words}"
 
@@ -268,10 +267,11 @@ def properties(subject: Subject) -> Iterator[Finding]:
     attrs = subject.whole
     protocol = find_protocol(attrs.get("protocol")) or ""
     event = is_event(attrs.get("envelope"))
-    for path, place, stated, value in stated_properties(attrs, event, protocol):
-        words = fault(place, stated, value)
-        if words is not None and path != _SPECVERSION:
-            yield path, f"value ({value}) {words}"
+    for path, place, given in stated_properties(attrs, event, protocol):
+        if (words := form_fault(place, given)) is not None:
+            yield path, words
+        elif (words := fault(place, given)) is not None and path != _SPECVERSION:
+            yield path if given.is_plain else (*path, "value"), f"value ({given.value}) {words}"
     for path, member in _property_definitions(attrs):
         if member.get("description") == "":
             yield (*path, "description"), "must not be empty"
@@ -280,14 +280,14 @@ def properties(subject: Subject) -> Iterator[Finding]:
             yield (*path, "specurl"), f"value ({specurl}) must be a URI or a relative reference"
         # Another envelope or protocol implies no type, yet all have these definitions in common.
         if "type" in member and not (event if path[0] == "envelopemetadata" else protocol):
-            known = isinstance(member["type"], str) and member["type"] in TYPES
-            words = fault(_ANY, member["type"], member.get("value")) if known else None
+            given = Property.of(member)
+            words = fault(_ANY, given) if form_fault(_ANY, given) is None else None
             if words is not None:
                 yield (*path, "value"), f"value ({member.get('value')}) {words}"
 
 
 _ANY = Place("any", nests=True)
-_SPECVERSION = ("envelopemetadata", "specversion", "value")  # has a rule of its own
+_SPECVERSION = ("envelopemetadata", "specversion")  # has a rule of its own
 _SECTIONS = frozenset(
     {
         *("properties", "application-properties", "message-annotations", "delivery-annotations", "footer"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signalbook.cloudevents.attributes import flaw
@@ -28,12 +28,17 @@ __all__ = [
     "CONTENT_TYPE",
     "ENVELOPE",
     "EVENT_FORMAT",
+    "EVENT_MODE",
     "NOW",
     "PROTOCOLS",
     "Place",
+    "Property",
     "Section",
     "fault",
+    "form_fault",
     "name_fault",
+    "named_members",
+    "section_fault",
     "stated_names",
     "stated_properties",
 ]
@@ -55,13 +60,14 @@ class Place:
     """A place for one value.
 
     `type` is that of `property_types` which holds where none is stated. With `several` it is only what a definition's
-    own value has then: a message may have another. `test` says what is wrong with a text beyond its type, and
-    `fillings` are tried in the place of placeholders, where `filled` is the test if it is another; with `whole` one
-    that stands alone takes any text.
+    own value has then: a message may have another. `types` are those that can be stated, where not all can. `test` says
+    what is wrong with a text beyond its type, and `fillings` are tried in the place of placeholders, where `filled` is
+    the test if it is another; with `whole` one that stands alone takes any text.
     """
 
     type: str = "string"
     several: bool = False
+    types: frozenset[str] = TYPES
     test: _Test | None = None
     fillings: tuple[str, ...] = _FILLINGS
     whole: bool = False
@@ -69,17 +75,46 @@ class Place:
     is_content_type: bool = False
     nests: bool = False  # AMQP has lists and maps, of the type `any`
     is_route: bool = False  # a topic or a subject, of which its protocol says what it may hold: it need not be a URI
+    is_json: bool = False  # a number or a flag as JSON has it, not the text of one
 
     @property
     def name(self) -> str:
         """The type as a definition would state it."""
         return EXACT.get(self.type, self.type)
 
-    def kind(self, stated: str | None) -> str:
+    def kind(self, stated: Any) -> str:
         """The type that holds here where a definition states one, or None."""
-        if stated is None or (stated == "integer" and EXACT.get(self.type) == "integer"):
+        if stated.__class__ is not str or (stated == "integer" and EXACT.get(self.type) == "integer"):
             return self.type
-        return stated
+        return str(stated)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """What a definition states of one property: `type` and `value` are None where it leaves them open.
+
+    `flaw` says what is wrong with the form in which it is stated, in words that follow its place.
+    """
+
+    type: Any = None
+    value: Any = None
+    required: bool = False
+    flaw: str | None = None
+    is_plain: bool = False
+
+    @classmethod
+    def of(cls, given: Any) -> Property:
+        """The property that a property definition states."""
+        if not isinstance(given, Mapping):
+            return cls(flaw="must be an object")
+        required = given.get("required")
+        flaw = None if required is None or required.__class__ is bool else 'must have true or false for "required"'
+        return cls(given.get("type"), given.get("value"), required is True, flaw)
+
+    @classmethod
+    def plain(cls, value: Any) -> Property:
+        """The property that is stated by its value alone."""
+        return cls(value=value, is_plain=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +137,27 @@ class Section:
         return self.named.get(name, self.other)
 
 
-def fault(place: Place, stated: Any, value: Any) -> str | None:
-    """What is wrong with a definition's value at a place, in words that follow it; None where a message may have it."""
-    if stated is not None and (stated.__class__ is not str or stated not in TYPES):
+def fault(place: Place, given: Property) -> str | None:
+    """What is wrong with what a definition states at a place, in words that follow it; None where nothing is."""
+    return form_fault(place, given) or _value_fault(place, given)
+
+
+def form_fault(place: Place, given: Property) -> str | None:
+    """What is wrong with how a property is stated, whatever its value is, in words that follow its place."""
+    if given.flaw is not None or given.type is None:
+        return given.flaw
+    if given.type.__class__ is not str or given.type not in TYPES:
         return "has a type that is not one of a property"
+    if given.type not in place.types:
+        return f"has the type {given.type}, and its type must be one of: {', '.join(sorted(place.types))}"
+    return None
+
+
+def _value_fault(place: Place, given: Property) -> str | None:
+    value = given.value
     if value is None:
         return None
-    kind = place.kind(stated)
+    kind = place.kind(given.type)
     if kind == "uritemplate" and value.__class__ is str and (words := _template_flaw(place, value)) is not None:
         return words
     if value.__class__ is str and "{" in value and kind in TEXTS:
@@ -117,9 +166,14 @@ def fault(place: Place, stated: Any, value: Any) -> str | None:
         flaws = [_flaw(place, test, kind, _filled(template, text, place.whole)) for text in place.fillings]
         return flaws[0] if all(flaws) else None
     words = _flaw(place, place.test, kind, value)
-    if words is not None and stated is None and value.__class__ in (bool, int, float) and place.name == "string":
-        return f'{words}; state a "type" where it is meant to be another'
+    if words is not None and given.type is None and value.__class__ in (bool, int, float) and place.name == "string":
+        return words if given.is_plain else f'{words}; state a "type" where it is meant to be another'
     return words
+
+
+def section_fault(value: Any) -> str | None:
+    """What is wrong with the form of several named properties, in words that follow their place."""
+    return None if value is None or isinstance(value, (Mapping, list)) else "must be an object or an array"
 
 
 def name_fault(section: Section, name: str) -> str | None:
@@ -152,7 +206,7 @@ def _template_flaw(place: Place, text: str) -> str | None:
 def _flaw(place: Place, test: _Test | None, kind: str, value: Any) -> str | None:
     if value.__class__ not in _SCALARS:
         return None if place.nests and kind == "any" else "must be a text, a number, true or false"
-    if not is_stated(kind, value):
+    if not is_stated(kind, value) or (place.is_json and kind == place.type and value.__class__ is str):
         return f"must be of type {EXACT.get(kind, kind)}{_MORE.get(kind, '')}"
     return None if test is None else test(canonical_text(value))
 
@@ -201,6 +255,10 @@ def _event_format(text: str) -> str | None:
     return "must be the content type of a structured event, such as application/cloudevents+json"
 
 
+def _event_mode(text: str) -> str | None:
+    return None if text.lower() in ("binary", "structured") else "must be binary or structured"
+
+
 CONTENT_TYPE = Place("ascii", test=_media_type, fillings=("x", "application/json"), whole=True, is_content_type=True)
 # `envelopeoptions.format` of CloudEvents: what an event is known by that holds its data.
 EVENT_FORMAT = Place(
@@ -210,18 +268,27 @@ EVENT_FORMAT = Place(
     whole=True,
     is_content_type=True,
 )
-
+# `envelopeoptions.mode` of CloudEvents.
+EVENT_MODE = Place(test=_event_mode)
 
 _MOMENT = "2000-01-01T00:00:00Z"
 
 
 # --- the tables -------------------------------------------------------------------------------------------------
 
+# Which types can be stated where the texts and the published models leave some out.
+_TEXTS = frozenset({"string", "symbol", "uritemplate"})
+_URIS = frozenset({"string", "uri", "uritemplate"})
+_IDS = frozenset({"binary", "string", "ulong", "uritemplate", "uuid"})
+_TIMES = frozenset({"timestamp"})
+_MEDIA_TYPE = replace(CONTENT_TYPE, types=_TEXTS)
+
 # message/spec.md, CloudEvents/1.0
 ENVELOPE = Section(
     named={
-        **{name: Place(test=_of_event(name)) for name in ("specversion", "id", "type", "subject")},
-        "source": Place("uritemplate", test=_of_event("source"), whole=True),
+        "specversion": Place(test=_of_event("specversion"), types=frozenset({"string"})),
+        **{name: Place(test=_of_event(name)) for name in ("id", "type", "subject")},
+        "source": Place("uritemplate", test=_of_event("source"), whole=True, types=_URIS),
         # In an event it is absolute; one that is relative, as `dataschemauri` may be, is the end of that.
         "dataschema": Place(
             "uritemplate",
@@ -229,15 +296,17 @@ ENVELOPE = Section(
             filled=_of_event("dataschema"),
             fillings=("x", "1", "https://x/x"),
             whole=True,
+            types=_URIS,
         ),
-        "time": Place("timestamp", test=_of_event("time"), fillings=(_MOMENT, *_MOMENT.split("T"))),
+        "time": Place("timestamp", test=_of_event("time"), fillings=(_MOMENT, *_MOMENT.split("T")), types=_TIMES),
+        "datacontenttype": _MEDIA_TYPE,
     },
     other=Place(test=_of_event("extension")),
-    content_type="datacontenttype",
 )
 
-_TEXT, _TEMPLATE, _FLAG, _COUNT = Place(), Place("uritemplate"), Place("boolean"), Place("uint")
-_ID = Place(several=True)  # AMQP: an id is a ulong, a uuid, bytes or a string; so is its echo
+_FLAG, _COUNT = Place("boolean", is_json=True), Place("uint", is_json=True)
+_TEXT, _ADDRESS, _TIME = Place(types=_TEXTS), Place("uritemplate", types=_URIS), Place("timestamp", types=_TIMES)
+_ID = Place(several=True, types=_IDS)  # AMQP: an id is a ulong, a uuid, bytes or a string; so is its echo
 _ADDED = Section(other=Place(nests=True), name=_symbol_name, unique=True)
 
 
@@ -253,7 +322,7 @@ def _pairs(protocol: str, field: str, content_type: str = "") -> Section:
 
 
 def _mqtt(protocol: str) -> Mapping[str, Place | Section]:
-    return {"topic_name": _template(protocol, "topic_name"), "qos": Place("qos"), "retain": _FLAG}
+    return {"topic_name": _template(protocol, "topic_name"), "qos": Place("qos", is_json=True), "retain": _FLAG}
 
 
 # message/spec.md, Message Protocols: the options of each, in canonical spelling.
@@ -273,19 +342,19 @@ PROTOCOLS: Mapping[str, Mapping[str, Place | Section]] = {
         "properties": Section(
             named={
                 "message-id": _ID,
-                "user-id": Place("binary"),
-                "to": _TEMPLATE,
+                "user-id": Place("binary", types=frozenset({"binary", "string", "uritemplate"})),
+                "to": _ADDRESS,
                 "subject": _TEXT,
-                "reply-to": _TEMPLATE,
+                "reply-to": _ADDRESS,
                 "correlation-id": _ID,
-                "content-encoding": Place("ascii"),
-                "absolute-expiry-time": Place("timestamp"),
-                "creation-time": Place("timestamp"),
+                "content-type": _MEDIA_TYPE,
+                "content-encoding": Place("ascii", types=_TEXTS),
+                "absolute-expiry-time": _TIME,
+                "creation-time": _TIME,
                 "group-id": _TEXT,
-                "group-sequence": _COUNT,
-                "reply-to-group-id": _TEMPLATE,
+                "group-sequence": Place("uint", types=frozenset({"integer"})),
+                "reply-to-group-id": Place("uritemplate", types=_TEXTS),
             },
-            content_type="content-type",
         ),
         "application-properties": _ADDED,
         "message-annotations": _ADDED,
@@ -293,7 +362,7 @@ PROTOCOLS: Mapping[str, Mapping[str, Place | Section]] = {
         "header": Section(
             named={
                 "durable": _FLAG,
-                "priority": Place("ubyte"),
+                "priority": Place("ubyte", is_json=True),
                 "ttl": _COUNT,
                 "first-acquirer": _FLAG,
                 "delivery-count": _COUNT,
@@ -306,16 +375,16 @@ PROTOCOLS: Mapping[str, Mapping[str, Place | Section]] = {
     "MQTT/3.1.1": _mqtt("MQTT/3.1.1"),
     "MQTT/5.0": {
         **_mqtt("MQTT/5.0"),
-        "payload_format_indicator": Place("bit"),
+        "payload_format_indicator": Place("bit", is_json=True),
         "message_expiry_interval": _COUNT,
         "response_topic": _template("MQTT/5.0", "response_topic"),
-        "correlation_data": _TEXT,  # Base64 by the text, a text by the published model; a message is asked for both
+        "correlation_data": Place(),  # Base64 by the text, a text by the published model; a message is asked for both
         "content_type": CONTENT_TYPE,
         "user_properties": _pairs("MQTT/5.0", "user_properties"),
     },
     "KAFKA": {
         "topic": Place(test=text_flaw("KAFKA", "topic")),
-        "partition": Place("partition"),
+        "partition": Place("partition", is_json=True),
         "key": Place(several=True),
         "key_base64": Place("binary"),
         "headers": _pairs("KAFKA", "headers", "content-type"),
@@ -331,49 +400,57 @@ PROTOCOLS: Mapping[str, Mapping[str, Place | Section]] = {
 Path = tuple[str | int, ...]
 
 
-def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> Iterator[tuple[Path, Place, Any, Any]]:
-    """Every value that a canonical definition states: its path, its place, the type that is stated, and the value.
+def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> Iterator[tuple[Path, Place, Property]]:
+    """Every property that a canonical definition states: its path, its place, and what is stated.
 
     `event` says that its envelope is CloudEvents, `protocol` is the canonical name of its protocol.
     """
     if event:
         yield from _members(("envelopemetadata",), ENVELOPE, attrs.get("envelopemetadata"))
-        chosen = attrs.get("envelopeoptions")
-        if isinstance(chosen, dict) and "format" in chosen:
-            yield ("envelopeoptions", "format"), EVENT_FORMAT, None, chosen["format"]
+        stated = attrs.get("envelopeoptions")
+        chosen: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {}
+        for name, place in (("mode", EVENT_MODE), ("format", EVENT_FORMAT)):
+            if name in chosen:
+                yield ("envelopeoptions", name), place, Property.plain(chosen[name])
     options = attrs.get("protocoloptions")
     table = PROTOCOLS.get(protocol)
-    if table is None or not isinstance(options, dict):
+    if table is None or not isinstance(options, Mapping):
         return
     for name, value in options.items():
         found = table.get(name)
         if isinstance(found, Section):
+            if (words := section_fault(value)) is not None:
+                yield ("protocoloptions", name), found.other, Property(flaw=words)
             yield from _members(("protocoloptions", name), found, value)
         elif found is not None:
-            yield ("protocoloptions", name), found, None, value
+            yield ("protocoloptions", name), found, Property.plain(value)
 
 
-def _members(path: Path, section: Section, value: Any) -> Iterator[tuple[Path, Place, Any, Any]]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+def _members(path: Path, section: Section, value: Any) -> Iterator[tuple[Path, Place, Property]]:
+    for key, name, member in named_members(value):
+        given = Property.plain(member) if section.plain else Property.of(member)
+        yield (*path, key), section.place(name), given
+
+
+def named_members(value: Any) -> Iterator[tuple[str | int, str, Any]]:
+    """The members of an array, or of a map whose keys name them, with key and name, which is empty where it is no text.
+
+    A null in a map is none of them.
+    """
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, member in pairs:
-        if section.plain:
-            yield (*path, key), section.place(str(key)), None, member
-        elif isinstance(member, dict):
-            name = member.get("name", key)
-            yield (*path, key, "value"), section.place(str(name)), member.get("type"), member.get("value")
+        named = member.get("name") if isinstance(member, Mapping) else None
+        name = key if named is None else named
+        if member is not None or isinstance(key, int):
+            yield key, name if isinstance(name, str) else "", member
 
 
 def stated_names(attrs: Mapping[str, Any], protocol: str) -> Iterator[tuple[Path, Section, str]]:
     """Every named property of a canonical definition's protocol: its path, its section and its name."""
     options = attrs.get("protocoloptions")
-    if not isinstance(options, dict):
+    if not isinstance(options, Mapping):
         return
     for field_name, section in PROTOCOLS.get(protocol, {}).items():
-        if not isinstance(section, Section) or section.plain:
-            continue
-        value = options.get(field_name)
-        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for key, member in pairs:
-            named = member.get("name") if isinstance(member, dict) else None
-            own = str(named) if named is not None else key if isinstance(key, str) else ""
-            yield ("protocoloptions", field_name, key), section, own
+        if isinstance(section, Section) and not section.plain:
+            for key, name, _ in named_members(options.get(field_name)):
+                yield ("protocoloptions", field_name, key), section, name

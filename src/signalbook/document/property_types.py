@@ -200,6 +200,8 @@ TYPES = frozenset(_IN_TEXT.keys() - EXACT.keys())
 
 def is_stated(type_name: str, value: Any) -> bool:
     """Whether a definition may state the value for a property of the type: as JSON has it, or as a header would."""
+    if value.__class__ is float and value.is_integer():  # JSON has one kind of number, and 1.0 is 1
+        value = int(value)
     return _IN_TEXT[type_name](value) or _IN_JSON[type_name](value)
 
 

@@ -157,7 +157,9 @@ RULES: tuple[Rule, ...] = (
         "message-property",
         "The value of a property is one that a message can have: of its `type`, or of the type that the text implies"
         " for it, in JSON or as a string, with placeholders as the text has them, and one that its protocol can send,"
-        " which a wildcard is not; its `description` is not empty, its `specurl` a URI reference.",
+        " which a wildcard is not; its `type` is one that the property can have, its `required` is true or false, its"
+        " `description` is not empty, its `specurl` a URI reference. An option that is a number or a flag is one of"
+        " JSON, and the `mode` of an event is `binary` or `structured`.",
         message.properties,
         reads=("envelope", "protocol"),
     ),

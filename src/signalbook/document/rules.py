@@ -46,12 +46,13 @@ def check(domain: str, level: Level, subject: Subject, severity: Severity | None
 
 
 def _by_model(subject: Subject) -> Iterator[Problem]:
-    """What a model finds in a definition's own attributes, once it knows which envelope and protocol they are for."""
+    """What a model finds in a definition once it knows which metadata are for which envelope and protocol."""
     own, found = subject.attrs, subject.whole
     named = {
-        selector: found[selector]
+        name: found[name]
         for selector, metadata in SELECTORS
-        if not metadata.isdisjoint(own) and selector not in own and selector in found
+        for name in (selector, *metadata)
+        if name in found and found[name] != own.get(name)
     }
     if named and subject.by_model is not None:
         yield from subject.by_model(to_canonical(MESSAGE, {**own, **named}, subject.xid), subject.xid)

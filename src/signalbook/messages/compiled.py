@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signalbook.document.dialects.held import has_inferred_schema
+from signalbook.document.dialects.held import has_inferred_schema, holds_more
 from signalbook.errors import Problem
 from signalbook.messages.constraint import Constraint
 from signalbook.messages.content_type import ContentType
@@ -179,7 +179,9 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
         envelope=definition.envelope,
         protocol=protocol,
         on_envelope=tuple(envelope_constraints(document.get("envelopemetadata"))),
-        on_protocol=tuple(protocol_constraints(protocol or "", document.get("protocoloptions"))),
+        on_protocol=tuple(
+            protocol_constraints(protocol or "", document.get("protocoloptions"), held=holds_more(document))
+        ),
         on_data=tuple(data_constraints(document)),
         on_transport=tuple(transport_constraints(document)),
         mode=mode_constraint(options.get("mode") if isinstance(options, Mapping) else None),

@@ -10,12 +10,12 @@ Rule 4: a value that a write would refuse (`document.property_places`) is never 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from signalbook.document.property_places import NOW, Place, fault
+from signalbook.document.property_places import NOW, Place, Property, fault
 from signalbook.document.property_types import TEXTS, Form, canonical, is_of, same, value_template
 from signalbook.errors import Problem
 from signalbook.messages.content_type import ContentType, satisfies
@@ -23,7 +23,7 @@ from signalbook.messages.header_values import Several
 from signalbook.messages.observed import Observed
 from signalbook.template import Template
 
-__all__ = ["NOW", "SPELLED", "Constraint", "Context", "Property"]
+__all__ = ["NOW", "SPELLED", "Constraint", "Context"]
 
 Context = dict[str, str]
 Read = Callable[[Observed], Sequence[Any]]
@@ -34,23 +34,6 @@ _NOT_QUOTED = frozenset({"boolean", "integer", "number", "ulong"})
 _ANY_STRING = frozenset({"any", "string", "uritemplate"})
 # The types of which one value has several spellings.
 SPELLED = frozenset({"number", "binary", "timestamp", "uuid"})
-
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A property definition: `type` is None where nothing is said about it, `value` where any is taken."""
-
-    type: str | None = None
-    value: Any = None
-    required: bool = False
-
-    @classmethod
-    def of(cls, given: Any) -> Property:
-        """The property that a definition, or a plain value in its place, states."""
-        if not isinstance(given, Mapping):
-            return cls(None, given)
-        named = given.get("type")
-        return cls(named if isinstance(named, str) else None, given.get("value"), given.get("required") is True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +68,7 @@ class Constraint:
     ) -> Constraint:
         """The constraint of a property at its place; `attribute` is its name where it is one of an event."""
         value = given.value
-        wrong = fault(place, given.type, value)
+        wrong = fault(place, given)
         kind = place.kind(given.type)
         constant, template = None, None
         if kind == "timestamp" and value == NOW:
@@ -150,7 +133,7 @@ class Constraint:
             return Problem(self.path, "value", f"{self._said} cannot be what the definition says: it {self.fault}")
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
-            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is no {self.type}")
+            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is not a valid {self.type}")
         if self.constant is not None:
             return None if self._equals(value) else self._differs(value, f"must be {self._wanted(value)}")
         return None if self.template is None else self._captures(self.template, value, context)

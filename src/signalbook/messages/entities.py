@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from signalbook.document.dialects.held import with_held
-from signalbook.document.inherited import MAX_CHAIN
+from signalbook.document.inherited import MAX_CHAIN, SELECTORS
 from signalbook.document.spelling import to_canonical
 from signalbook.errors import Problem, RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
@@ -268,7 +268,17 @@ def _canonical(
     except RegistryError as error:
         name = error.args_.get("name", "")
         problems = (Problem(pointer("", name), "malformed", f"{name} {error.args_.get('error_detail', '')}"),)
+    if domain == MESSAGE and not group:
+        problems += tuple(_misshapen(given))
     return {name: value for name, value in given.items() if name not in _SYSTEM and name not in own}, problems
+
+
+def _misshapen(message: Attributes) -> Iterator[Problem]:
+    """What of a message is an object, whatever its envelope and its protocol are, and is none here."""
+    for _, metadata in SELECTORS:
+        for name in sorted(metadata):
+            if not isinstance(message.get(name), Mapping | None):
+                yield Problem(f"/{name}", "malformed", f"{name} must be an object")
 
 
 def _default_version(versions: Mapping[str, Attributes], *said: Any) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.cloudevents.uri import is_absolute_uri
-from signalbook.document.property_places import CONTENT_TYPE, ENVELOPE, EVENT_FORMAT, Place
-from signalbook.document.property_types import Form
-from signalbook.messages.constraint import Constraint, Property, Read
+from signalbook.document.property_places import CONTENT_TYPE, ENVELOPE, EVENT_FORMAT, EVENT_MODE, Place, Property, fault
+from signalbook.document.property_types import Form, canonical
+from signalbook.messages.constraint import Constraint, Read
 from signalbook.messages.content_type import ContentType
 from signalbook.messages.observed import Observed
 from signalbook.wire.fields import pointer
@@ -63,37 +63,33 @@ def constants(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
 
 def data_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
     """What `datacontenttype` says about the data of a message."""
-    stated = _stated_type(document)
+    stated = document.get("datacontenttype")
     if stated is not None and not _is_of_event(stated):
         yield _content_type("/datacontenttype", _data, stated)
 
 
 def transport_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
     """What `datacontenttype` and `envelopeoptions.format` say about the content type at the message itself."""
-    stated = _stated_type(document)
-    if stated is not None and _is_of_event(stated):
+    stated = document.get("datacontenttype")
+    if _is_of_event(stated):
         yield _content_type("/datacontenttype", _transport, stated)
     options = document.get("envelopeoptions")
     named = options.get("format") if isinstance(options, Mapping) else None
-    if isinstance(named, str) and named:
+    if named is not None:
         yield _content_type("/envelopeoptions/format", _structured, named, EVENT_FORMAT)
 
 
-def _stated_type(document: Mapping[str, Any]) -> str | None:
-    stated = document.get("datacontenttype")
-    return stated if isinstance(stated, str) and stated else None
-
-
-def _is_of_event(stated: str) -> bool:
-    parsed = ContentType.parse(stated)
+def _is_of_event(stated: Any) -> bool:
+    parsed = ContentType.parse(stated) if isinstance(stated, str) else None
     return parsed is not None and parsed.is_event
 
 
 def mode_constraint(mode: Any) -> Constraint | None:
     """What `envelopeoptions.mode` says about how an event is carried."""
-    if not isinstance(mode, str) or not mode:
+    if mode is None:
         return None
-    return Constraint("/envelopeoptions/mode", _mode, constant=mode.lower(), code="mode")
+    wrong = fault(EVENT_MODE, Property.plain(mode))
+    return Constraint("/envelopeoptions/mode", _mode, constant=canonical(mode).lower(), code="mode", fault=wrong)
 
 
 def _attribute(name: str) -> Read:
@@ -118,8 +114,8 @@ def _schema_named(stated: Any) -> Read:
     return read_both
 
 
-def _content_type(path: str, read: Read, stated: str, place: Place = CONTENT_TYPE) -> Constraint:
-    return Constraint.of(path, read, Property(None, stated), place, Form.TEXT)
+def _content_type(path: str, read: Read, stated: Any, place: Place = CONTENT_TYPE) -> Constraint:
+    return Constraint.of(path, read, Property.plain(stated), place, Form.TEXT)
 
 
 def _one(text: str | None) -> Sequence[str]:

@@ -52,7 +52,7 @@ def scalar_flaw(value: Any) -> str | None:
     if isinstance(value, _SEVERAL):
         return _NO_SCALAR
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        return f"is {value}, which is no number"
+        return f"is {value}, which is not a number"
     if isinstance(value, str) and not value.isascii() and _surrogate(value):
         return "must be a text without unpaired surrogates"
     return None
@@ -93,12 +93,12 @@ def json_flaws(data: Any) -> Iterator[tuple[str, str]]:
             left += [(pointer(path, name), one) for name, one in reversed(named)]
             for name in (name for name in value if not isinstance(name, str)):
                 found += 1
-                yield path, f"has the name {name!r}, which is no text"
+                yield path, f"has the name {name!r}, which is not a text"
         elif isinstance(value, list | tuple):
             left += [(f"{path}/{at}", one) for at, one in reversed(list(enumerate(value)))]
         elif isinstance(value, float | Decimal) and not math.isfinite(value):
             found += 1
-            yield path, f"is {value}, which is no number of JSON"
+            yield path, f"is {value}, which is not a number of JSON"
 
 
 def own_values(own: Mapping[str, Any], fields: list[Slot]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import Any
 
 from signalbook.cloudevents.timestamp import is_timestamp
 from signalbook.document.property_places import PROTOCOLS as PLACES
-from signalbook.document.property_places import Place, name_fault
+from signalbook.document.property_places import Place, Property, Section, name_fault, named_members, section_fault
 from signalbook.document.property_types import Form
-from signalbook.messages.constraint import Constraint, Property
+from signalbook.messages.constraint import Constraint
 from signalbook.messages.header_values import Named
 from signalbook.messages.observed import Observed
 from signalbook.messages.slots import milliseconds
@@ -176,23 +176,38 @@ PROTOCOLS: Mapping[str, Protocol] = {
 }
 
 
-def protocol_constraints(protocol: str, stated: Any) -> Iterator[Constraint]:
-    """What `protocoloptions` says about a message of a protocol, in the order in which it stands there."""
+def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[Constraint]:
+    """What `protocoloptions` says about a message of a protocol, in the order in which it stands there.
+
+    With `held` a property definition may stand where 1.0 has a plain value, see `dialects.held`.
+    """
     row = PROTOCOLS.get(protocol)
     if row is None or not isinstance(stated, Mapping):
         return
     for name, value in stated.items():
         place = PLACES[protocol].get(name)
         if isinstance(place, Place):
-            constraint = _option(row, name, place, value)
+            constraint = _option(row, name, place, _plain(value, held))
             if constraint is not None:
                 yield constraint
         elif place is not None:
-            collection = row.collections[name]
-            for member, given in _named(value):
-                made = _member(collection, place.place(member), pointer(f"{_OPTIONS}/{name}", member), member, given)
-                wrong = None if place.plain else name_fault(place, member)
-                yield made if wrong is None else replace(made, fault=made.fault or wrong)
+            yield from _members(row.collections[name], name, place, value, held)
+
+
+def _members(collection: Collection, field_name: str, section: Section, value: Any, held: bool) -> Iterator[Constraint]:
+    path = f"{_OPTIONS}/{field_name}"
+    wrong = section_fault(value)
+    if wrong is not None:
+        yield Constraint(path, lambda observed: _single(field_name)(_message(observed)), fault=wrong)
+    for _, name, member in named_members(value):
+        given = _plain(member, held) if section.plain else Property.of(member)
+        made = _member(collection, section.place(name), pointer(path, name), name, given)
+        wrong = None if section.plain else name_fault(section, name)
+        yield made if wrong is None else replace(made, fault=made.fault or wrong)
+
+
+def _plain(value: Any, held: bool) -> Property:
+    return Property.of(value) if held and isinstance(value, Mapping) else Property.plain(value)
 
 
 def _message(observed: Observed) -> Message:
@@ -200,8 +215,7 @@ def _message(observed: Observed) -> Message:
     return observed.message
 
 
-def _option(row: Protocol, name: str, place: Place, value: Any) -> Constraint | None:
-    given = Property.of(value)
+def _option(row: Protocol, name: str, place: Place, given: Property) -> Constraint | None:
     if given.value is None and not given.required:
         return None
     read = row.options[name]
@@ -209,22 +223,6 @@ def _option(row: Protocol, name: str, place: Place, value: Any) -> Constraint | 
     return replace(made, needed=row.needed[name]) if name in row.needed else made
 
 
-def _member(collection: Collection, place: Place, path: str, name: str, given: Any) -> Constraint:
+def _member(collection: Collection, place: Place, path: str, name: str, given: Property) -> Constraint:
     read = collection.read
-    return Constraint.of(
-        path, lambda observed: read(_message(observed), name), Property.of(given), place, collection.form
-    )
-
-
-def _named(value: Any) -> Iterator[tuple[str, Any]]:
-    """The names and definitions of a list of named properties, or of a map whose keys name them."""
-    if isinstance(value, Mapping):
-        for key, given in value.items():
-            if given is not None:
-                own = given.get("name") if isinstance(given, Mapping) else None
-                yield (own if isinstance(own, str) else key), given
-    elif isinstance(value, list):
-        for given in value:
-            own = given.get("name") if isinstance(given, Mapping) else None
-            if isinstance(own, str):
-                yield own, given
+    return Constraint.of(path, lambda observed: read(_message(observed), name), given, place, collection.form)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from signalbook.cloudevents import ABSENT
-from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section, fault
+from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Property, Section, fault
 from signalbook.document.property_types import canonical
 from signalbook.errors import Problem
 from signalbook.messages.build import Built, Plan, build
@@ -138,7 +138,8 @@ def _fitting(template: Template, place: Place, kind: str, known: Mapping[str, st
     usual = {name: f"{name.replace('_', '')}1" for name in names}
     filled = replace(place, test=place.filled or place.test)
     for values in (usual, *(dict.fromkeys(names, text) for text in place.fillings)):
-        if fault(filled, None if kind == place.name else kind, template.expand({**known, **values})) is None:
+        stated = Property(None if kind == place.name else kind, template.expand({**known, **values}))
+        if fault(filled, stated) is None:
             return values
     return usual
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.cloudevents.timestamp import instant, is_timestamp
-from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section
+from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Section, named_members
 from signalbook.document.property_types import TEXTS, Form, canonical, is_of
 from signalbook.wire import Typed, address_of
 from signalbook.wire.fields import pointer
@@ -76,13 +76,9 @@ def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]
 
 def _named(field: str, section: Section, value: Any) -> Iterator[Slot]:
     """The properties by name that a field holds, as an array or as a map."""
-    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in pairs:
-        if isinstance(member, Mapping) or section.plain:
-            own = member.get("name") if isinstance(member, Mapping) else None
-            name = str(key if own is None else own)
-            if name:  # a write takes none that is empty
-                yield _slot(field, name, section.place(name), member)
+    for _, name, member in named_members(value):
+        if name and (isinstance(member, Mapping) or section.plain):  # a write takes no name that is empty
+            yield _slot(field, name, section.place(name), member)
 
 
 def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = False) -> Slot:
@@ -163,6 +159,8 @@ def typed(kind: str, value: Any) -> Any:
     """A value that a definition may state as text, in its own type; raises ValueError where it is none."""
     if kind in ("integer", "ulong") and isinstance(value, str):
         return _whole(value)
+    if kind in ("integer", "ulong") and value.__class__ is float and value.is_integer():
+        return int(value)
     if kind == "boolean" and isinstance(value, str):
         if value not in ("true", "false"):
             raise ValueError("is not true or false")
@@ -174,7 +172,7 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError("is no integer") from None
+        raise ValueError("is not a valid integer") from None
 
 
 def _amqp(slot: Slot, value: Any) -> Any:
@@ -184,11 +182,14 @@ def _amqp(slot: Slot, value: Any) -> Any:
         return Typed("timestamp", milliseconds(value))
     if slot.type == "uuid" and isinstance(value, str):
         return Typed("uuid", value)
-    if slot.type == "ulong" and isinstance(value, int):
+    if value.__class__ is int and (slot.type == "ulong" or value > _LONGEST):
         return Typed("ulong", value)
     if slot.type == "number" and isinstance(value, str):
         return float(value)
     return _decoded(value) if slot.type == "binary" else value
+
+
+_LONGEST = 2**63 - 1  # of the numbers that need no type of their own
 
 
 def milliseconds(text: str) -> int:
@@ -204,4 +205,4 @@ def _decoded(value: Any) -> bytes:
     try:
         return base64.b64decode(str(value), validate=True)
     except binascii.Error:
-        raise ValueError("is no Base64") from None
+        raise ValueError("is not valid Base64") from None

@@ -61,4 +61,4 @@ def _decoded(value: Any, twice: bool) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):
-        raise UsageError("data_base64 is no Base64") from None
+        raise UsageError("data_base64 is not valid Base64") from None

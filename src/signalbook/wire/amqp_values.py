@@ -44,7 +44,7 @@ def read_value(value: Any, path: str, problems: list[Problem], depth: int = 0) -
     if isinstance(value, dict):
         return _read_object(value, path, problems, depth)
     if type(value) is int and not -(2**63) <= value < 2**63:
-        problems.append(Problem(path, "type", "is no long; give larger numbers their type"))
+        problems.append(Problem(path, "type", "is beyond 64 bits with a sign; give larger numbers their type"))
     elif type(value) not in _JSON_TYPES or (type(value) is str and not _is_unicode(value)):
         problems.append(Problem(path, "type", "is of no AMQP type"))
     return value

@@ -13,6 +13,7 @@ from typing import Any
 from signalbook.document.dialects.detect import level_of
 from signalbook.document.dialects.ids import to_id
 from signalbook.document.dialects.metaschema import check_definition, check_group
+from signalbook.document.dialects.placeholders import may_become
 from signalbook.errors import Problem
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
 from signalbook.spec.protocols import find_protocol
@@ -35,6 +36,7 @@ _ONLY_IN_5 = (
     "payload-format", "message-expiry-interval", "response-topic", "correlation-data", "content-type",
     "user-properties",
 )  # fmt: skip
+_SAMPLES = {int: ("1",), bool: ("true", "false")}  # of whose parts one stands for a placeholder
 _IN_TEXT = {int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
 # Section 2.2: what is common to all versions of a definition.
 _COMMON = ("id", "format", "authority")
@@ -92,7 +94,7 @@ def _options(message: Json, binding: Any, at: str) -> Iterator[Problem]:
             value = member.get("value") if isinstance(member, dict) else member
             if value is None or _fits(value, kind):
                 continue
-            if not isinstance(value, str) or not ("{" in value or _IN_TEXT[kind].fullmatch(value)):
+            if not isinstance(value, str) or not may_become(value, _IN_TEXT[kind].fullmatch, _SAMPLES[kind]):
                 words = "a number" if kind is int else _WORDS[kind]
                 yield _invalid(f"{at}/message{where}/{name}", f"must be {words}, and '{value}' is not")
 

@@ -13,15 +13,19 @@ from typing import Any
 from signalbook.document.dialects.rows import parsed
 from signalbook.spec.dialects.v05 import V05
 
-__all__ = ["has_inferred_schema", "with_held"]
+__all__ = ["has_inferred_schema", "holds_more", "with_held"]
 
 Attributes = Mapping[str, Any]
 
 _OPTIONS = "protocoloptions"
 # Options that are numbers or flags in 1.0, and can be templates in 0.1: what is there is any value that fits.
 _PLAIN = frozenset(
-    {"qos", "retain", "payload_format_indicator", "message_expiry_interval", "partition", "durable", "priority", "ttl"}
+    {
+        *("qos", "retain", "payload_format_indicator", "message_expiry_interval", "partition"),
+        *("durable", "priority", "ttl", "first-acquirer", "delivery-count"),
+    }
 )
+_LABELS = ("0.5.properties", "0.1.properties", "0.5.timestamp", "0.1.amqpencoding")
 _SAYS = ("value", "required", "type")
 
 
@@ -39,6 +43,12 @@ def with_held(message: Attributes) -> Attributes:
     return {**message, _OPTIONS: found} if count else message
 
 
+def holds_more(message: Attributes) -> bool:
+    """Whether a definition, or a base of it, has labels with what 1.0 has no place for."""
+    labels = message.get("labels")
+    return isinstance(labels, Mapping) and not labels.keys().isdisjoint(_LABELS)
+
+
 def has_inferred_schema(message: Attributes) -> bool:
     """Whether a definition of 0.1 did not say what its schema is (section 3.1.2), so that it was inferred."""
     labels = message.get("labels")
@@ -46,7 +56,7 @@ def has_inferred_schema(message: Attributes) -> bool:
 
 
 def _held(labels: Attributes, protocol: Any) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    for label in ("0.5.properties", "0.1.properties"):
+    for label in _LABELS[:2]:
         kept = parsed(labels.get(label))
         for place, rest in kept.items() if isinstance(kept, dict) else ():
             section, *path = str(place).split("/")

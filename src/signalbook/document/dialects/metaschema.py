@@ -18,6 +18,7 @@ from signalbook.cloudevents.media_type import read_media_type
 from signalbook.cloudevents.timestamp import is_timestamp
 from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.document.dialects.ids import SEGMENT
+from signalbook.document.dialects.placeholders import may_become
 from signalbook.errors import Problem
 from signalbook.spec.dialects.metaschemas import METASCHEMAS, Field, Metaschema, Section
 
@@ -27,7 +28,6 @@ Json = Mapping[str, Any]
 # RFC 6570 section 2: an expression is an operator, then variables with modifiers between commas.
 _VARIABLE = r"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9][0-9]{0,3})?"
 _TEMPLATE = re.compile(rf"(?:[^{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*", re.DOTALL)
-_EXPRESSION = re.compile(r"\{[^{}]*\}")
 _MEMBERS = frozenset({"value", "required", "description"})  # section 3.1.1
 
 
@@ -177,8 +177,9 @@ def _value(value: Any, kind: Field, path: str) -> Iterator[Problem]:
 
 
 def _fits(value: str, kind: Field) -> bool:
-    filled = _EXPRESSION.sub("1", value)
-    return (kind in _FILLED and filled != value) or kind not in _TEXTS or bool(_TEXTS[kind](filled))
+    if kind in _SAMPLES and value.count("{") > 1:
+        return True  # each may stand for another part of it
+    return kind not in _TEXTS or may_become(value, _TEXTS[kind], _SAMPLES.get(kind, ("1",)))
 
 
 def _schema(schema: Any, schematype: Any, path: str) -> Iterator[Problem]:
@@ -211,7 +212,7 @@ def _choice(member: Any, choices: tuple[str, ...] | None, kind: Field, path: str
             return
         if not isinstance(value, str) or value not in choices:
             yield _problem(path, f"must be one of {', '.join(choices)}, as a string")
-    elif value not in (None, "") and "{" not in str(value) and str(value) not in choices:
+    elif value not in (None, "") and not may_become(str(value), choices.__contains__, choices):
         yield _problem(path, f"must be one of {', '.join(choices)}")
 
 
@@ -247,12 +248,17 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = {
     "topic": lambda text: not re.search("[+#]", text),
     "subject": re.compile(r"(?!(?:.*\.)?[*>](?:\.|$))[^\s.]+(?:\.[^\s.]+)*").fullmatch,
 }
-# Kinds whose values JSON may have as such, and those of which nothing can be said before placeholders are filled.
+# Kinds whose values JSON may have as such, and texts of whose parts one is tried in the place of a placeholder.
 _PLAIN: Mapping[str, Callable[[Any], bool]] = {
     **{kind: _plain_whole(test) for kind, test in _INTEGERS.items()},
     "boolean": lambda value: isinstance(value, bool),
 }
-_FILLED = frozenset({*_INTEGERS, "count", "boolean", "timestamp", "binary", "media"})
+_SAMPLES: Mapping[str, tuple[str, ...]] = {
+    "boolean": ("true", "false"),
+    "timestamp": ("2000-01-01T00:00:00Z",),
+    "binary": ("AAAA", "AA=="),
+    "media": ("application/json",),
+}
 _WORDS: Mapping[str, str] = {
     "integer": "must be an integer of 32 bits",
     "ubyte": "must be an integer from 0 to 255",

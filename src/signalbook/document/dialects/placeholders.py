@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-__all__ = ["has_placeholder", "is_beyond_level_one", "is_same_in_both", "names_in", "renamed"]
+__all__ = ["has_placeholder", "is_beyond_level_one", "is_same_in_both", "may_become", "names_in", "renamed"]
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"\+?[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
@@ -33,6 +33,15 @@ def is_beyond_level_one(text: str) -> bool:
         found[1] and not _NAME.fullmatch(found[1]) and not _HYPHENATED.fullmatch(found[1])
         for found in _EXPRESSION.finditer(text)
     )
+
+
+def may_become(text: str, fits: Callable[[str], Any], samples: Iterable[str]) -> bool:
+    """Whether a text fits with its placeholders filled by a part of a sample; where it has none, by itself."""
+    literals = _EXPRESSION.split(text)[::2]
+    parts = {
+        sample[at:end] for sample in samples for at in range(len(sample)) for end in range(at + 1, len(sample) + 1)
+    }
+    return any(fits(part.join(literals)) for part in parts)
 
 
 def is_same_in_both(text: str) -> bool:

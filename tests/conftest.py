@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.patience import LONG, until
+from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
@@ -131,7 +131,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
         scheme = "https" if "--cert" in options else "http"
         address = f"{scheme}://127.0.0.1:{port}"
         if wait:
-            _wait(lambda: _answers(port), process, tmp_path / f"server-{port}.log")
+            _wait(lambda: answers(port), process, tmp_path / f"server-{port}.log")
         return address
 
     yield start
@@ -144,12 +144,6 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
             process.kill()
             process.wait()
             raise
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:

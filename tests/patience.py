@@ -7,12 +7,13 @@ bounds processor time (`tests.schemas.bounds`). `LONG` ends what hangs; nothing 
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections.abc import Callable
 
 import httpx
 
-__all__ = ["LONG", "in_flight", "until"]
+__all__ = ["LONG", "answers", "in_flight", "until"]
 
 LONG = 250.0
 
@@ -25,6 +26,13 @@ def until(ready: Callable[[], object], seconds: float = LONG) -> bool:
             return bool(ready())
         time.sleep(0.01)
     return True
+
+
+def answers(port: int) -> bool:
+    """Whether something listens at a port of this machine."""
+    with socket.socket() as probe:
+        probe.settimeout(LONG)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def in_flight(address: str) -> int:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from signalbook.demo.walk import Step, Unexpected, check
+from tests.patience import LONG
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -14,7 +15,7 @@ def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     """The demo, run as `make demo` does."""
     environment = {"TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
     command = [sys.executable, "-m", "signalbook.demo", "--messages", "2000"]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 
 
 def test_the_demo_walks_through(tmp_path: Path) -> None:

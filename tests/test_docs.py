@@ -7,10 +7,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +28,7 @@ from signalbook.registry.registry import Transaction
 from signalbook.settings import MEBIBYTE, Settings
 from signalbook.spec.error_types import ERROR_TYPES
 from signalbook.spec.versions import VERSIONS
+from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -254,7 +253,7 @@ def test_the_console_examples_run(page: Path, tmp_path: Path, free_port: int) ->
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=240,
+                timeout=LONG,
             )
             expected = "\n".join(command.expected) + "\n"
             agreed = doctest.OutputChecker().check_output(expected, done.stdout, COMPARE)
@@ -267,14 +266,9 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
     """End a server that the page started."""
     if server is not None and server.poll() is None:
         server.send_signal(signal.SIGTERM)
-        server.wait(timeout=15)
+        server.wait(timeout=LONG)
 
 
 def wait_for(port: int) -> None:
     """Wait until something listens at the port."""
-    for _ in range(600):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing listens at port {port}")
+    assert until(lambda: answers(port)), f"nothing listens at port {port}"

@@ -17,6 +17,7 @@ CATCH_ALLS = {"utils", "util", "helpers", "helper", "common", "core", "base", "m
 LOCKS = ("requirements.lock", "requirements-amqp.lock")
 # Modules that are run rather than imported.
 PROGRAMS = {"__main__", "demo"}
+HTTPX = {f"httpx.{name}" for name in ("get", "head", "options", "post", "put", "patch", "delete", "request", "Client")}
 
 
 def ids(path: Path) -> str:
@@ -124,3 +125,15 @@ def test_no_test_measures_time(path: Path) -> None:
     clock = re.compile(r"\b(?:monotonic|perf_counter|time\.time)\(")
     found = [line for line in path.read_text(encoding="utf-8").splitlines() if clock.search(line)]
     assert path.name == "patience.py" or [] == found
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.name)
+def test_no_test_is_in_a_hurry(path: Path) -> None:
+    """A request over a socket has as long as a busy machine needs, not the five seconds that httpx gives it."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    sent = [
+        call
+        for call in calls
+        if ast.unparse(call.func) in HTTPX and not {"timeout", "transport"} & {one.arg for one in call.keywords}
+    ]
+    assert [] == [f"{path.name}:{call.lineno}" for call in sent]

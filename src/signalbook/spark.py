@@ -12,13 +12,18 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from signalbook.pipeline import judging, views
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Batch, Landing, Result, result_of
-from signalbook.pipeline.rows import CountedFrame
+from signalbook.clients.refusals import MissingLibrary
 from signalbook.sources import Reach, open_source
+
+try:
+    from signalbook.pipeline import judging, views
+    from signalbook.pipeline.book import Book
+    from signalbook.pipeline.failure import PipelineError
+    from signalbook.pipeline.lake import Lake
+    from signalbook.pipeline.land import Batch, Landing, Result, result_of
+    from signalbook.pipeline.rows import CountedFrame
+except ModuleNotFoundError as error:
+    raise MissingLibrary(error.name or "pyspark", "spark") from error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -139,11 +139,21 @@ def test_strict(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert Exit.REFUSED == main(["convert", str(lossy), "--to", "0.1", "--strict"])
 
 
-@pytest.mark.parametrize("arguments", [["--to", "2.0"], [], ["--from", "x", "--to", "0.1"], ["--to", "1.0-rc1"]])
-def test_a_dialect_that_there_is_not(old: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--to", "2.0"], "--to '2.0' is not one of"),
+        ([], "--to is missing; name one of"),
+        (["--from", "None", "--to", "0.1"], "--from 'None' is not one of"),
+        (["--to", "1.0-rc1"], "--to '1.0-rc1' is not one of"),
+    ],
+)
+def test_a_dialect_that_there_is_not(
+    old: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A dialect that is not known, or cannot be written, is named with those that can."""
     assert Exit.USAGE == main(["convert", str(old), *arguments])
-    assert "is not one of" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["{", "[[[", "3", '{"specversion": "0.1"}'])

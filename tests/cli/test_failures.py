@@ -117,6 +117,20 @@ def test_a_command_names_the_extra_it_lacks(tmp_path: Path) -> None:
         assert 1 == err.count("\n"), args
 
 
+def test_the_library_names_the_extra_it_lacks() -> None:
+    """So does the module for Spark programs, when it is imported."""
+    program = """
+import sys
+sys.modules["deltalake"] = None
+try:
+    import signalbook.spark
+except ImportError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "the package \"deltalake\" is not installed: pip install 'signalbook[spark]'\n" == said
+
+
 def test_the_rest_needs_no_extra(tmp_path: Path) -> None:
     """Loading, reading, checking and matching work in an installation without extras."""
     commands = [

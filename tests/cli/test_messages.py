@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.conftest import StartServer
+from tests.patience import LONG
 
 XID = "/messagegroups/g/messages/com.example.moved"
 CATALOG: dict[str, Any] = {
@@ -271,7 +272,7 @@ def test_answers_come_as_soon_as_messages_do(catalog: str) -> None:
             process.stdin.flush()
             assert b'"matched"' in process.stdout.readline()
         process.stdin.close()
-        assert 0 == process.wait(timeout=30)
+        assert 0 == process.wait(timeout=LONG)
 
 
 def test_a_line_is_bounded(run: Run, catalog: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from signalbook.cli.serve import size
 from signalbook.settings import Settings
 from tests.cli.conftest import CATALOG, Run
 from tests.conftest import StartServer
-from tests.patience import LONG
+from tests.patience import LONG, answers, until
 
 
 @pytest.fixture
@@ -158,12 +158,7 @@ def test_what_is_no_registry_is_told_so(run: Run, tmp_path: Path, free_port: int
     )
     try:
         address = f"http://127.0.0.1:{free_port}"
-        for _ in range(200):
-            try:
-                httpx.get(address, timeout=1)
-                break
-            except httpx.TransportError:
-                continue
+        assert until(lambda: answers(free_port))
         for args in (("get", "/"), ("get", "/nothing"), ("put", "/x", "--data", "{}")):
             result = run(*args, "--server", address)
             assert 3 == result.code
@@ -180,7 +175,7 @@ def test_a_port_in_use_is_one_sentence(start_server: StartServer, tmp_path: Path
         [sys.executable, "-m", "signalbook", "serve", "--port", port, "--store", "memory:"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         cwd=tmp_path,
     )
     assert second.returncode not in (0, -signal.SIGTERM)
@@ -191,7 +186,7 @@ def test_a_port_in_use_is_one_sentence(start_server: StartServer, tmp_path: Path
 def serve_once(*args: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """What a server that cannot start leaves behind."""
     command = [sys.executable, "-m", "signalbook", "serve", "--port", "0", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=cwd)
 
 
 def test_a_store_that_cannot_be_opened_ends_with_3(tmp_path: Path) -> None:
@@ -263,13 +258,13 @@ def test_outcomes_are_counted(run: Run, start_server: StartServer) -> None:
     """`/metrics` counts what became of the messages that `/match` and `/validate` were asked about."""
     server = start_server()
     messages = {"m": {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "a.b"}}}}
-    httpx.put(f"{server}/messagegroups/g", json={"messages": messages}).raise_for_status()
+    httpx.put(f"{server}/messagegroups/g", json={"messages": messages}, timeout=LONG).raise_for_status()
     event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "a.b"}
     for body in (event, {**event, "type": "other"}, {"specversion": "1.0"}):
-        assert 200 == httpx.post(f"{server}/match", json=body).status_code
+        assert 200 == httpx.post(f"{server}/match", json=body, timeout=LONG).status_code
     xid = "/messagegroups/g/messages/m"
-    assert 200 == httpx.post(f"{server}/validate", params={"definition": xid}, json=event).status_code
-    text = httpx.get(f"{server}/metrics").text
+    assert 200 == httpx.post(f"{server}/validate", params={"definition": xid}, json=event, timeout=LONG).status_code
+    text = httpx.get(f"{server}/metrics", timeout=LONG).text
     found = {name: f'signalbook_messages_total{{outcome="{name}"}} {number}' in text.splitlines()
              for name, number in {"matched": 2, "unexpected": 1, "malformed": 1, "ambiguous": 0}.items()}  # fmt: skip
     assert all(found.values()), text

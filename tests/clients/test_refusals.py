@@ -32,7 +32,7 @@ def test_a_missing_library_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingLibrary) as missing:
         runpy.run_path(str(FOLDER / f"{module}.py"))
-    assert f"{client} needs one more package: pip install 'signalbook[{extra}]'" == str(missing.value)
+    assert f"the package \"{client}\" is not installed: pip install 'signalbook[{extra}]'" == str(missing.value)
     assert isinstance(missing.value, UsageError)
     assert isinstance(missing.value, ImportError)
 

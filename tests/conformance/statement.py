@@ -7,8 +7,9 @@ A case has one of these members, which says what is tried:
   "write"    attributes of a message, put into a group that has those of "group"; "refused" is the attribute (or rule,
              or error) that the refusal names; else it is stored, and "reads", or the same, comes back
   "steps"    [method, path, body or null, status, expect?] in order, sent to a new registry that has the built-in model
-             and the "settings"; `expect` is that of `case.py`, a header that begins with ">" is sent; the method
-             EVENTS reads those of the changes whose type begins with the path
+             and the "settings"; `expect` is that of `case.py`, a header that begins with ">" is sent; a refusal (400)
+             has its "error", since another mistake is refused as well; the method EVENTS reads those of the changes
+             whose type begins with the path
   "match"    a message, or a text; "by" are the definitions of one group, or "document" a whole catalog of any dialect
   "build"    values for the definition in "by"; `expect` names parts of what is built, or its "problems"
   "codec"    decode | encode | reencode | batch | http_binary: "input" and "expect" as in the recorded cases
@@ -120,6 +121,7 @@ def _steps(case: dict[str, Any], around: Around) -> None:
     for number, (method, path, body, status, *rest) in enumerate(case["steps"], 1):
         expect = {"status": status, **(rest[0] if rest else {})}
         assert expect.keys() <= cases.EXPECT, expect
+        assert status != 400 or "error" in expect, f"step {number} does not say by which error it is refused"
         target = cases.PLACEHOLDER.sub(lambda shown: str(known[shown[2]]).removeprefix(BASE), path)
         headers = expect.pop("headers", {})
         sent = {name[1:]: value for name, value in headers.items() if name.startswith(">")}

@@ -194,7 +194,7 @@ def test_specification_attributes_are_narrowed_not_replaced() -> None:
             "groups": {
                 "dirs": {
                     "singular": "dir",
-                    "attributes": {"deprecated": {"type": "object", "attributes": {"docs": {"type": "url"}}}},
+                    "attributes": {"deprecated": {"type": "object", "attributes": {"reason": {"type": "url"}}}},
                     "resources": {
                         "files": {
                             "singular": "file",
@@ -213,7 +213,7 @@ def test_specification_attributes_are_narrowed_not_replaced() -> None:
     assert "object" == narrowed.attributes["model"].type
     assert "d" == narrowed.attributes["labels"].description
     deprecated = narrowed.groups["dirs"].attributes["deprecated"].attributes
-    assert ["alternative", "documentation", "effective", "removal", "*", "docs"] == list(deprecated)
+    assert ["alternative", "documentation", "effective", "removal", "*", "reason"] == list(deprecated)
     meta = narrowed.groups["dirs"].resources["files"].metaattributes
     assert 6 == len(meta["compatibility"].enum)
     assert True is meta["defaultversionsticky"].default

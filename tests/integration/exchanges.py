@@ -44,14 +44,14 @@ def _fresh(name: str) -> str:
 
 def by_http_request(address: str, messages: list[Message]) -> list[Message]:
     """Requests, as a server saw them."""
-    with httpx.Client() as client:
+    with httpx.Client(timeout=SECONDS) as client:
         seen = [client.send(http.to_request(_with(message, path="/seen"), address)) for message in messages]
         return [Message.from_json(response.raise_for_status().content) for response in seen]
 
 
 def by_http_response(address: str, messages: list[Message]) -> list[Message]:
     """Responses of a server, as a client saw them."""
-    with httpx.Client() as client:
+    with httpx.Client(timeout=SECONDS) as client:
         sent = (http.to_request(_with(message, path="/back"), address) for message in messages)
         return [http.response_to_paper(client.send(request).raise_for_status()) for request in sent]
 

@@ -90,7 +90,7 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": endpoint}.items():
         monkeypatch.setenv(name, value)
     name = f"bucket-{uuid.uuid4().hex}"
-    assert 200 == httpx.put(f"{endpoint}/{name}").status_code
+    assert 200 == httpx.put(f"{endpoint}/{name}", timeout=SECONDS).status_code
     return f"s3://{name}"
 
 

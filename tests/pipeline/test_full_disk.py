@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.processes import missing
+from tests.patience import LONG
 from tests.pipeline.lakes import data_files, document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -50,7 +51,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         lines = [event(at, data={"km": at, "note": chance.randbytes(700).hex()}) for at in range(EACH)]
         write_lines(tmp_path / f"in/{number}.jsonl", [*lines, b"oops"])
     story = [*APART, "sh", "-c", f"PYTHON='{sys.executable}'\n{STORY}"]
-    subprocess.run(story, cwd=tmp_path, check=True, timeout=240)
+    subprocess.run(story, cwd=tmp_path, check=True, timeout=LONG)
     said = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.*") if path.is_file()}
 
     assert "3\n" == said["first.code"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import LONG
 from tests.pipeline.lakes import document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -91,7 +92,7 @@ def test_a_driver_that_is_asked_to_stop(tmp_path: Path, number: int, code: int) 
     while process.poll() is None and not _written(tmp_path):
         time.sleep(0.002)
     os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=LONG)
     # Where the landing was done already, there was nothing to stop.
     if process.returncode:
         assert (code, True, False) == (process.returncode, "the same command goes on" in said, "Traceback" in said)

@@ -1,6 +1,6 @@
 import threading
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +8,7 @@ from signalbook.pipeline import lake as lake_module
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.lake import STOPPED, Lake
 from signalbook.pipeline.manifest import Manifest
+from tests.patience import LONG
 
 
 def manifest(run: str, files: dict[str, list[dict[str, object]]]) -> Manifest:
@@ -80,18 +81,24 @@ def test_a_run_that_is_stopped(tmp_path: Path) -> None:
 
 def test_who_commits_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run waits until the first has written its manifest; for ever it does not."""
-    order, begun = [], threading.Event()
+    order, refused = [], threading.Event()
+    take = lake_module.take_lease
+
+    def take_lease(*args: Any) -> Any:
+        lease = take(*args)
+        if lease is None:
+            refused.set()
+        return lease
 
     def second() -> None:
-        begun.set()
         with Lake.open(str(tmp_path)).committing():
             order.append("second")
 
+    monkeypatch.setattr(lake_module, "take_lease", take_lease)
     waiting = threading.Thread(target=second)
     with Lake.open(str(tmp_path)).committing():
         waiting.start()
-        begun.wait()
-        time.sleep(0.1)
+        assert refused.wait(LONG)
         order.append("first")
         monkeypatch.setattr(lake_module, "_WAIT_SECONDS", 0)
         with pytest.raises(PipelineError, match="try again"), Lake.open(str(tmp_path)).committing():

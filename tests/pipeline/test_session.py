@@ -8,6 +8,7 @@ from signalbook.errors import UsageError
 from signalbook.pipeline import session
 from signalbook.pipeline.failure import PipelineError
 from signalbook.pipeline.session import LocalSettings, find_java, kafka_packages, open_session
+from tests.patience import LONG
 
 
 def test_java_by_its_home(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_java_from_a_package(tmp_path: Path) -> None:
     home = find_java({"PATH": str(tmp_path)})
     assert home is not None
     command = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     assert (0, True) == (done.returncode, "version" in done.stderr)
 
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from scripts.crash import Server
+from tests.patience import LONG
 from tests.server.sink import Sink
 
 
@@ -22,7 +23,7 @@ def deliver(folder: Path, writes: int, server_kills: int) -> None:
     server = Server(store, folder, model="builtin", options=options)
     sink = Sink().start()
     address = f"http://127.0.0.1:{server.port}"
-    httpx.post(f"{address}/subscriptions", json={"protocol": "HTTP", "sink": sink.url}).raise_for_status()
+    httpx.post(f"{address}/subscriptions", json={"protocol": "HTTP", "sink": sink.url}, timeout=LONG).raise_for_status()
     done = threading.Event()
 
     def shake() -> None:
@@ -35,7 +36,7 @@ def deliver(folder: Path, writes: int, server_kills: int) -> None:
     shaker = threading.Thread(target=shake)
     shaker.start()
     kills = sorted(chance.sample(range(writes), server_kills))
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=LONG) as client:
         for number in range(writes):
             if kills and number == kills[0]:
                 kills.pop(0)

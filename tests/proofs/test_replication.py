@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from scripts.crash import Server
-from tests.patience import until
+from tests.patience import LONG, until
 from tests.replication.peers import Json
 
 
@@ -46,7 +46,7 @@ class Catalog:
         found = {}
         after = ""
         while True:
-            page = httpx.get(f"{self.address}/replicas/entities", params={"after": after}, timeout=60).json()
+            page = httpx.get(f"{self.address}/replicas/entities", params={"after": after}, timeout=LONG).json()
             for entry in page["entries"]:
                 for version in entry["body"].get("versions", {}).values():
                     version.pop("authority", None)
@@ -63,7 +63,7 @@ class Catalog:
 
     def state(self, link: str = "") -> Json:
         """Its id, where its feed ends, and how far a replication into it has come."""
-        found: Json = httpx.get(f"{self.address}/replicas", params={"link": link} if link else {}, timeout=30).json()
+        found: Json = httpx.get(f"{self.address}/replicas", params={"link": link} if link else {}, timeout=LONG).json()
         return found
 
 
@@ -117,7 +117,7 @@ def replicate(folder: Path, writes: int, kills: int) -> None:
     followers = [follow(*link) for link in links]
     moments = sorted(chance.sample(range(1, writes), kills))
     try:
-        with httpx.Client(timeout=60) as client:
+        with httpx.Client(timeout=LONG) as client:
             for number in range(writes):
                 if moments and number == moments[0]:
                     moments.pop(0)
@@ -177,14 +177,14 @@ def test_a_change_arrives_as_it_happens(options: tuple[str, ...], tmp_path: Path
     a, b = start(tmp_path, "a", "b")
     follower = follow(a, b, "--every", "3600", *options)
     try:
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=LONG) as client:
             for number in range(11):
                 path = f"/messagegroups/g/messages/m{number}"
                 client.put(a.address + path, json={}).raise_for_status()
                 assert until(lambda path=path: client.get(b.address + path).status_code == 200)  # type: ignore[misc]
             subscribed = len(client.get(f"{a.address}/subscriptions").json())
             follower.send_signal(signal.SIGINT)
-            follower.wait(30)
+            follower.wait(LONG)
             left = len(client.get(f"{a.address}/subscriptions").json())
             assert (len(options) // 2, 0) == (subscribed, left)
     finally:

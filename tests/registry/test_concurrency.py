@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import StartServer
+from tests.patience import LONG
 
 ROUNDS = 100
 MODEL = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", "hasdocument": False}}}}}
@@ -24,7 +25,7 @@ class Client:
     """A connection of its own to one server."""
 
     def __init__(self, address: str) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
+        self._connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=LONG)
 
     def __call__(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         """Send one request."""

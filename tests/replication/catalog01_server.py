@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from tests.patience import LONG
+
 Json = dict[str, Any]
 Answer = tuple[int, Any, dict[str, str]]
 ROOT = "/messagecatalog"
@@ -77,7 +79,7 @@ class CatalogServer:
         self._server.shutdown()
         self._server.server_close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(LONG)
 
     # ---- the operations of section 4
 
@@ -303,7 +305,7 @@ class CatalogServer:
                 headers, content = {f"ce-{name}": value for name, value in event.items()}, b""
             else:
                 headers, content = {"content-type": "application/cloudevents+json"}, json.dumps(event).encode()
-            connection = http.client.HTTPConnection(place.netloc, timeout=10)
+            connection = http.client.HTTPConnection(place.netloc, timeout=LONG)
             try:
                 connection.request("POST", f"{place.path}?{place.query}".rstrip("?"), content, headers)
                 connection.getresponse().read()

@@ -6,6 +6,7 @@ import http.client
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,7 +44,7 @@ class Source(HttpPeer):
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """What it was asked to send where."""
-        found: list[dict[str, Any]] = httpx.get(f"{self.address}/subscriptions", timeout=30).json()
+        found: list[dict[str, Any]] = httpx.get(f"{self.address}/subscriptions", timeout=LONG).json()
         return found
 
 
@@ -89,7 +90,7 @@ class Following:
 
 def put(source: HttpPeer, xid: str) -> None:
     """Write at the source."""
-    httpx.put(source.address + xid, json={}, timeout=30).raise_for_status()
+    httpx.put(source.address + xid, json={}, timeout=LONG).raise_for_status()
 
 
 def test_a_change_rings(source: Source, bell: Bell, b: ApiPeer) -> None:
@@ -150,7 +151,7 @@ def test_a_subscription_that_was_deleted_is_made_again(source: Source, bell: Bel
     """When nothing rings for a while, the subscription is looked after."""
     assert bell.wait(0)
     (before,) = source.subscriptions()
-    httpx.delete(f"{source.address}/subscriptions/{before['id']}", timeout=30).raise_for_status()
+    httpx.delete(f"{source.address}/subscriptions/{before['id']}", timeout=LONG).raise_for_status()
     assert bell.wait(0.05)
     (after,) = source.subscriptions()
     assert before["id"] != after["id"]
@@ -204,7 +205,7 @@ def test_a_source_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(listener: Listener, method: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, dict[str, str]]:
     """What a listener answers."""
-    connection = http.client.HTTPConnection(urlsplit(listener.address).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(listener.address).netloc, timeout=LONG)
     connection.putrequest(method, "/")
     for name, value in {"Content-Length": str(len(body)), **headers}.items():
         connection.putheader(name, value)
@@ -237,29 +238,36 @@ def test_who_is_heard() -> None:
         listener.close()
 
 
-def test_connections_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers that hold their connections keep no more than a few of them, for no longer than a while."""
-    monkeypatch.setattr(bells, "_SECONDS", 3)
+@contextmanager
+def held_by_others() -> Iterator[Callable[[], bool]]:
+    """A listener whose connections are all held by callers who say nothing; whether it answers one more."""
     listener = Listener(HERE, lambda: None)
     known = {"Authorization": f"Bearer {listener.secret}"}
 
-    def answers() -> bool:
+    def is_answered() -> bool:
         try:
             return 204 == call(listener, "POST", known)[0]
         except (ConnectionError, http.client.HTTPException):
             return False
 
-    place = urlsplit(listener.address)
-    held = [http.client.HTTPConnection(place.netloc, timeout=5) for _ in range(bells._MOST_CONNECTIONS)]
-    try:
-        for connection in held:
+    with ExitStack() as stack:
+        stack.callback(listener.close)
+        place = urlsplit(listener.address)
+        for _ in range(bells._MOST_CONNECTIONS):
+            connection = http.client.HTTPConnection(place.netloc, timeout=LONG)
+            stack.callback(connection.close)
             connection.connect()
-        assert until(lambda: not answers())
-        assert until(answers)
-    finally:
-        for connection in held:
-            connection.close()
-        listener.close()
+        yield is_answered
+
+
+def test_connections_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers that hold their connections keep no more than a few of them, for no longer than a while."""
+    monkeypatch.setattr(bells, "_SECONDS", LONG)
+    with held_by_others() as is_answered:
+        assert until(lambda: not is_answered())
+    monkeypatch.setattr(bells, "_SECONDS", 0.1)
+    with held_by_others() as is_answered:
+        assert until(is_answered)
 
 
 @pytest.mark.parametrize("place", ["", "x", "127.0.0.1", ":80", "127.0.0.1:x", "127.0.0.1:99999", "a@b:1", "h:1/x"])

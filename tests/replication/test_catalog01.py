@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -16,6 +15,7 @@ from signalbook.replication.peers import HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
+from tests.patience import LONG, until
 from tests.replication.catalog01_server import CatalogServer
 from tests.replication.peers import ApiPeer
 
@@ -71,7 +71,7 @@ def filled(catalog: CatalogServer) -> CatalogServer:
 def send(catalog: CatalogServer, method: str, path: str, body: Any = None) -> httpx.Response:
     """One request to a catalog of 0.1, which it must not refuse."""
     headers = {"authorization": f"Bearer {catalog.token}"} if catalog.token else {}
-    answer = httpx.request(method, f"{catalog.address}/messagecatalog{path}", json=body, headers=headers, timeout=30)
+    answer = httpx.request(method, f"{catalog.address}/messagecatalog{path}", json=body, headers=headers, timeout=LONG)
     assert answer.is_success, answer.text
     return answer
 
@@ -269,7 +269,7 @@ def test_all_is_pushed(full: ApiPeer, make_catalog: MakeCatalog, options: Json) 
     assert ("A placed order.", "http://a.test/messagecatalog") == (latest["description"], latest["authority"])
     assert "urn:acme" == catalog._latest("orders", "a.reply")["authority"]
     uri = "http://a.test/messagecatalog/orders/messagedefinitions/order.placed/versions/2"
-    assert 2 == httpx.get(f"{catalog.address}/messagedefinition", params={"uri": uri}).json()["version"]
+    assert 2 == httpx.get(f"{catalog.address}/messagedefinition", params={"uri": uri}, timeout=LONG).json()["version"]
     posted = len(catalog.posted)
     assert 0 == push(full, catalog).changed
     assert posted == len(catalog.posted)
@@ -462,19 +462,10 @@ class Following:
         """Let it end with its next report, for which `wake` sees."""
         self._ended.set()
         wake()
-        self._thread.join(30)
+        self._thread.join(LONG)
         assert not self._thread.is_alive()
         self.bell.close()
         self.peer.close()
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Wait until something is true, which it must become."""
-    for _ in range(6000):
-        if ready():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not become true")
 
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
@@ -482,7 +473,7 @@ def test_a_subscription_is_followed(make_catalog: MakeCatalog, b: ApiPeer, mode:
     """5.5: the source is subscribed to at its root, and what its events name is pulled; deletions and groups too."""
     catalog = filled(make_catalog(mode=mode))
     following = Following(catalog, b)
-    until(lambda: len(following.reports) > 1)
+    assert until(lambda: len(following.reports) > 1)
     (made,) = catalog.subscriptions.values()
     assert (catalog.address, "HTTP", {"prefix": {"subject": "/messagecatalog"}}) == (
         made["source"],
@@ -491,15 +482,15 @@ def test_a_subscription_is_followed(make_catalog: MakeCatalog, b: ApiPeer, mode:
     )
     asked = len(catalog.asked)
     post(catalog, definition("order.placed", "/{id}/new"))
-    until(lambda: len(shown(b, "orders", "order.placed")) == 3)
+    assert until(lambda: len(shown(b, "orders", "order.placed")) == 3)
     listed = [one for one in catalog.asked[asked:] if one == "GET /messagecatalog"]
     assert [] == listed  # only what the event named was read
     send(catalog, "DELETE", "/orders/messagedefinitions/order.gone")
-    until(lambda: b.api("GET", f"{GROUP}/messages/order.gone").status == 404)
+    assert until(lambda: b.api("GET", f"{GROUP}/messages/order.gone").status == 404)
     send(catalog, "DELETE", "/orders/messagedefinitions")
-    until(lambda: b.api("GET", f"{GROUP}/messages").json == {})
+    assert until(lambda: b.api("GET", f"{GROUP}/messages").json == {})
     send(catalog, "DELETE", "/mail")
-    until(lambda: b.api("GET", "/messagegroups/mail").status == 404)
+    assert until(lambda: b.api("GET", "/messagegroups/mail").status == 404)
     following.end(lambda: post(catalog, definition("order.last")))
     assert {} == catalog.subscriptions
 
@@ -509,13 +500,13 @@ def test_a_follower_catches_up(catalog: CatalogServer, b: ApiPeer) -> None:
     left = {"source": catalog.address, "protocol": "HTTP", "sink": "http://127.0.0.1:1/?key=old"}
     catalog.subscriptions["left"] = {"id": "left", **left}
     first = Following(catalog, b)
-    until(lambda: len(first.reports) > 1)
+    assert until(lambda: len(first.reports) > 1)
     first.end(lambda: post(catalog, definition("order.last")))
     post(catalog, definition("order.new"))
     send(catalog, "DELETE", "/orders/messagedefinitions/order.gone")
     second = Following(catalog, b)
-    until(lambda: b.api("GET", f"{GROUP}/messages/order.new").status == 200)
-    until(lambda: b.api("GET", f"{GROUP}/messages/order.gone").status == 404)
+    assert until(lambda: b.api("GET", f"{GROUP}/messages/order.new").status == 200)
+    assert until(lambda: b.api("GET", f"{GROUP}/messages/order.gone").status == 404)
     second.end(lambda: post(catalog, definition("order.end")))
     assert {"left"} == catalog.subscriptions.keys()
 
@@ -523,12 +514,12 @@ def test_a_follower_catches_up(catalog: CatalogServer, b: ApiPeer) -> None:
 def test_a_scope_is_followed(catalog: CatalogServer, b: ApiPeer) -> None:
     """5.5: a prefix of the subject scopes the subscription."""
     following = Following(catalog, b, MESSAGE)
-    until(lambda: len(following.reports) > 1)
+    assert until(lambda: len(following.reports) > 1)
     (made,) = catalog.subscriptions.values()
     assert "/messagecatalog/orders/messagedefinitions/order.placed" == made["filter"]["prefix"]["subject"]
     post(catalog, definition("order.gone", "/x", authority="urn:acme"))
     post(catalog, definition("order.placed", "/x"))
-    until(lambda: len(shown(b, "orders", "order.placed")) == 3)
+    assert until(lambda: len(shown(b, "orders", "order.placed")) == 3)
     assert ["order.placed"] == list(b.api("GET", f"{GROUP}/messages").json)
     following.end(lambda: post(catalog, definition("order.placed", "/y")))
 
@@ -539,7 +530,7 @@ def test_a_catalog_without_subscriptions_is_compared(make_catalog: MakeCatalog, 
     following = Following(catalog, b, every=0.05)
     for number in (3, 4):
         post(catalog, definition("order.placed", f"/{number}"))
-        until(lambda: len(shown(b, "orders", "order.placed")) == number)
+        assert until(lambda: len(shown(b, "orders", "order.placed")) == number)
     following.end(lambda: None)
     assert 1 == len([one for one in following.reports if "so the source is compared" in one.failure])
 
@@ -547,23 +538,23 @@ def test_a_catalog_without_subscriptions_is_compared(make_catalog: MakeCatalog, 
 def test_an_outage_is_caught_up_with(catalog: CatalogServer, b: ApiPeer) -> None:
     """A source that fails for a while is asked again, and then everything is compared: no event is missed."""
     following = Following(catalog, b)
-    until(lambda: len(following.reports) > 1)
+    assert until(lambda: len(following.reports) > 1)
     catalog.spoil = lambda method, path: (500, b"", {})
     catalog._tell("updated", "/messagecatalog/orders/messagedefinitions/order.placed/version/9")
-    until(lambda: any(report.failure for report in following.reports))
+    assert until(lambda: any(report.failure for report in following.reports))
     catalog.spoil = lambda method, path: None
     post(catalog, definition("order.placed", "/after"))
-    until(lambda: len(shown(b, "orders", "order.placed")) == 3)
+    assert until(lambda: len(shown(b, "orders", "order.placed")) == 3)
     following.end(lambda: post(catalog, definition("order.last")))
 
 
 def test_only_who_knows_the_secret_is_heard(catalog: CatalogServer, b: ApiPeer) -> None:
     """The form of 0.1 has no credential, so the sink carries a key; a call without it does nothing."""
     following = Following(catalog, b)
-    until(lambda: len(following.reports) > 1)
+    assert until(lambda: len(following.reports) > 1)
     (made,) = catalog.subscriptions.values()
     sink = made["sink"].partition("?")[0]
-    assert [401, 401] == [httpx.post(place, json={}).status_code for place in (sink, f"{sink}?key=guess")]
+    assert [401, 401] == [httpx.post(place, json={}, timeout=LONG).status_code for place in (sink, f"{sink}?key=guess")]
     following.end(lambda: post(catalog, definition("order.last")))
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cases import read_cases
 from tests.conftest import StartServer
 from tests.in_process import in_process
+from tests.patience import LONG
 
 ROOT = "/messagecatalog"
 Json = dict[str, Any]
@@ -60,7 +61,7 @@ def test_features(client: httpx.Client, start_server: StartServer) -> None:
     assert client.options(ROOT).json()["update"] is False
     assert 405 == make_group(client).status_code
     read_only = start_server("--no-log", "--read-only")
-    assert httpx.options(read_only + ROOT).json()["update"] is False
+    assert httpx.options(read_only + ROOT, timeout=LONG).json()["update"] is False
 
 
 def test_features_regard_who_asks(start_server: StartServer) -> None:
@@ -68,11 +69,11 @@ def test_features_regard_who_asks(start_server: StartServer) -> None:
     address = start_server("--no-log", "--read-token", "r", "--write-token", "w") + ROOT
     found = {}
     for token in ("", "r", "w", "x"):
-        answer = httpx.options(address, headers={"authorization": f"Bearer {token}"} if token else {})
+        answer = httpx.options(address, headers={"authorization": f"Bearer {token}"} if token else {}, timeout=LONG)
         assert (200, True) == (answer.status_code, answer.json()["pagination"])
         found[token] = answer.json()["update"]
     assert {"": False, "r": False, "w": True, "x": False} == found
-    assert 401 == httpx.get(address).status_code
+    assert 401 == httpx.get(address, timeout=LONG).status_code
 
 
 def test_groups(client: httpx.Client) -> None:

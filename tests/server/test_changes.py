@@ -119,7 +119,7 @@ def put_later(address: str, path: str, seconds: float) -> threading.Thread:
 
     def put() -> None:
         time.sleep(seconds)
-        httpx.put(address + path, json={}).raise_for_status()
+        httpx.put(address + path, json={}, timeout=LONG).raise_for_status()
 
     thread = threading.Thread(target=put)
     thread.start()
@@ -132,7 +132,7 @@ def test_waiting(address: str) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(httpx.get, f"{address}/changes?wait=60", timeout=LONG)
         assert until(lambda: in_flight(address) == 1)
-        httpx.put(f"{address}/messagegroups/g", json={}).raise_for_status()
+        httpx.put(f"{address}/messagegroups/g", json={}, timeout=LONG).raise_for_status()
         found = waiting.result().json()
     assert ["registry.updated", "group.created"] == [row[0] for row in rows(found)]
 
@@ -175,18 +175,18 @@ def test_a_stream(address: str) -> None:
         assert "text/event-stream" == stream.headers["content-type"]
         found = messages(stream.iter_lines(), 7)
     thread.join()
-    assert httpx.get(f"{address}/changes").json() == found
+    assert httpx.get(f"{address}/changes", timeout=LONG).json() == found
     headers["last-event-id"] = found[3]["id"]
     with httpx.stream("GET", f"{address}/changes", headers=headers, timeout=LONG) as stream:
         assert found[4:] == messages(stream.iter_lines(), 3)
-    assert b"" == httpx.head(f"{address}/changes", headers=headers).content
+    assert b"" == httpx.head(f"{address}/changes", headers=headers, timeout=LONG).content
 
 
 def test_a_token_is_needed(start_server: StartServer) -> None:
     """Who may not read may not follow either."""
     address = start_server("--no-log", "--read-token", "t")
-    assert 401 == httpx.get(f"{address}/changes").status_code
-    assert 200 == httpx.get(f"{address}/changes", headers={"authorization": "Bearer t"}).status_code
+    assert 401 == httpx.get(f"{address}/changes", timeout=LONG).status_code
+    assert 200 == httpx.get(f"{address}/changes", headers={"authorization": "Bearer t"}, timeout=LONG).status_code
 
 
 def test_writers_of_two_processes(start_server: StartServer, shared_store_url: str) -> None:
@@ -195,7 +195,7 @@ def test_writers_of_two_processes(start_server: StartServer, shared_store_url: s
     each, writers = 40, 4
 
     def write(number: int) -> None:
-        with httpx.Client(timeout=60) as client:
+        with httpx.Client(timeout=LONG) as client:
             for turn in range(each):
                 path = f"{servers[number % 2]}/messagegroups/g{number}/messages/m{turn}"
                 client.put(path, json={}).raise_for_status()
@@ -206,7 +206,7 @@ def test_writers_of_two_processes(start_server: StartServer, shared_store_url: s
     found: list[str] = []
     cursor = "0"
     while len(found) < each * writers:
-        answer = httpx.get(f"{servers[0]}/changes?since={cursor}&limit=7&wait=5", timeout=30)
+        answer = httpx.get(f"{servers[0]}/changes?since={cursor}&limit=7&wait=5", timeout=LONG)
         cursor = answer.headers[CURSOR]
         found += [event["subject"] for event in answer.json() if event["type"].endswith("resource.created")]
     for thread in threads:

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import httpx
 import pytest
 
+from signalbook.server import limits
 from signalbook.server.access import Access
 from signalbook.server.asgi import AsgiApp
 from signalbook.server.flow import Flow
 from signalbook.server.http import Bases
 from signalbook.server.limits import Limits
 from signalbook.server.request_log import RequestLog
+from tests.patience import LONG
 from tests.server.fake_service import DOCUMENT, FakeService
 
 Client = Callable[..., httpx.Response]
@@ -280,11 +282,17 @@ def test_a_body_that_stalls(edge: Edge, content: dict[str, str]) -> None:
     assert (408, "request_timeout") == (response.status_code, name_of(response))
 
 
-def test_a_slow_body_that_keeps_coming(edge: Edge) -> None:
+def test_a_slow_body_that_keeps_coming(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     """What did arrive buys time: a long body on a slow line is read."""
-    edge.around(limits=Limits(timeout=0.1))
-    response = edge.send("PUT", "/echo", content=drip(*[b"x" * 4096] * 8, pause=0.03))
-    assert 8 * 4096 == response.json()["size"]
+    monkeypatch.setattr(limits, "_RATE", 4096 / LONG)
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"x" * 4096
+        await asyncio.sleep(1)
+        yield b"x" * 4096
+
+    edge.around(limits=Limits(timeout=0.5))
+    assert 8192 == edge.send("PUT", "/echo", content=slow()).json()["size"]
 
 
 def test_half_a_request(edge: Edge) -> None:

@@ -11,7 +11,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -51,17 +50,14 @@ class Running:
         self.url = found[1]
         self.port = int(self.url.rpartition(":")[2])
 
-    def talk(self, *pieces: bytes, pause: float = 0.0, seconds: float = LONG) -> bytes:
-        """Everything the server says to these bytes until it closes or falls silent."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
-            for piece in pieces:
-                connection.sendall(piece)
-                time.sleep(pause)
+    def talk(self, said: bytes) -> bytes:
+        """Everything the server says to these bytes until it closes, as it does where they ask for it."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=LONG) as connection:
+            connection.sendall(said)
             answer = b""
-            with contextlib.suppress(TimeoutError, ConnectionResetError):
+            with contextlib.suppress(ConnectionResetError):
                 while more := connection.recv(65536):
                     answer += more
-                    connection.settimeout(1)
             return answer
 
     def workers(self) -> list[int]:
@@ -117,6 +113,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running.stop()
 
 
+CLOSE = "connection: close"
+
+
 def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
     """A request's bytes."""
     return "\r\n".join([f"{method} {path} HTTP/1.1", "host: localhost", *headers, "", ""]).encode("latin-1") + body
@@ -124,7 +123,7 @@ def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
 
 def test_it_answers(server: Running) -> None:
     """Both roads work, and what is written arrives whole."""
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=LONG) as client:
         assert {"base": server.url, "method": "GET"} == client.get("/quick").json()
         assert DOCUMENT == client.get("/document").content
         for size in (0, 3, 70_000, 100_000):
@@ -134,7 +133,7 @@ def test_it_answers(server: Running) -> None:
 
 def test_head(server: Running) -> None:
     """HEAD has the length and no body, on a connection that goes on."""
-    answer = server.talk(request("HEAD", "/document") + request("HEAD", "/echo") + request("GET", "/quick"))
+    answer = server.talk(request("HEAD", "/document") + request("HEAD", "/echo") + request("GET", "/quick", CLOSE))
     assert 3 == answer.count(b"HTTP/1.1 200 OK")
     assert f"content-length: {len(DOCUMENT)}".encode() in answer
     assert b"worth coding" not in answer
@@ -145,7 +144,7 @@ def test_pipelining(server: Running) -> None:
     answer = server.talk(
         request("GET", "/sleep/0.2")
         + request("PUT", "/echo", "content-length: 2", body=b"{}")
-        + request("GET", "/quick")
+        + request("GET", "/quick", CLOSE)
     )
     bodies = re.findall(rb'"(?:method|base)": "([^"]+)"', answer)
     assert [b"GET", b"PUT", b"http://localhost", b"GET"] == bodies
@@ -172,7 +171,7 @@ def test_too_much_unannounced(server: Running) -> None:
 )  # fmt: skip
 def test_half_a_body_is_no_body(server: Running, head: str, body: bytes) -> None:
     """A body that breaks off is never taken for a whole one, however it was announced."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=LONG) as connection:
         connection.sendall(request("PUT", "/echo", head, body=body))
         connection.shutdown(socket.SHUT_WR)
         answer = b""
@@ -180,12 +179,12 @@ def test_half_a_body_is_no_body(server: Running, head: str, body: bytes) -> None
             while more := connection.recv(65536):
                 answer += more
     assert b"HTTP/1.1 200" not in answer
-    assert httpx.get(f"{server.url}/quick").status_code == 200
+    assert httpx.get(f"{server.url}/quick", timeout=LONG).status_code == 200
 
 
 def test_a_body_that_is_whole(server: Running) -> None:
     """A chunked body that ends as it should is taken."""
-    answer = server.talk(request("PUT", "/echo", "transfer-encoding: chunked", body=b"3\r\nabc\r\n0\r\n\r\n"))
+    answer = server.talk(request("PUT", "/echo", "transfer-encoding: chunked", CLOSE, body=b"3\r\nabc\r\n0\r\n\r\n"))
     assert b'"size": 3' in answer
 
 
@@ -200,18 +199,18 @@ def test_what_is_no_request(server: Running, garbage: bytes) -> None:
     """Bytes that are no request, or too much of one, get an error or nothing, and the server lives on."""
     answer = server.talk(garbage)
     assert answer == b"" or re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
-    assert httpx.get(f"{server.url}/quick").status_code == 200
+    assert httpx.get(f"{server.url}/quick", timeout=LONG).status_code == 200
 
 
 def test_hostile_paths_and_headers(server: Running) -> None:
     """Odd bytes in a path or a value reach the service as text that no id or attribute may hold."""
-    assert b"HTTP/1.1 200" in server.talk(request("GET", "/%FF%00/../%2e%2e/%0d%0aset-cookie:x"))
-    answer = server.talk(request("PUT", "/echo", "xregistry-name: caf\xe9", "content-length: 0"))
+    assert b"HTTP/1.1 200" in server.talk(request("GET", "/%FF%00/../%2e%2e/%0d%0aset-cookie:x", CLOSE))
+    answer = server.talk(request("PUT", "/echo", "xregistry-name: caf\xe9", "content-length: 0", CLOSE))
     assert b'"xregistry-name": "\\ufffd"' in answer
-    answer = server.talk(b'GET /quick HTTP/1.1\r\nhost: a"b\r\n\r\n')
+    answer = server.talk(b'GET /quick HTTP/1.1\r\nconnection: close\r\nhost: a"b\r\n\r\n')
     assert b"HTTP/1.1 400" in answer
     assert b"header_error" in answer
-    assert b"set-cookie" not in server.talk(request("GET", "/quick", "host: x%0d%0aset-cookie: y")).lower()
+    assert b"set-cookie" not in server.talk(request("GET", "/quick", "host: x%0d%0aset-cookie: y", CLOSE)).lower()
 
 
 def test_slow_clients_hold_nobody_up(server: Running) -> None:
@@ -241,7 +240,7 @@ def test_many_at_once(server: Running, tmp_path: Path) -> None:
 def test_an_idle_server_stops_at_once(start: Start, sign: signal.Signals) -> None:
     """With nothing to do but an open connection, a signal ends it with exit code 0, and nothing has to be killed."""
     server = start()
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=LONG) as client:
         client.get("/quick")
         assert 0 == server.stop(sign)
     assert "illing" not in server.log_file.read_text()
@@ -283,7 +282,7 @@ def test_a_killed_server_is_gone(start: Start) -> None:
 def figure(server: Running, name: str) -> int:
     """A figure of `/metrics`; 0 where it is not there, -1 where nobody answers."""
     try:
-        text = httpx.get(f"{server.url}/metrics").text
+        text = httpx.get(f"{server.url}/metrics", timeout=LONG).text
     except httpx.HTTPError:
         return -1
     found = re.findall(rf"^{re.escape(name)} (\d+)$", text, re.MULTILINE)
@@ -297,7 +296,7 @@ def test_the_figures_of_all_workers(start: Start) -> None:
     name = 'signalbook_requests_total{method="GET",status="404"}'
     assert 0 == figure(server, name)
     for _ in range(40):  # a connection each, so that both workers get some
-        httpx.get(f"{server.url}/missing")
+        httpx.get(f"{server.url}/missing", timeout=LONG)
     assert until(lambda: figure(server, name) == 40)  # the last is counted once it is sent
     assert [40] * 10 == [figure(server, name) for _ in range(10)]
     first, second = server.workers()
@@ -312,12 +311,12 @@ def test_a_single_worker_is_started_again(start: Start) -> None:
     """A worker that dies is followed by another, also where it is the only one, and the figures go on."""
     server = start()
     name = 'signalbook_requests_total{method="GET",status="404"}'
-    httpx.get(f"{server.url}/missing")
+    httpx.get(f"{server.url}/missing", timeout=LONG)
     assert until(lambda: figure(server, name) == 1)  # a request is counted once its answer is sent
     (worker,) = server.workers()
     os.kill(worker, signal.SIGKILL)
     assert until(lambda: worker not in server.workers() and figure(server, name) == 1)
-    httpx.get(f"{server.url}/missing")
+    httpx.get(f"{server.url}/missing", timeout=LONG)
     assert until(lambda: figure(server, name) == 2)
     assert "its store in memory with it" in server.log_file.read_text()
 
@@ -350,7 +349,8 @@ def test_tls(start: Start, tmp_path: Path) -> None:
     subprocess.run([*command, "-subj", "/CN=localhost"], check=True, capture_output=True)
     server = start(cert=cert, key=key)
     context = ssl._create_unverified_context()
-    assert {"base": server.url, "method": "GET"} == httpx.get(f"{server.url}/quick", verify=context).json()
+    answer = httpx.get(f"{server.url}/quick", verify=context, timeout=LONG)
+    assert {"base": server.url, "method": "GET"} == answer.json()
     assert server.url.startswith("https://")
 
 

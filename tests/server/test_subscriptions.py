@@ -13,6 +13,7 @@ from signalbook.server import delivery
 from signalbook.server.subscription_body import read_subscription
 from tests.cases import Case, cases
 from tests.conftest import StartServer
+from tests.patience import LONG
 from tests.registry.conftest import BASE, Api, MakeApi, make_api
 from tests.server.sink import Sink
 
@@ -270,9 +271,9 @@ def test_one_of_several_processes_delivers(start_server: StartServer, shared_sto
     """With several workers and servers on one store each event comes once."""
     options = ("--no-log", "--allow-sink", "127.0.0.0/8", "--workers", "2")
     first, second = (start_server(*options, store=shared_store_url) for _ in range(2))
-    httpx.post(f"{first}/subscriptions", json=wish(sink), timeout=30).raise_for_status()
+    httpx.post(f"{first}/subscriptions", json=wish(sink), timeout=LONG).raise_for_status()
     for number in range(10):
-        httpx.put(f"{second}/messagegroups/g{number}", json={}).raise_for_status()
+        httpx.put(f"{second}/messagegroups/g{number}", json={}, timeout=LONG).raise_for_status()
     assert sink.wait(lambda: len(sink.received) >= 30)
     time.sleep(1)
     assert 30 == len(sink.received) == len(sink.ids())

@@ -92,8 +92,10 @@ def convert(
 
 
 def _dialect(name: str | None, option: str, known: tuple[str, ...]) -> Dialect:
-    if name is None or name.lower() not in known:
-        raise UsageError(f"{option} {name or 'is missing; it'} is not one of {', '.join(known)}")
+    if name is None:
+        raise UsageError(f"{option} is missing; name one of {', '.join(known)}")
+    if name.lower() not in known:
+        raise UsageError(f"{option} '{name}' is not one of {', '.join(known)}")
     return DIALECTS[name.lower()]
 
 

@@ -9,10 +9,10 @@ __all__ = ["MissingLibrary", "needed", "refusal", "to_send"]
 
 
 class MissingLibrary(UsageError, ImportError):
-    """A client's library that is not installed: which extra brings it."""
+    """A library that is not installed: which extra brings it."""
 
-    def __init__(self, client: str, extra: str) -> None:
-        super().__init__(f"{client} needs one more package: pip install 'signalbook[{extra}]'")
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"the package \"{package}\" is not installed: pip install 'signalbook[{extra}]'")
 
 
 def refusal(path: str, words: str) -> WireError:

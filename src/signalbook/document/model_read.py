@@ -26,6 +26,7 @@ from signalbook.document.model import GroupType, Model, ResourceType
 from signalbook.document.xid import ATTRIBUTE_NAME, TYPE_NAME, must_match
 from signalbook.errors import RegistryError
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
+from signalbook.spec.versions import RC2
 
 __all__ = ["VERSION_MODES", "read_model"]
 
@@ -104,7 +105,7 @@ def read_model(source: Given, *, load: Callable[[str], Any] | None = None, base:
 def _group_given(plural: str, definition: Any) -> dict[str, Any]:
     """A Group type's aspects with its name settled, and its Resource types' too."""
     where = f"groups.{plural}"
-    given = _current(aspects(definition, _GROUP, where))
+    given = _current(aspects(definition, _GROUP, where), "attributes")
     _check_names(f'Group type "{plural}"', plural, given, ATTRIBUTE_NAME)
     if plural in RESERVED_PLURALS:
         raise model_error(f'Group type "{plural}" must not be called like a path of the API')
@@ -115,15 +116,24 @@ def _group_given(plural: str, definition: Any) -> dict[str, Any]:
     return {**given, "resources": resources}
 
 
-def _current(given: dict[str, Any]) -> dict[str, Any]:
-    """Aspects of 1.0-rc2 in today's words."""
+def _current(given: dict[str, Any], level: str) -> dict[str, Any]:
+    """Aspects of 1.0-rc2 in today's words; `level` has the attributes whose members that version names otherwise."""
     if "compatiblewith" in given:
         given.setdefault("modelcompatiblewith", given.pop("compatiblewith"))
+    for name, names in RC2.members.items():
+        attribute = given.get(level, {}).get(name)
+        members = attribute.get("attributes") if isinstance(attribute, dict) else None
+        for today, spelled in names.items():
+            if isinstance(members, dict) and spelled in members and today not in members:
+                current = {today if one == spelled else one: row for one, row in members.items()}
+                if isinstance(current[today], dict) and current[today].get("name") == spelled:
+                    current[today] = {**current[today], "name": today}
+                given[level] = {**given[level], name: {**attribute, "attributes": current}}
     return given
 
 
 def _current_resource(given: dict[str, Any]) -> dict[str, Any]:
-    given = _current(given)
+    given = _current(given, "metaattributes")
     if given.pop("setdefaultversionsticky", True) is False:
         given["metaattributes"] = _narrowed(given, "metaattributes", "defaultversionsticky", {"enum": [False]})
     if given.pop("consistentformat", False):

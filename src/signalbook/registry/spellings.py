@@ -67,11 +67,11 @@ def canonical_members(attrs: Mapping[str, Any], spec: SpecVersion, subject: str)
 
 
 def spelled_error(error: RegistryError, spec: SpecVersion) -> RegistryError:
-    """Return the error with the attribute it is about named as `spec` names it."""
+    """Return the error with the attributes it is about named as `spec` names them."""
     names = {"ancestorid": spec.ancestor}
     for name, members in spec.members.items():
         names |= {f"{name}.{one}": f"{name}.{spelled}" for one, spelled in members.items()}
-    name = error.args_.get("name", "")
-    if names.get(name, name) != name:
-        error.args_["name"] = names[name]
+    for place in ("name", "list"):
+        if place in error.args_:
+            error.args_[place] = ",".join(names.get(one, one) for one in error.args_[place].split(","))
     return error

@@ -337,7 +337,7 @@ def _enum(writer: Node, reader: Node) -> Decoder:
         if not 0 <= index < len(values):
             raise BadPayload(f"{writer.name} has {len(values)} symbols, the payload says {index}")
         if values[index] is None:
-            raise BadPayload(f"{writer.symbols[index]} is no symbol of {reader.name}")
+            raise BadPayload(f'"{writer.symbols[index]}" is not a symbol of {reader.name}')
         return values[index]
 
     return read

@@ -221,7 +221,7 @@ def test_an_interrupted_waiter_leaves_the_queue(moment: str) -> None:
     """A signal that ends a waiting thread's patience neither stops the others nor keeps them waiting."""
     diary = Diary()
     groups = groups_on(diary)
-    inside, go_on, mine = threading.Event(), threading.Event(), threading.Event()
+    inside, go_on, mine, gone = (threading.Event() for _ in range(4))
     main = threading.main_thread().ident
     assert main
 
@@ -232,7 +232,7 @@ def test_an_interrupted_waiter_leaves_the_queue(moment: str) -> None:
 
     def own(connection: Connection) -> str:
         mine.set()
-        time.sleep(0.2)
+        assert gone.wait(LONG)
         return "own"
 
     def director() -> None:
@@ -251,6 +251,7 @@ def test_an_interrupted_waiter_leaves_the_queue(moment: str) -> None:
         directing = pool.submit(director)
         with pytest.raises(KeyboardInterrupt):
             groups.run(own)
+        gone.set()
         go_on.set()
         directing.result(LONG)
         assert leader.result(LONG) == "first"

@@ -11,6 +11,7 @@ from signalbook.errors import StoreError
 from signalbook.registry.store import migrate as module
 from signalbook.registry.store import open_store
 from signalbook.registry.store.migrate import LATEST, WORDS, scripts
+from tests.patience import LONG
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
@@ -74,7 +75,7 @@ def test_many_may_open_a_new_store_at_once(shared_url: str) -> None:
         for store in pool.map(open_store, [shared_url] * 4):
             assert store.sequence() == 0
             store.close()
-    assert [process.communicate(timeout=60)[0] for process in processes] == ["0\n"] * 4
+    assert [process.communicate(timeout=LONG)[0] for process in processes] == ["0\n"] * 4
 
 
 @pytest.mark.parametrize(("undone", "following"), [(False, 3), (True, 8)])

@@ -9,6 +9,7 @@ import pytest
 from signalbook.errors import StoreError
 from signalbook.registry import store as package
 from signalbook.registry.store import open_store
+from tests.patience import LONG
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "sqlite://x", "mysql://host/x", "http://host/x"])
@@ -40,7 +41,7 @@ try:
 except StoreError as error:
     print(error)
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LONG, check=True)
     assert "pip install 'signalbook[postgres]'" in result.stdout
 
 

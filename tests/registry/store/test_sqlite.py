@@ -90,7 +90,7 @@ def test_memory_is_private_and_temporary() -> None:
 def test_memory_goes_with_the_process() -> None:
     """A store in memory that was never closed leaves no file behind when its process ends."""
     program = "from signalbook.registry.store import open_store; print(open_store('memory:').url)"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LONG, check=True)
     assert not Path(result.stdout.strip().removeprefix("sqlite:")).parent.exists()
 
 

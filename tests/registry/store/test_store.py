@@ -332,7 +332,7 @@ def test_of_two_processes_with_the_same_epoch_one_wins(shared_url: str) -> None:
             racer.stdin.write("\n")
             racer.stdin.flush()
         for racer in racers:
-            wins.append(int(racer.communicate(timeout=60)[0]))
+            wins.append(int(racer.communicate(timeout=LONG)[0]))
         assert sum(wins) == 100
         assert store.reader().one("SELECT value FROM notes") == (100,)
 
@@ -363,7 +363,7 @@ store.close()
 
 def test_a_forked_child_is_refused(url: str) -> None:
     """A store opened before a fork refuses in the child, and goes on working in the parent."""
-    result = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=LONG)
     assert result.stdout == "3 parent\n", result.stderr
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from signalbook.registry.store import temporary as module
 from signalbook.registry.store.temporary import make_folder, remove_folder
+from tests.patience import LONG
 
 PROGRAM = """
 import os, signal, sys
@@ -36,7 +37,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(module, "_IN_MEMORY", tmp_path)
     killed, left = start(tmp_path, "kill")
     living, used = start(tmp_path, "live")
-    killed.communicate(timeout=30)
+    killed.communicate(timeout=LONG)
     new = tmp_path / "signalbook-new"
     new.mkdir()
     file = tmp_path / "signalbook-file"
@@ -45,7 +46,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, monkeypatch: pytest
         os.utime(old, (0, 0))
     folder, claim = make_folder()
     assert [path.exists() for path in (left, used, new, file)] == [False, True, True, True]
-    living.communicate("\n", timeout=30)
+    living.communicate("\n", timeout=LONG)
     remove_folder(folder, claim, os.getppid())
     assert Path(folder).exists()
     remove_folder(folder, claim, os.getpid())

@@ -10,7 +10,6 @@ besides null is a dictionary with the member's label, as in Avro's JSON encoding
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from signalbook.errors import Problem
@@ -62,12 +61,11 @@ class AvroSchema:
         if contenttype and _is_json(contenttype):
             return check_json(self.node, payload)
         if payload[:2] not in _MARKS and self._fast is not None and len(payload) <= self._limit:
-            stream = BytesIO(payload)
             try:
-                value = self._fast(stream)
-                if stream.tell() == len(payload):
+                value, end = self._fast(payload)
+                if end == len(payload):
                     return _checked(Checked, ((), value))
-            except Exception:  # whatever the library says, the strict road says where and why
+            except Exception:  # whatever the library says, the general path says where and why
                 value = None
         return self._judge(payload)
 

@@ -1,15 +1,21 @@
-"""The fast road for Avro payloads: fastavro, for schemas and sizes where it is known to answer as `avro_decode`.
+"""The fast path for Avro payloads: fastavro, made to accept exactly what `avro_decode` accepts.
 
 Rule 1: fastavro recurses in C without a bound (a list of some thousand links ends the process) and believes every
-count, so a recursive schema, or one whose items may take no bytes, never comes here; a long payload does not either.
+count, so a recursive schema, or one whose items may take no bytes, is never read here, nor is a payload that could
+hold more values than the general path allows.
 Rule 2: a record takes no bytes of its own. So each member of a union with several is read as a record with one field
 named by the member's label, which tells what the union's value was: fastavro alone cannot.
 Rule 3: fastavro takes negative indexes from the end of a list. Symbols are therefore given as a dictionary, and a
-union's list goes on with members that cannot be read.
+union's members as a list that does not tell its length.
+Rule 4: fastavro takes every byte but 0 for true. A boolean is therefore read as a symbol: as integers, the byte 0 is 0
+and the byte 1 is -1. Longer spellings of the two integers are left to the general path.
+Rule 5: fastavro drops the bits of an integer above the 64th, and cannot negate the smallest integer as a block count.
+A payload with bytes that may be such an integer is left to the general path; text that is not ASCII often has some.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
@@ -17,18 +23,20 @@ from typing import Any
 import fastavro
 from fastavro.read import LOGICAL_READERS
 
-from signalbook.schemas.avro_decode import DEEPEST_VALUE, BadPayload
+from signalbook.schemas.avro_decode import DEEPEST_VALUE, MOST_VALUES, BadPayload
 from signalbook.schemas.avro_logical import logical_value
 from signalbook.schemas.avro_types import Node, inner_types, of_values, walk
 
 __all__ = ["FastDecoder", "fast_decoder"]
 
-FastDecoder = Callable[[BytesIO], Any]
+FastDecoder = Callable[[bytes], tuple[Any, int]]
 
-# A payload of which each byte may announce this many values is read by the bounded road.
-_MOST_VALUES = 8_000_000
-# A longer list costs time in each reading.
-_POISON = [{"type": "signalbook.not-there"}] * 16
+# Bytes by what they are at the end of ten that make an integer: one of at most 64 bits ends with 0 or 1.
+_CLASSES = b"\2\2" + b"\1" * 126 + b"\x80" * 128
+_NINE = b"\x80" * 9
+_TEN = b"\x80" * 10
+_TOO_HIGH = _NINE + b"\1"
+_SMALLEST = b"\xff" * 9 + b"\1"
 _LIMITS = (-0x80000000, 0x7FFFFFFF)
 
 # Logical types that fastavro reads as we do; the others are read under names of our own.
@@ -66,25 +74,40 @@ _register()
 
 
 def fast_decoder(node: Node) -> tuple[FastDecoder, int] | None:
-    """What reads a value from a stream, and how long a payload may be; None where only the strict road is safe."""
+    """Return what reads a payload, and how long a payload may be; None where only the general path is safe.
+
+    The reader gives the value and where it ends; an end before the beginning says that it did not read.
+    """
     if _recursive(node):
         return None
-    weight = _weight(node)
-    if weight is None:
+    longest = _longest(node)
+    if longest is None:
         return None
     schema, unwrap = _Rewriting().root(node)
     check = _range_check(node, {})
     read = fastavro.schemaless_reader
+    booleans = any(one.kind == "boolean" for one in walk(node))
 
-    def decode(stream: BytesIO) -> Any:
+    def decode(payload: bytes) -> tuple[Any, int]:
+        classes = payload.translate(_CLASSES)
+        if classes.find(_NINE) >= 0 and _may_be_misread(payload, classes):
+            return None, -1
+        if booleans and (payload.find(b"\x80\0") >= 0 or payload.find(b"\x81\0") >= 0):
+            return None, -1
+        stream = BytesIO(payload)
         value: Any = read(stream, schema, None)
         if unwrap:
             value = value["value"]
         if check is not None:
             check(value)
-        return value
+        return value, stream.tell()
 
-    return decode, _MOST_VALUES // weight
+    return decode, longest
+
+
+def _may_be_misread(payload: bytes, classes: bytes) -> bool:
+    """Tell whether a payload may hold an integer that fastavro misreads (Rule 5)."""
+    return classes.find(_TEN) >= 0 or classes.find(_TOO_HIGH) >= 0 or payload.find(_SMALLEST) >= 0
 
 
 def _recursive(node: Node) -> bool:
@@ -106,35 +129,38 @@ def _recursive(node: Node) -> bool:
     return depth(node) > DEEPEST_VALUE
 
 
-def _weight(node: Node) -> int | None:
-    """How many values a byte can announce at most; None where items of an array may take no bytes at all."""
-    free: dict[int, int] = {}
+def _longest(node: Node) -> int | None:
+    """The longest payload that cannot hold too many values, as the general path counts them.
 
-    def without_bytes(one: Node) -> int:
-        """The values that a type makes without a byte being read, with their record; 0: it reads one first."""
-        if one.kind == "null" or (one.kind == "fixed" and one.size == 0):
-            return 1
-        if one.kind != "record":
-            return 0
-        if id(one) not in free:
-            free[id(one)] = 1 + sum(without_bytes(field.node) for field in one.fields)
-        return free[id(one)]
+    None where items may take no bytes at all, or one value alone holds too many.
+    """
+    seen: dict[int, tuple[int, int]] = {}
 
-    taken: dict[int, bool] = {}
-
-    def takes_bytes(one: Node) -> bool:
+    def measure(one: Node) -> tuple[int, int]:
+        """The values that are counted for one value at most, and its bytes at least, without items of collections."""
         if one.kind == "record":
-            if id(one) not in taken:
-                taken[id(one)] = any(takes_bytes(field.node) for field in one.fields)
-            return taken[id(one)]
-        return one.kind != "null" and not (one.kind == "fixed" and one.size == 0)
+            if id(one) not in seen:
+                inner = [measure(field.node) for field in one.fields]
+                counted = 1 + len(inner) + sum(values for values, _ in inner)
+                seen[id(one)] = counted, sum(size for _, size in inner)
+            return seen[id(one)]
+        if one.kind == "union":
+            members = [measure(member) for member in one.members]
+            return max((values for values, _ in members), default=0), 1 + min((size for _, size in members), default=0)
+        return 0, one.size if one.kind == "fixed" else _LEAST_BYTES.get(one.kind, 1)
 
-    heaviest = 1
+    room, longest = MOST_VALUES - measure(node)[0], sys.maxsize
     for one in walk(node):
-        heaviest = max(heaviest, without_bytes(one))
-        if heaviest > _MOST_VALUES or (one.kind == "array" and one.inner is not None and not takes_bytes(one.inner)):
-            return None
-    return heaviest + 1
+        if one.inner is not None:
+            values, size = measure(one.inner)
+            size += one.kind == "map"  # the key's length
+            if not size:
+                return None
+            longest = min(longest, room * size // (1 + values))
+    return longest if room >= 0 else None
+
+
+_LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 
 
 class _Rewriting:
@@ -150,9 +176,7 @@ class _Rewriting:
         schema = self._write(node)
         if wrapped:
             schema = {"type": "record", "name": "signalbook root", "fields": [{"name": "value", "type": schema}]}
-        parsed = fastavro.parse_schema(schema)
-        _harden(parsed)
-        return parsed, wrapped
+        return _harden(fastavro.parse_schema(schema)), wrapped
 
     def _write(self, node: Node) -> Any:
         if node.name and node.name in self._defined:
@@ -197,19 +221,31 @@ def _logical(node: Node) -> dict[str, Any]:
     return found
 
 
-def _harden(parsed: Any) -> None:
-    """Make negative indexes fail in a parsed schema, in place; each named type stands in it once."""
-    waiting = [parsed]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting.extend(one)
-            one.extend(_POISON)
-        elif isinstance(one, dict):
-            waiting.extend(field["type"] for field in one.get("fields", ()))
-            waiting.extend(one[member] for member in ("items", "values") if member in one)
-            if one["type"] == "enum":
-                one["symbols"] = dict(enumerate(one["symbols"]))
+def _harden(parsed: Any) -> Any:
+    """Return a parsed schema that is read as Rules 3 and 4 say; each named type stands in it once."""
+    if isinstance(parsed, list):
+        return _Members(_harden(member) for member in parsed)
+    if parsed == "boolean":
+        return _BOOLEAN
+    if isinstance(parsed, dict):
+        for field in parsed.get("fields", ()):
+            field["type"] = _harden(field["type"])
+        for member in ("items", "values"):
+            if member in parsed:
+                parsed[member] = _harden(parsed[member])
+        if parsed["type"] == "enum":
+            parsed["symbols"] = dict(enumerate(parsed["symbols"]))
+    return parsed
+
+
+class _Members(list[Any]):
+    """The members of a union; fastavro's compiled reader asks for the length only to count from the end."""
+
+    def __len__(self) -> int:
+        raise IndexError
+
+
+_BOOLEAN = {"type": "enum", "symbols": {0: False, -1: True}}
 
 
 Check = Callable[[Any], None]

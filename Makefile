@@ -47,7 +47,7 @@ $(SUITES): requirements-suites.lock | $(READY)
 	@touch $@
 
 demo: $(READY)
-	@$(BIN)/python -m signalbook.demo $(ARGS)
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 serve: $(READY)
 	@mkdir -p .cache
@@ -74,9 +74,9 @@ else
 	@rm -f .coverage .coverage.*
 	@$(PYTEST) --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 \
-	  --include='src/signalbook/clients/*,src/signalbook/document/*,src/signalbook/spec/*,src/signalbook/registry/*,src/signalbook/schemas/*'
+	  --include='src/signalbook/clients/*,src/signalbook/dialects/*,src/signalbook/model/*,src/signalbook/spec/*,src/signalbook/registry/*,src/signalbook/schemas/*'
 	@$(BIN)/coverage report --fail-under=100 \
-	  --include='src/signalbook/wire/*,src/signalbook/cloudevents/*'
+	  --include='src/signalbook/protocols/*,src/signalbook/cloudevents/*,src/signalbook/jsontext.py,src/signalbook/template.py'
 endif
 
 test: check tests

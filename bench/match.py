@@ -34,7 +34,7 @@ sys.path.insert(0, HERE)
 from figures import Figure, each, memory_mib, race, show  # noqa: E402
 
 from signalbook.messages import Catalog  # noqa: E402
-from signalbook.wire import Message  # noqa: E402
+from signalbook.protocols import Message  # noqa: E402
 
 SIZES = (10, 1_000, 10_000)
 EVENTS = 200

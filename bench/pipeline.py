@@ -28,10 +28,10 @@ from pyspark.sql import DataFrame, SparkSession, functions
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from figures import Figure, show
 
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land_files import land_files
+from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.session import LocalSettings, open_session
 
 TYPES = 50

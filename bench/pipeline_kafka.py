@@ -31,10 +31,10 @@ from figures import Figure, cpu_seconds, show
 from pipeline import DEFINITIONS, TYPES, Spent, catalog, measured, write_lines
 from scripts.spark_jars import Unfetched, kafka_connector
 from signalbook import spark as signalbook
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Result
+from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.session import LocalSettings, open_session
 from signalbook.pipeline.stream import StreamOptions, land_stream
 

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from figures import Figure, cpu_seconds, free_port, median_seconds, memory_mib, serving, show, wait_for
 
 from signalbook import Registry
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 
 GROUP = "/messagegroups/bench"
 Json = dict[str, Any]

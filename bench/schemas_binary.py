@@ -58,7 +58,7 @@ def _figure(name: str, ours: float, bare: float, anchor: str) -> Figure:
 def _avro() -> list[Figure]:
     import fastavro
 
-    from signalbook.schemas import avro
+    from signalbook.schemas.avro import payload as avro
 
     schema, parsed = avro.read(json.dumps(AVRO)), fastavro.parse_schema(json.loads(json.dumps(AVRO)))
     stream = io.BytesIO()
@@ -108,7 +108,7 @@ def _protobuf() -> list[Figure]:
     from google.protobuf import json_format
     from google.protobuf.message_factory import GetMessageClass
 
-    from signalbook.schemas import protobuf
+    from signalbook.schemas.protobuf import schema as protobuf
 
     text = protobuf.read_proto3(PROTOBUF)
     flat, order = text.at(":Flat"), text.at(":Order")

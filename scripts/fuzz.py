@@ -31,9 +31,8 @@ from scripts.crash import Server
 from scripts.hostile import Sent, requests
 from signalbook import app
 from signalbook.registry.flags import parse_flags
-from signalbook.registry.index import fold
+from signalbook.registry.index import fold_recent, numbers, terms
 from signalbook.registry.rows import SELECT_RANGE, Row, range_of
-from signalbook.registry.terms import numbers, terms
 from signalbook.server import problems
 from signalbook.server.http import Request, Response, joined
 from signalbook.settings import Settings
@@ -143,7 +142,7 @@ def _misshapen(response: Response) -> Iterator[str]:
 def _inconsistencies(talk: Talk) -> Iterator[str]:
     """What does not fit together in what is stored."""
     requests_ = talk.service._requests
-    requests_.store.write(fold)
+    requests_.store.write(fold_recent)
     db = requests_.store.reader()
     setup = requests_.setup(db)
     whole = requests_.read("/", lambda _: parse_flags("inline=*"), BASE)

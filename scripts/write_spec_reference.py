@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signalbook.document.rules import RULES, Rule
+from signalbook.model.message_rules import Rule
+from signalbook.model.rules import RULES
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.error_types import ERROR_TYPES, ErrorType, type_uri
 

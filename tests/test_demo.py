@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from examples.demo.walk import Step, Unexpected, check
 
-from signalbook.demo.walk import Step, Unexpected, check
 from tests.patience import LONG
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     """The demo, run as `make demo` does."""
     environment = {"TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
-    command = [sys.executable, "-m", "signalbook.demo", "--messages", "2000"]
+    command = [sys.executable, "-m", "examples.demo", "--messages", "2000"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 
 

@@ -19,12 +19,13 @@ import signalbook
 from scripts.write_cli_reference import PAGE, reference
 from signalbook.app import RESERVED
 from signalbook.cli import COMMANDS
-from signalbook.document.json_text import MAX_DEPTH
-from signalbook.registry import filters, inlines, sorting
+from signalbook.jsontext import MAX_DEPTH
+from signalbook.registry import filters, flags
 from signalbook.registry.flags import FLAGS, IGNORES, PAGING
-from signalbook.registry.operations import ALLOWED
-from signalbook.registry.reads import Limits
+from signalbook.registry.read import reads
+from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Transaction
+from signalbook.registry.write.operations import ALLOWED
 from signalbook.settings import MEBIBYTE, Settings
 from signalbook.spec.error_types import ERROR_TYPES
 from signalbook.spec.versions import VERSIONS
@@ -113,8 +114,8 @@ def test_limits_are_documented_as_they_are() -> None:
     assert f"{limits.size >> 20} Mi characters" == table["one answer"]
     filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.seconds:g} s"
     assert filtering == table["filters"]
-    assert f"{inlines.MAX_TEXT:,} characters, {inlines.MAX_PATHS} paths" == table["inline"]
-    assert f"{sorting.MAX_TEXT:,} characters" == table["sort"]
+    assert f"{flags.MAX_TEXT:,} characters, {flags.MAX_PATHS} paths" == table["inline"]
+    assert f"{reads.MAX_TEXT:,} characters" == table["sort"]
 
 
 def test_differing_spellings_are_documented() -> None:

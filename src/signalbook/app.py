@@ -15,27 +15,27 @@ import orjson
 
 from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.entities import addresses_of
+from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
 from signalbook.registry.capabilities import Offer
 from signalbook.registry.flags import parse_flags
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry, model_source
 from signalbook.registry.requests import Requests, latest_change, spec_version
 from signalbook.registry.setup import generation
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.server import run
 from signalbook.server.access import access_by
-from signalbook.server.catalog01 import MessageCatalog
-from signalbook.server.changes import ChangeFeed
-from signalbook.server.delivery import Courier
+from signalbook.server.catalog01.routes import MessageCatalog
 from signalbook.server.dispatch import RegistryService
+from signalbook.server.events.changes import ChangeFeed
+from signalbook.server.events.delivery import Courier
+from signalbook.server.events.sinks import Sinks, parse_networks
+from signalbook.server.events.subscriptions import Subscriptions
 from signalbook.server.flow import Flow
 from signalbook.server.messages import Judgements, message_paths
 from signalbook.server.openapi import OpenApi
 from signalbook.server.replicas import Replicas
-from signalbook.server.sinks import Sinks, parse_networks
-from signalbook.server.subscriptions import Subscriptions
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
 from signalbook.spec import versions

@@ -16,9 +16,9 @@ from signalbook.clients.refusals import MissingLibrary
 from signalbook.sources import Reach, open_source
 
 try:
-    from signalbook.pipeline import judging, views
-    from signalbook.pipeline.book import Book
-    from signalbook.pipeline.failure import PipelineError
+    from signalbook.pipeline import ddl, judging
+    from signalbook.pipeline.catalog import Book
+    from signalbook.pipeline.files import PipelineError
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land import Batch, Landing, Result, result_of
     from signalbook.pipeline.rows import CountedFrame
@@ -87,12 +87,12 @@ def land(
 
 def table(spark: SparkSession, lake: str, path: str) -> DataFrame:
     """A table of a lake, by its path `schema/table`, as it is now."""
-    return views.read_table(spark, Lake.open(lake, create=False), path)
+    return ddl.read_table(spark, Lake.open(lake, create=False), path)
 
 
 def views_of(spark: SparkSession, lake: str) -> list[str]:
     """Make a temporary view `schema__table` of each table of a lake, for Spark SQL; their names."""
-    return views.make_views(spark, Lake.open(lake, create=False))
+    return ddl.make_views(spark, Lake.open(lake, create=False))
 
 
 def _check(catalog: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from signalbook.cli import Exit, main
-from signalbook.registry import snapshots
+from signalbook.registry import changes
 from signalbook.registry.registry import Registry
 from tests.cases import Case, cases
 
@@ -200,7 +200,7 @@ def loaded(folder: Path, document: Json, *more: str) -> int:
 def said(folder: Path) -> list[str]:
     """What the versions of the definition with a history say."""
     with Registry.open(folder / "s.db") as registry:
-        found = snapshots.listing(registry.store.reader(), "/messagegroups/g/messages/h", 0, 100)
+        found = changes.listing(registry.store.reader(), "/messagegroups/g/messages/h", 0, 100)
         newest = registry.get("/messagegroups/g/messages/h")["protocoloptions"]["subject"]
     texts = [one.attrs["protocoloptions"]["subject"] for one in found]
     assert newest == texts[-1]

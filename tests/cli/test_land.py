@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from signalbook.cli import Exit, main
-from signalbook.pipeline import land_files, probe, session
+from signalbook.pipeline import land_files, session
+from signalbook.pipeline import session as probe
 from signalbook.pipeline.land import Result
 from tests.pipeline.lakes import document
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from signalbook.cli.failures import Unreachable
+from signalbook.cli.output import Unreachable
 from signalbook.cli.target import Shown, _Server
 
 ADDRESS = "http://registry.example/prefix"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from signalbook.cloudevents import CloudEvent, CloudEventError
-from signalbook.cloudevents.bindings import BINDINGS, Mode, from_message, to_message
-from signalbook.wire import Message, WireError
+from signalbook.protocols import BINDINGS, Message, Mode, WireError, from_message, to_message
 
 Road = Callable[[Message], Message]
 

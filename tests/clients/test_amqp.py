@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.cloudevents import CloudEvent
-from signalbook.cloudevents.bindings import Mode
-from signalbook.wire import Message, Typed, WireError
+from signalbook.protocols import Message, Mode, Typed, WireError
 from tests.cases import Case, cases
 from tests.clients.roads import crosses, modes, refuses
 from tests.cloudevents.strategies import events

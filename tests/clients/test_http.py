@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from signalbook.clients import http
 from signalbook.cloudevents import CloudEvent
-from signalbook.cloudevents.bindings import Mode, batch_from_http, batch_to_http
 from signalbook.errors import UsageError
-from signalbook.wire import Message, WireError
+from signalbook.protocols import Message, Mode, WireError, batch_from_http, batch_to_http
 from tests.cases import Case, cases
 from tests.clients.roads import crosses, modes, refuses
 from tests.cloudevents.strategies import events

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from signalbook.clients import kafka
 from signalbook.cloudevents import CloudEvent
-from signalbook.cloudevents.bindings import Mode
-from signalbook.wire import Message, WireError
+from signalbook.protocols import Message, Mode, WireError
 from tests.cases import Case, cases
 from tests.clients.roads import crosses, modes, refuses
 from tests.cloudevents.strategies import events

@@ -9,8 +9,7 @@ from nats.aio.msg import Msg
 
 from signalbook.clients import nats
 from signalbook.cloudevents import CloudEvent
-from signalbook.cloudevents.bindings import Mode
-from signalbook.wire import Message
+from signalbook.protocols import Message, Mode
 from tests.cases import Case, cases
 from tests.clients.roads import crosses, modes, refuses
 from tests.cloudevents.strategies import events

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind, decode, encode_batch
-from signalbook.cloudevents.bindings import (
+from signalbook.protocols import (
+    Message,
     Mode,
+    WireError,
     batch_from_http,
     batch_to_http,
     claims_event,
@@ -27,7 +29,6 @@ from signalbook.cloudevents.bindings import (
     to_mqtt,
     to_nats,
 )
-from signalbook.wire import Message, WireError
 from tests.cases import Case, cases
 
 BASE = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from signalbook.cloudevents import decode
-from signalbook.cloudevents.bindings import from_message
-from signalbook.cloudevents.bindings.carrying import carry_over, left_behind
-from signalbook.wire import Message
+from signalbook.protocols import Message, from_message
+from signalbook.protocols.carrying import carry_over, left_behind
 from tests.cases import Case, cases
 
 

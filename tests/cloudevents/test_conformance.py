@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError, Data, Kind, decode, decode_batch, encode
-from signalbook.cloudevents.bindings import from_http, to_http
 from signalbook.cloudevents.json_format import encode_batch
-from signalbook.cloudevents.json_value import same_json
 from signalbook.cloudevents.media_type import EVENT
-from signalbook.wire import Message
+from signalbook.jsontext import same_json
+from signalbook.protocols import Message, from_http, to_http
 
 FILE = Path(__file__).resolve().parents[2].parent / "shared" / "conformance" / "cloudevents-json.jsonl"
 CASES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()] if FILE.exists() else []

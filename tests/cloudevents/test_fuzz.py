@@ -8,8 +8,7 @@ import random
 import pytest
 
 from signalbook.cloudevents import RULES, CloudEvent, CloudEventError, decode, encode, iter_batch
-from signalbook.cloudevents.bindings import BINDINGS, Mode, events_of, to_message
-from signalbook.wire import Message, WireError
+from signalbook.protocols import BINDINGS, Message, Mode, WireError, events_of, to_message
 
 SEEDS = [
     b'{"specversion":"1.0","id":"A-1","source":"/ctx","type":"com.example.t","time":"2018-04-05T17:31:00Z","data":{"a":[1,2.5]}}',

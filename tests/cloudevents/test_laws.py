@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind, decode, decode_batch, encode, encode_batch
 from signalbook.cloudevents.attributes import canonical
-from signalbook.cloudevents.bindings import BINDINGS, Mode, claims_event, events_of, from_message, mode_of, to_message
 from signalbook.cloudevents.json_format import _at_once, _by_members
-from signalbook.cloudevents.json_value import read_json, same_json, write_json
-from signalbook.wire import Message
+from signalbook.jsontext import read_json, same_json, write_json
+from signalbook.protocols import BINDINGS, Message, Mode, claims_event, events_of, from_message, mode_of, to_message
 from tests.cloudevents.strategies import JSON_VALUES, events
 
 WAYS = [(name, mode) for name, row in BINDINGS.items() for mode in row.modes if mode is not Mode.BATCH]

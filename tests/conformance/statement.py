@@ -34,10 +34,10 @@ from typing import Any
 import pytest
 
 from signalbook.cloudevents import CloudEventError
-from signalbook.document.dialects import convert
+from signalbook.dialects.convert import convert
 from signalbook.errors import RegistryError
 from signalbook.messages import Catalog
-from signalbook.messages.filling import Origin
+from signalbook.messages.fill import Origin
 from signalbook.registry.registry import Registry
 from signalbook.sources.lint import lint
 from signalbook.spec.dialects import DIALECTS
@@ -46,7 +46,7 @@ from tests.conformance import case as cases
 from tests.conformance.test_rules import found
 from tests.messages.test_match import expect_answer
 from tests.registry.conftest import BASE, Api, MakeApi, Reply
-from tests.sources.test_dialects import load
+from tests.sources.test_documents_dialects import load
 
 FOLDER = cases.FOLDER / "seeds"
 ANSWERS = ("yes", "decided otherwise", "no")

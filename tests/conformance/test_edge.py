@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from signalbook import app
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 from signalbook.server.asgi import AsgiApp
 from signalbook.settings import Settings
 from tests.registry.conftest import MakeApi

@@ -17,7 +17,7 @@ from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5, MQ
 
 from scripts.brokers import Broker
 from signalbook.clients import http, kafka, mqtt, nats
-from signalbook.wire import Message
+from signalbook.protocols import Message
 
 __all__ = [
     "_with",

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from signalbook.clients.http import asgi_to_paper, to_asgi
-from signalbook.wire import Message
+from signalbook.protocols import Message
 
 __all__ = ["app"]
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from scripts.brokers import Broker
-from signalbook.cloudevents.bindings import Mode, to_message
 from signalbook.messages import Catalog, Delivery, Dispatcher
-from signalbook.wire import Message
+from signalbook.protocols import Message, Mode, to_message
 from tests.integration import exchanges
 
 COUNTS = {"placed": 4000, "paid": 3000, "nonconformant": 1500, "unexpected": 1000, "malformed": 500}

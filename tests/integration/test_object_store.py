@@ -24,8 +24,7 @@ from pyarrow import fs
 
 from scripts.brokers import Unavailable
 from signalbook.pipeline import delta
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
 from tests.conftest import ROOT
 from tests.integration.conftest import REQUIRED

@@ -10,8 +10,9 @@ import pytest
 
 from scripts.brokers import Broker
 from signalbook.cloudevents import CloudEvent, Data, decode
-from signalbook.cloudevents.bindings import (
+from signalbook.protocols import (
     BINDINGS,
+    Message,
     Mode,
     batch_from_http,
     batch_to_http,
@@ -20,7 +21,6 @@ from signalbook.cloudevents.bindings import (
     mode_of,
     to_message,
 )
-from signalbook.wire import Message
 from tests.cases import read_cases
 from tests.integration import exchanges
 

@@ -11,7 +11,7 @@ import pytest
 
 from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog, CatalogError
-from signalbook.messages.filling import Origin
+from signalbook.messages.fill import Origin
 from tests.cases import Case, cases
 
 XID = "/messagegroups/g/messages/m"

@@ -9,8 +9,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.filling import Origin
-from signalbook.template.percent import encode_reserved
+from signalbook.messages.fill import Origin
+from signalbook.template import encode_reserved
 from tests.messages.definitions import NAMES, XID, Given, givens
 
 ORIGIN = Origin(lambda: datetime(2024, 5, 17, tzinfo=UTC), lambda: "the-id")

@@ -8,8 +8,8 @@ import pytest
 
 from signalbook.cloudevents import CloudEvent
 from signalbook.messages import Catalog, CatalogError, Outcome
-from signalbook.messages.observed import Kind, Observed
-from signalbook.wire import Message
+from signalbook.messages.observe import MessageKind, Observed
+from signalbook.protocols import Message
 from tests.schemas.bounds import bounded
 
 A = "/messagegroups/g/messages/a"
@@ -303,7 +303,7 @@ def test_the_cost_of_a_match_does_not_grow_with_the_catalog() -> None:
     catalog = catalog_of(**messages)
     message = Message("NATS", {"subject": "acme.order77.9"})
     assert {"tenant": "acme", "id": "9"} == catalog.match(message).context
-    found = catalog.scope().index(Kind.NATIVE, "NATS").find(Observed(message, None))
+    found = catalog.scope().index(MessageKind.NATIVE, "NATS").find(Observed(message, None))
     assert ["/messagegroups/g/messages/m77"] == [plan.compiled.definition.xid for same in found for plan in same.plans]
 
 

@@ -50,7 +50,7 @@ def test_many_definitions_are_linted_in_bounded_time(count: int) -> None:
 
 def test_what_was_not_compared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where more definitions are alike than are compared, a note says so."""
-    monkeypatch.setattr("signalbook.messages.lint_overlap._MOST_PAIRS", 1)
+    monkeypatch.setattr("signalbook.messages.lint._MOST_PAIRS", 1)
     messages = {name: {"protocol": "NATS", "protocoloptions": {"subject": "s"}} for name in ("a", "b", "c")}
     expected = [
         ["warning", "definitions-overlap", "/messagegroups/g/messages/a", ""],

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from signalbook.cloudevents import CloudEvent
 from signalbook.messages import Answer, Catalog, Outcome, match
-from signalbook.messages.entities import Entities
-from signalbook.messages.materialise import materialise
-from signalbook.messages.observed import observe
+from signalbook.messages.definition import Entities, materialise
+from signalbook.messages.observe import observe
 from tests.cases import Case, read_cases
 from tests.messages.test_match import FILES, catalog_of, message_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from signalbook.messages import Catalog, nearest
-from signalbook.messages.compiled import Plan
-from signalbook.messages.judged import Judged, judge
-from signalbook.messages.observed import Observed
+from signalbook.messages.compile import Plan
+from signalbook.messages.nearest import Judged, judge
+from signalbook.messages.observe import Observed
 
 NOUNS = ("order", "crane", "berth", "pilot", "cargo", "truck", "gate", "yard", "vessel", "port")
 VERBS = ("created", "changed", "deleted", "moved", "sent", "held", "freed", "seen", "lost", "found")

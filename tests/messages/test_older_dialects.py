@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from signalbook.document.dialects import detect, read
+from signalbook.dialects.convert import detect, read
 from signalbook.errors import UsageError
 from signalbook.messages import Catalog
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from tests.cases import Case, cases, read_cases
 
 VALUES = dict.fromkeys(("tenant", "module", "bar", "host", "queue", "container", "filepath"), "v") | dict.fromkeys(

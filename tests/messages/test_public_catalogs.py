@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from signalbook import Registry
-from signalbook.cli.failures import sentence
+from signalbook.cli.output import sentence
 from signalbook.errors import SignalbookError
 from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import Definition
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 from signalbook.sources import open_source
-from signalbook.sources.dialects import read_raw
+from signalbook.sources.documents import read_raw
 from signalbook.sources.lint import lint
 from signalbook.sources.loading import Loading, loadable
 from signalbook.sources.rehearsal import Trial

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from signalbook.messages.catalog import Catalog
+from signalbook.protocols import Message
 from signalbook.sources import open_source
-from signalbook.wire import Message
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 XID = "/messagegroups/g/messages/m"

@@ -8,7 +8,7 @@ import pytest
 
 from signalbook import Catalog, Registry, schemas
 from signalbook.errors import Problem
-from signalbook.messages.entities import Entities
+from signalbook.messages.definition import Entities
 from signalbook.messages.schema_library import SchemaLibrary
 from tests.cases import Case, cases
 

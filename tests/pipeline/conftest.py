@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.session import LocalSettings, open_session
 from signalbook.spark import catalog
 

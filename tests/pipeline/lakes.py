@@ -12,12 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.ddl import table_paths
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.names import DEAD_LETTERS, table_names
-from signalbook.pipeline.tables import Stamp
-from signalbook.pipeline.views import table_paths
+from signalbook.pipeline.tables import DEAD_LETTERS, Stamp, table_names
 from signalbook.pipeline.worker import Job
 
 # All tests that use Spark share one process, hence one session.

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.files import Folder
-from signalbook.pipeline.reading import Record
+from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.worker import run
 from tests.pipeline.lakes import event, job
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.ddl import statements
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.tables import layout_of

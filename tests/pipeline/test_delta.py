@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from signalbook.pipeline.delta import Overtaken, commit, files_of, prepare, table_state
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.manifest import Replaced
 
 SCHEMA = pa.schema([("id", pa.string()), ("data", pa.struct([("a", pa.int64())]))])

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder, real_place
-from signalbook.pipeline.lease import is_leased, take_lease
+from signalbook.pipeline.files import Folder, PipelineError, is_leased, real_place, take_lease
 
 
 def test_files_of_a_folder(tmp_path: Path) -> None:

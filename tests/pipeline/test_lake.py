@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signalbook.pipeline import lake as lake_module
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import STOPPED, Lake
 from signalbook.pipeline.manifest import Manifest
 from tests.patience import LONG

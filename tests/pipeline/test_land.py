@@ -6,11 +6,10 @@ import pyarrow as pa
 import pytest
 
 from signalbook.pipeline import worker
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError, is_leased
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import REPORT, Batch, Landing, reported
-from signalbook.pipeline.lease import is_leased
-from signalbook.pipeline.reading import Record
+from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.worker import Job
 from tests.pipeline.lakes import book, data_files, event, on_spark, places
 

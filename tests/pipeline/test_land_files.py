@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from examples.demo.traffic import CATALOG, write_traffic
 
-from signalbook.demo.traffic import CATALOG, write_traffic
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.ddl import compact_tables
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Landing, Result
 from signalbook.pipeline.land_files import land_files
-from signalbook.pipeline.names import DEAD_LETTERS
-from signalbook.pipeline.upkeep import compact_tables
+from signalbook.pipeline.read.inputs import parse_source
+from signalbook.pipeline.tables import DEAD_LETTERS
 from tests.pipeline.lakes import MOVED, book, data_files, dead, event, on_spark, places, rows, write_lines
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.reading import Record
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.worker import run
-from signalbook.schemas import avro, protobuf
+from signalbook.schemas.avro import payload as avro
+from signalbook.schemas.protobuf import schema as protobuf
 from tests.pipeline import json_cells
 from tests.pipeline.avro_cells import avro_cells
 from tests.pipeline.lakes import job

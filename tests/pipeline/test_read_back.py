@@ -18,13 +18,13 @@ from deltalake import DeltaTable
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.ddl import make_views, table_paths
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land_files import land_files
-from signalbook.pipeline.names import DEAD_LETTERS
-from signalbook.pipeline.views import make_views, table_paths
-from signalbook.schemas import protobuf
+from signalbook.pipeline.read.inputs import parse_source
+from signalbook.pipeline.tables import DEAD_LETTERS
+from signalbook.schemas.protobuf import schema as protobuf
 from tests.pipeline.lakes import on_spark, write_lines
 
 if TYPE_CHECKING:

@@ -10,15 +10,11 @@ from rich.console import Console
 
 from signalbook.errors import Problem
 from signalbook.pipeline import delta
-from signalbook.pipeline.dead import SCHEMA
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.manifest import Manifest
-from signalbook.pipeline.names import DEAD_LETTERS
-from signalbook.pipeline.report import Report, example, read_report, render
-from signalbook.pipeline.report_letters import count_letters
-from signalbook.pipeline.report_page import page
-from signalbook.pipeline.tally import Tally
+from signalbook.pipeline.manifest import Manifest, Tally
+from signalbook.pipeline.report import Report, count_letters, example, page, read_report, render
+from signalbook.pipeline.tables import DEAD_LETTERS, SCHEMA
 
 
 def letters(lake: Lake, *rows: dict[str, Any]) -> None:

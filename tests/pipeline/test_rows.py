@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land_files import land_files
+from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.rows import CountedFrame, read_parquet, records_of
 from tests.pipeline.lakes import MOVED, book, dead, event, on_spark
 

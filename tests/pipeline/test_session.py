@@ -6,7 +6,7 @@ import pytest
 
 from signalbook.errors import UsageError
 from signalbook.pipeline import session
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.session import LocalSettings, find_java, kafka_packages, open_session
 from tests.patience import LONG
 

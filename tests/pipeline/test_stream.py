@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.inputs import parse_source
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Landing, Result
 from signalbook.pipeline.land_files import land_files
+from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.stream import StreamOptions, land_stream
 from tests.pipeline.lakes import book, event, on_spark, places, rows, write_lines
 

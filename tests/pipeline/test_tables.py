@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.tables import grown, layout_of
 from tests.cases import Case, cases
 from tests.pipeline.lakes import MOVED, STOPPED, book, document

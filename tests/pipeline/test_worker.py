@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.messages.catalog import Catalog
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.names import DEAD_LETTERS
-from signalbook.pipeline.reading import Record
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.read.records import Record
+from signalbook.pipeline.tables import DEAD_LETTERS
 from signalbook.pipeline.worker import run
 from signalbook.pipeline.writers import Bounds
-from signalbook.wire import Message
+from signalbook.protocols import Message
 from tests.pipeline.lakes import MOVED, book, document, event, job
 
 Rows = dict[str, list[dict[str, Any]]]

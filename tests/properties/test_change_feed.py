@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Registry, RegistryError
-from signalbook.registry.change_feed import START, read_changes
+from signalbook.registry.changes import START, read_changes
 from tests.conftest import FreshStore
 
 MODEL = {

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from signalbook import Registry, RegistryError
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 from tests.conftest import StartServer
 from tests.patience import LONG
 from tests.registry.conftest import Api, MakeApi

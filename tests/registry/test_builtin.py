@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import pytest
 
 from signalbook import Registry
-from signalbook.document.rules import RULES
+from signalbook.model.rules import RULES
 
 FOLDER = Path(__file__).parent.parent / "cases" / "builtin"
 CASES = [

@@ -13,7 +13,7 @@ from signalbook import Registry
 from signalbook.errors import RegistryError
 from signalbook.registry import filters
 from signalbook.registry.filters import Clause, Comparand, Filter, matches_pieces, parse, query, split, terms
-from signalbook.registry.queries import Search
+from signalbook.registry.read.queries import Search
 from tests.cases import Case, cases
 
 TEXTS = st.one_of(

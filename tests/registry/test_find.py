@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from signalbook import Registry, UsageError
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 
 MESSAGES = "/messagegroups/g/messages"
 ALL = [f"m{number}" for number in range(12)]

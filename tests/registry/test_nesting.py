@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from signalbook import Registry, RegistryError
-from signalbook.document.json_text import MAX_DEPTH, is_deeper
+from signalbook.jsontext import MAX_DEPTH, is_deeper
 from signalbook.settings import Settings
 from tests.registry.conftest import Api
 

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import pytest
 
-from signalbook.registry import replica_logs
 from signalbook.registry.registry import Registry
-from signalbook.registry.replica_links import home_of
-from signalbook.registry.store.backup import backup, restore
+from signalbook.registry.store.sqlite import backup, restore
+from signalbook.replication import entries
+from signalbook.replication.links import home_of
 from signalbook.settings import Settings
 from tests.registry.conftest import Api
 from tests.replication.conftest import MakePeer
@@ -127,12 +127,12 @@ def test_long_logs_travel_in_pages(
     a: ApiPeer, b: ApiPeer, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """A log longer than a page comes whole; a change of it costs one page, wherever a run is interrupted."""
-    monkeypatch.setattr(replica_logs, "_MOST_SNAPSHOTS", 3)
+    monkeypatch.setattr(entries, "_MOST_SNAPSHOTS", 3)
     publish(a, "x", *(f"w{number}" for number in range(11)))
     pull(a, b)
-    monkeypatch.setattr(replica_logs, "_MOST_SNAPSHOTS", 100)
+    monkeypatch.setattr(entries, "_MOST_SNAPSHOTS", 100)
     assert content(a.api) == content(b.api)
-    monkeypatch.setattr(replica_logs, "_MOST_SNAPSHOTS", 3)
+    monkeypatch.setattr(entries, "_MOST_SNAPSHOTS", 3)
     publish(a, "x", "new")
     before = a.requests
     pull(a, b)
@@ -149,7 +149,7 @@ def test_long_logs_travel_in_pages(
         a.before = lambda method, path: None
         pull(a, target)
         with monkeypatch.context() as patch:
-            patch.setattr(replica_logs, "_MOST_SNAPSHOTS", 100)
+            patch.setattr(entries, "_MOST_SNAPSHOTS", 100)
             assert content(a.api) == content(target.api), number
 
 
@@ -304,7 +304,7 @@ def test_a_hub_does_not_bring_back_what_was_undone(
     copied(tmp_path)
     a = make_file()
     later = time.time_ns() + 60_000_000_000
-    monkeypatch.setattr("signalbook.registry.replica_entries.time.time_ns", lambda: later)
+    monkeypatch.setattr("signalbook.replication.entries.time.time_ns", lambda: later)
     pull(a, b)
     assert content(a.api) == content(b.api)
     assert 0 < pull(hub, b, compare=True).outcomes["stale"]

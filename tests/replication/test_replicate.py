@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from signalbook.errors import UsageError
-from signalbook.registry.change_feed import trim
+from signalbook.registry.changes import trim
 from signalbook.replication.peers import PeerError, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
-from signalbook.server.change_events import expand
+from signalbook.server.events.changes import expand
 from tests.replication.conftest import MakePeer
 from tests.replication.peers import ApiPeer, catalog_of, content, without_feed
 

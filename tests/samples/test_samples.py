@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from signalbook.document.model_read import read_model
-from signalbook.document.rules import Subject, check
-from signalbook.document.spelling import to_canonical
+from signalbook.model.message_rules import Subject
+from signalbook.model.model import read_model
+from signalbook.model.normalise import to_canonical
+from signalbook.model.rules import check
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA, builtin_modelsource
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "samples"

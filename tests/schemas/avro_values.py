@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from signalbook.schemas.avro_types import Node, of_values
+from signalbook.schemas.avro.schema import Node, of_values
 
 __all__ = ["container", "payloads", "schemas", "varint"]
 

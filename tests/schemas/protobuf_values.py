@@ -7,7 +7,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
-from signalbook.schemas.protobuf_value import is_map
+from signalbook.schemas.protobuf.values import is_map
 
 __all__ = ["changed", "messages", "render", "texts"]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from signalbook import schemas
 from signalbook.errors import Problem
 from signalbook.schemas import COMPATIBILITIES, FORMATS, SchemaError, compatible, find, read
-from signalbook.schemas.column_names import column_names
-from signalbook.schemas.names import names_of
+from signalbook.schemas.format import column_names
+from signalbook.schemas.references import names_of
 from tests.cases import Case, cases
 
 NAMES = {

@@ -13,8 +13,9 @@ from hypothesis_jsonschema._canonicalise import canonicalish
 
 from signalbook import schemas
 from signalbook.schemas import SchemaError
-from signalbook.schemas.avro_encode import encode
-from signalbook.schemas.samples import BadValue, payload_of, sample
+from signalbook.schemas.avro.encode import encode_value
+from signalbook.schemas.format import BadValue
+from signalbook.schemas.samples import payload_of, sample
 from tests.cases import Case, cases
 from tests.schemas import avro_values, protobuf_values
 from tests.schemas.bounds import bounded
@@ -67,7 +68,7 @@ def test_avro_values_come_back(document: Any, data: st.DataObject) -> None:
     except SchemaError:
         return
     payload, value = data.draw(avro_values.payloads(schema.node))  # type: ignore[attr-defined]
-    checked = schema.check(encode(schema.node, value))  # type: ignore[attr-defined]
+    checked = schema.check(encode_value(schema.node, value))  # type: ignore[attr-defined]
     assert ((), schema.check(payload).value) == (checked.problems, checked.value)
 
 

@@ -6,9 +6,9 @@ import random
 from decimal import Decimal
 from xml.sax.saxutils import escape, quoteattr
 
-from signalbook.schemas.xsd import XsdSchema
-from signalbook.schemas.xsd_model import Complex, Element, Group, Particle, Simple, Wildcard
-from signalbook.schemas.xsd_values import INTEGERS, integer_bounds
+from signalbook.schemas.xsd.containment import INTEGERS, integer_bounds
+from signalbook.schemas.xsd.model import Complex, Element, Group, Particle, Simple, Wildcard
+from signalbook.schemas.xsd.schema import XsdSchema
 
 __all__ = ["WRAP", "document"]
 

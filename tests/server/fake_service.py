@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from signalbook.errors import RegistryError, StoreError
-from signalbook.server import cross_origin
-from signalbook.server.conditional import unchanged
+from signalbook.server import http
+from signalbook.server.dispatch import unchanged
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.run import serve
 from signalbook.settings import Settings
@@ -38,7 +38,7 @@ class FakeService:
     def answer(self, request: Request) -> Response:
         """The rest, in a thread."""
         if request.method == "OPTIONS":
-            return cross_origin.options(request, "GET, OPTIONS, PUT")
+            return http.options(request, "GET, OPTIONS, PUT")
         if request.path == "/failure":
             raise ValueError("a secret of the service")
         if request.path == "/busy":

@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import httpx
 import pytest
 
-from signalbook.server import limits
+from signalbook.server import flow
 from signalbook.server.access import Access
 from signalbook.server.asgi import AsgiApp
-from signalbook.server.flow import Flow
+from signalbook.server.flow import Flow, Limits
 from signalbook.server.http import Bases
-from signalbook.server.limits import Limits
 from signalbook.server.request_log import RequestLog
 from tests.patience import LONG
 from tests.server.fake_service import DOCUMENT, FakeService
@@ -284,7 +283,7 @@ def test_a_body_that_stalls(edge: Edge, content: dict[str, str]) -> None:
 
 def test_a_slow_body_that_keeps_coming(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     """What did arrive buys time: a long body on a slow line is read."""
-    monkeypatch.setattr(limits, "_RATE", 4096 / LONG)
+    monkeypatch.setattr(flow, "_RATE", 4096 / LONG)
 
     async def slow() -> AsyncIterator[bytes]:
         yield b"x" * 4096

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from signalbook.document.model_read import read_model
-from signalbook.registry.operations import ALLOWED
+from signalbook.model.model import read_model
 from signalbook.registry.registry import Registry
+from signalbook.registry.write.operations import ALLOWED
 from signalbook.server.openapi import document
 from signalbook.spec.builtin import builtin_modelsource
 

@@ -13,9 +13,9 @@ import pytest
 
 import signalbook
 from signalbook.errors import UsageError
-from signalbook.pipeline.book import Book
+from signalbook.pipeline.catalog import Book
 from signalbook.sources import Reach, SourceError, open_source
-from signalbook.sources import external as external_module
+from signalbook.sources import catalogs as external_module
 from tests.conftest import StartServer
 
 XID = "/messagegroups/g/messages/m"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from signalbook.sources.dialects import Raw
-from signalbook.sources.documents import UnreadableDocument
+from signalbook.sources.documents import Raw, UnreadableDocument
 from signalbook.sources.lint import lint
 from tests.cases import Case, cases
 

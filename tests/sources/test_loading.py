@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signalbook import Registry, RegistryError
-from signalbook.registry import resources
-from signalbook.sources.dialects import Raw
-from signalbook.sources.documents import Document
+from signalbook.registry.write import resources
+from signalbook.sources.documents import Document, Raw
 from signalbook.sources.loading import Loadable, Loading, load_good, loadable
 from signalbook.spec.dialects import DIALECTS
 

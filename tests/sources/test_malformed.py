@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signalbook.document.dialects import convert, detect
+from signalbook.dialects.convert import convert, detect
 from signalbook.errors import SignalbookError
 from signalbook.messages.catalog import Catalog
-from signalbook.sources.dialects import Raw, in_canonical, read_each
+from signalbook.sources.documents import Raw, in_canonical, read_each
 from signalbook.sources.lint import lint
 from signalbook.sources.rehearsal import rehearse
 from signalbook.spec.dialects import DIALECTS, WRITTEN

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from signalbook.sources import rehearsal
-from signalbook.sources.check import Finding
-from signalbook.sources.dialects import Raw
+from signalbook.sources.documents import Raw
+from signalbook.sources.lint import Finding
 from signalbook.sources.rehearsal import rehearse
 
 PLACE = "/messagegroups/g/messages"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.write_spec_reference import PAGES
-from signalbook.document.rules import RULES
+from signalbook.model.rules import RULES
 from signalbook.spec.error_types import ERROR_TYPES
 
 

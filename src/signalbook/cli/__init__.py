@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from signalbook import __version__
-from signalbook.cli.failures import Exit, missing_extra, report
+from signalbook.cli.output import Exit, missing_extra, report
 from signalbook.errors import SignalbookError
 
 __all__ = ["COMMANDS", "Exit", "cli", "main"]
@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "build": "signalbook.cli.build",
     "completion": "signalbook.cli.upkeep",
     "convert": "signalbook.cli.convert",
-    "ddl": "signalbook.cli.lake",
+    "ddl": "signalbook.cli.land",
     "delete": "signalbook.cli.entities",
     "event": "signalbook.cli.event",
     "export": "signalbook.cli.entities",
@@ -36,13 +36,13 @@ COMMANDS: Mapping[str, str] = {
     "put": "signalbook.cli.entities",
     "redrive": "signalbook.cli.land",
     "replicate": "signalbook.cli.replicate",
-    "report": "signalbook.cli.lake",
+    "report": "signalbook.cli.land",
     "restore": "signalbook.cli.upkeep",
     "sample": "signalbook.cli.build",
     "schema": "signalbook.cli.schema",
     "serve": "signalbook.cli.serve",
-    "show": "signalbook.cli.show",
-    "spool": "signalbook.cli.spool",
+    "show": "signalbook.cli.match",
+    "spool": "signalbook.cli.land",
     "validate": "signalbook.cli.match",
     "version": "signalbook.cli.upkeep",
 }

@@ -21,14 +21,13 @@ from signalbook.cli.catalog import (
     print_line,
     with_numbers,
 )
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import one_line, say
+from signalbook.cli.output import Exit, one_line, say
 from signalbook.cloudevents import encode
 from signalbook.errors import Problem, UsageError
-from signalbook.wire import FIELDS, find_protocol
+from signalbook.protocols import FIELDS, find_protocol
 
 if TYPE_CHECKING:
-    from signalbook.messages.build import Built
+    from signalbook.messages.carry import Built
     from signalbook.messages.catalog import Catalog
 
 __all__ = ["build", "sample"]
@@ -107,9 +106,9 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
 
 
 def _built(catalog: Catalog, line: Line, unless_said: Mapping[str, str | None]) -> Built:
-    from signalbook.messages.build import Built
+    from signalbook.messages.build import read_values
+    from signalbook.messages.carry import Built
     from signalbook.messages.catalog import CatalogError
-    from signalbook.messages.values import read_values
 
     try:
         values = {**unless_said, **read_values(line.text if line.whole else b"")}

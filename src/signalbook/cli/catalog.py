@@ -128,7 +128,7 @@ def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Content
 
 def _bases(document: dict[str, Any], reach: Reach) -> Mapping[str, Any]:
     """The base messages that a store's content takes from the hosts that --resolve names."""
-    from signalbook.sources.external import external_bases
+    from signalbook.sources.catalogs import external_bases
     from signalbook.sources.remote import Web
 
     web = Web(reach)
@@ -200,7 +200,7 @@ class Broken:
 
     def see(self, line: Line) -> None:
         """Take note of a line that could not be read."""
-        from signalbook.cloudevents.json_value import is_json_text
+        from signalbook.jsontext import is_json_text
 
         opens = line.text[:1] in (b"{", b"[") and line.text[-1:] in (b"{", b"[", b",")
         if not self._number and opens and not is_json_text(line.text):

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import Exit, print_json, say
 from signalbook.errors import Problem, UsageError
 from signalbook.spec.dialects import DIALECTS, WRITTEN, Dialect
 
 if TYPE_CHECKING:
-    from signalbook.document.dialects import Detection
-    from signalbook.sources.dialects import Raw
-    from signalbook.sources.documents import UnreadableDocument
+    from signalbook.dialects.convert import Detection
+    from signalbook.sources.documents import Raw, UnreadableDocument
 
 __all__ = ["convert"]
 
@@ -62,8 +60,8 @@ def convert(
     Of a folder every JSON and YAML file that is a catalog document is converted, with its folders; the others are told
     (skipped). One that is named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
     """
-    from signalbook.document import dialects
-    from signalbook.sources.dialects import read_every
+    from signalbook.dialects import convert as dialects
+    from signalbook.sources.documents import read_every
 
     found = [one for one in read_every(location) if output is None or output not in Path(one[0].source).parents]
     if detect:
@@ -103,9 +101,8 @@ def _chosen(
     location: str, found: list[tuple[Raw | UnreadableDocument, bool]], given: Dialect | None
 ) -> tuple[list[tuple[Raw, Dialect | Detection]], list[tuple[str, str]]]:
     """The documents to convert with their dialects, and the files of a folder that are none, each with the reason."""
-    from signalbook.document.dialects import ForeignDocument
-    from signalbook.sources.dialects import recognise
-    from signalbook.sources.documents import CATALOG_SUFFIXES, UnreadableDocument
+    from signalbook.dialects.convert import ForeignDocument
+    from signalbook.sources.documents import CATALOG_SUFFIXES, UnreadableDocument, recognise
 
     in_folder = Path(location).is_dir()
     chosen: list[tuple[Raw, Dialect | Detection]] = []
@@ -130,8 +127,7 @@ def _chosen(
 
 def _detect(document: Raw | UnreadableDocument, as_json: bool) -> bool:
     """Say which dialect a document is in; False where it is in none."""
-    from signalbook.sources.dialects import recognise
-    from signalbook.sources.documents import UnreadableDocument
+    from signalbook.sources.documents import UnreadableDocument, recognise
 
     try:
         if isinstance(document, UnreadableDocument):

@@ -16,15 +16,12 @@ from typing import IO, Any
 import click
 import orjson
 
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import say
+from signalbook.cli.output import Exit, say
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, encode, encode_batch, iter_batch
-from signalbook.cloudevents.bindings import Mode, batch_to_http, events_of, to_message
-from signalbook.cloudevents.bindings.carrying import Carried, carry_over, left_behind
-from signalbook.cloudevents.json_value import is_json_text
 from signalbook.errors import Problem, UsageError
-from signalbook.wire import FIELDS, Message, WireError, sendable
-from signalbook.wire.json_members import JsonError, split_members
+from signalbook.jsontext import JsonError, is_json_text, split_members
+from signalbook.protocols import FIELDS, Message, Mode, WireError, batch_to_http, events_of, sendable, to_message
+from signalbook.protocols.carrying import Carried, carry_over, left_behind
 
 __all__ = ["event"]
 

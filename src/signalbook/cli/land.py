@@ -6,23 +6,66 @@ Rule 2: the exit code says whether the landing was done, not whether all message
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from signalbook.cli.catalog import on_documents
-from signalbook.cli.land_stop import stoppable
+from signalbook.cli.catalog import on_catalog, on_documents
 from signalbook.cli.output import print_json, say
 from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
-    from signalbook.pipeline.book import Book
+    from signalbook.messages.catalog import Catalog
+    from signalbook.pipeline.catalog import Book
     from signalbook.pipeline.land import Result
     from signalbook.pipeline.session import LocalSettings
     from signalbook.sources import Contents
 
-__all__ = ["land", "redrive"]
+__all__ = ["ddl", "land", "redrive", "report", "spool", "stoppable"]
+
+# How a command on Spark is stopped: Ctrl+C, or the signal by which supervisors end a process.
+#
+# Rule: either is told in one sentence. Spark's own handler asks Java to stop in the middle of a call to Java, which
+# ends
+# in pages of complaints; what is left behind by a command that just ends, the next run of it removes.
+
+
+_STOPPED = "stopped by {}; what was not committed is in no table, and the same command goes on from here"
+
+
+class _Stopped(KeyboardInterrupt):
+    """The signal that came; no `except Exception` on the way may take it for a failure."""
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Let a signal end the block, and the command, with the exit code that shells give it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except _Stopped as stopped:
+        number = signal.Signals(stopped.args[0])
+        say(_STOPPED.format("Ctrl+C" if number == signal.SIGINT else number.name))
+        raise click.exceptions.Exit(128 + number) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _stop(number: int, frame: Any) -> None:
+    # From here on Py4J has only to tell that a call of its was not finished.
+    logging.disable()
+    raise _Stopped(number)
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -97,14 +140,12 @@ def land(
     """
     from rich.console import Console
 
-    from signalbook.pipeline.inputs import look, parse_source
+    from signalbook.pipeline.ddl import compact_tables
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import land_files
-    from signalbook.pipeline.probe import probe
-    from signalbook.pipeline.progress import shown
-    from signalbook.pipeline.session import open_session
+    from signalbook.pipeline.read.inputs import look, parse_source
+    from signalbook.pipeline.session import open_session, probe, shown
     from signalbook.pipeline.stream import StreamOptions, land_stream
-    from signalbook.pipeline.upkeep import compact_tables
 
     found = parse_source(source)
     if stream and once:
@@ -152,9 +193,8 @@ def redrive(
 ) -> None:
     """Judge the dead letters of a lake by the catalog as it is now: what passes lands, the rest stays."""
     from signalbook.pipeline.lake import Lake
-    from signalbook.pipeline.probe import probe
-    from signalbook.pipeline.redrive import redrive as judge_again
-    from signalbook.pipeline.session import open_session
+    from signalbook.pipeline.land_files import redrive as judge_again
+    from signalbook.pipeline.session import open_session, probe
 
     books = _Books(read)
     there = Lake.open(lake, create=False)
@@ -175,7 +215,7 @@ class _Books:
         self._known: tuple[Contents, Book] | None = None
 
     def __call__(self) -> Book:
-        from signalbook.pipeline.book import Book
+        from signalbook.pipeline.catalog import Book
 
         contents = self._read()
         if self._known is None or self._known[0] is not contents:
@@ -207,3 +247,132 @@ def _print(result: Result, as_json: bool) -> None:
     if result.unchecked:
         click.echo(f"{result.unchecked:>12,}  of the landed have a payload that no schema was applied to")
     click.echo(f"{result.input:,} arrived = {result.landed:,} landed + {result.dead:,} dead ({outcomes or 'none'})")
+
+
+# The commands ddl and report: what a lake would hold, and what happened in one.
+#
+# Rule: neither starts Spark.
+
+
+@click.command(
+    short_help="Print the tables of a catalog as Spark SQL.",
+    epilog="Example: signalbook ddl --catalog samples",
+)
+@click.option(
+    "--within",
+    metavar="XID",
+    multiple=True,
+    help="Only the tables of this group or endpoint; may be repeated.",
+)
+@click.option("--lake", metavar="LAKE", help="The lake that the tables lie in.")
+@on_catalog
+def ddl(catalog: Catalog, within: tuple[str, ...], lake: str | None) -> None:
+    """Print the statements that make the tables which `signalbook land` fills, before a message has arrived."""
+    from signalbook.pipeline.ddl import statements
+    from signalbook.pipeline.files import Folder
+
+    for statement in statements(catalog, within, None if lake is None else Folder.at(lake)):
+        click.echo(statement + "\n")
+
+
+@click.command(
+    short_help="Show what arrived in a lake, and what became of it.",
+    epilog="Example: signalbook report --lake lake --html report.html",
+)
+@click.option("--lake", metavar="LAKE", required=True, help="The lake.")
+@click.option("--run", metavar="RUN", help="Only this run; the report names them.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with charts, which needs nothing else.",
+)
+def report(lake: str, run: str | None, as_json: bool, page: Path | None) -> None:
+    """Show how many messages arrived, landed and died, by message, outcome and problem, with samples."""
+    from signalbook.pipeline.lake import Lake
+    from signalbook.pipeline.report import read_report, render
+
+    found = read_report(Lake.open(lake, create=False), run)
+    if page is not None:
+        from signalbook.pipeline.report import page as written
+
+        page.write_text(written(found), encoding="utf-8")
+        say(f"wrote {page}")
+    if as_json:
+        print_json(found.to_json())
+    elif page is None:
+        from rich.console import Console
+
+        Console(highlight=False).print(render(found))
+
+
+# The command spool: messages of a broker to files, which `signalbook land` reads.
+#
+# Rule: a message is acknowledged once it is on disk, not before.
+
+
+@click.command(
+    short_help="Write the messages of a broker to files, safely.",
+    epilog="Example: signalbook spool --from mqtt:localhost:1883/fleet/# --to incoming",
+)
+@click.option(
+    "--from",
+    "source",
+    metavar="QUEUE",
+    required=True,
+    help="mqtt:HOST:PORT/TOPIC, nats:HOST:PORT/SUBJECT or amqp:HOST:PORT/ADDRESS.",
+)
+@click.option("--to", "target", metavar="PATH", required=True, help="The folder; signalbook land --from spool:PATH.")
+@click.option("--user", metavar="NAME", envvar="SIGNALBOOK_SPOOL_USER", show_envvar=True, help="The broker's user.")
+@click.option(
+    "--password",
+    metavar="TEXT",
+    envvar="SIGNALBOOK_SPOOL_PASSWORD",
+    show_envvar=True,
+    help="That user's password; better in the environment than on the command line.",
+)
+@click.option("--roll-seconds", default=10.0, show_default=True, help="How long a file is written before it is named.")
+@click.option("--idle", type=float, metavar="SECONDS", help="End when nothing came for so long.")
+@click.option("--count", type=int, metavar="N", help="End when so many messages came.")
+def spool(
+    source: str,
+    target: str,
+    user: str | None,
+    password: str | None,
+    roll_seconds: float,
+    idle: float | None,
+    count: int | None,
+) -> None:
+    """Append the messages of a broker to files, sync them, and only then acknowledge.
+
+    Nothing that was acknowledged is lost, whenever the command is killed; what it had written and not yet acknowledged
+    comes again. MQTT with QoS 0 and NATS without JetStream know no acknowledgement: what comes while the command is not
+    there does not arrive. A broker that is lost is tried again until it is there; Ctrl+C and SIGTERM end the command.
+    """
+    from signalbook.pipeline.read.queues import Spool, parse_queue
+    from signalbook.pipeline.read.queues import spool as take
+
+    queue = parse_queue(source, user, password)
+    with Spool(target, roll_seconds=roll_seconds) as files:
+        try:
+            with _ended_by_sigterm():
+                taken = take(queue, files, idle=idle, count=count, notice=say)
+        except KeyboardInterrupt:
+            say("stopped")
+            return
+    say(f"{taken:,} message(s) spooled")
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let the signal by which supervisors end a process do what Ctrl+C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import Exit, print_json, say
 
 if TYPE_CHECKING:
-    from signalbook.sources.check import Finding
     from signalbook.sources.documents import UnreadableDocument
+    from signalbook.sources.lint import Finding
 
 __all__ = ["lint"]
 
@@ -51,7 +50,7 @@ def lint(
     code is 1 where there are errors, with --strict also where there are warnings. Documents of older dialects are
     checked as `load` would write them, by the built-in model; by another model every document is taken as it stands.
     """
-    from signalbook.sources.dialects import Raw
+    from signalbook.sources.documents import Raw
     from signalbook.sources.lint import Config
     from signalbook.sources.lint import lint as find
     from signalbook.sources.rehearsal import rehearse

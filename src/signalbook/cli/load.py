@@ -20,15 +20,12 @@ import click
 from click.core import ParameterSource
 
 from signalbook.cli import options
-from signalbook.cli.failures import Exit, sentence
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import Exit, print_json, say, sentence
 from signalbook.cli.target import Target
 from signalbook.errors import RegistryError, SignalbookError, UsageError
 from signalbook.sources import Part
-from signalbook.sources.dialects import read_each, read_raw
-from signalbook.sources.documents import UnreadableDocument
+from signalbook.sources.documents import MAX_ENTRIES, UnreadableDocument, read_each, read_raw
 from signalbook.sources.loading import Loadable, Loading, load_good, loadable
-from signalbook.sources.parts import MAX_ENTRIES
 
 __all__ = ["load"]
 

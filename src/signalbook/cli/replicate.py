@@ -15,14 +15,13 @@ import click
 import orjson
 
 from signalbook.cli import options
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import Exit, print_json, say
 from signalbook.errors import UsageError
-from signalbook.replication.bell import check_place
 from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
+from signalbook.replication.webhook import check_place
 
 __all__ = ["replicate"]
 

@@ -17,8 +17,7 @@ import click
 import orjson
 
 from signalbook import schemas
-from signalbook.cli.failures import Exit
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import Exit, print_json, say
 from signalbook.errors import Problem, UsageError
 from signalbook.schemas import COMPATIBILITIES, Difference, References, Schema, SchemaError
 

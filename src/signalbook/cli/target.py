@@ -22,11 +22,10 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import orjson
 
-from signalbook.cli.failures import Unreachable
-from signalbook.document.carried import carry_documents
-from signalbook.document.model import ResourceType
-from signalbook.document.model_read import read_model
+from signalbook.cli.output import Unreachable
 from signalbook.errors import RegistryError, StoreError, UsageError
+from signalbook.model.model import ResourceType, read_model
+from signalbook.registry.registry import carry_documents
 from signalbook.sources import choose_model
 from signalbook.sources.remote import trusted, unanswered
 from signalbook.spec import versions
@@ -152,7 +151,7 @@ class _Store:
     @cached_property
     def _registry(self) -> Registry:
         from signalbook import Registry
-        from signalbook.registry.reads import Limits
+        from signalbook.registry.read.reads import Limits
 
         # what a server must refuse to build for a client may be as large as this machine allows
         limits = Limits(page=1 << 62, size=1 << 62, seconds=3600)

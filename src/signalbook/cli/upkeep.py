@@ -12,7 +12,7 @@ from signalbook import __version__
 from signalbook.cli import options
 from signalbook.cli.output import print_json, say
 from signalbook.errors import StoreError, UsageError
-from signalbook.registry.store import backup as copies
+from signalbook.registry.store import sqlite as copies
 from signalbook.spec import versions
 
 __all__ = ["backup", "completion", "restore", "version"]

@@ -9,23 +9,171 @@ Rule 3: several data sections are one payload; a body that is a value or a seque
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 import orjson
 
-from signalbook.clients.amqp_types import read_value, write_value
 from signalbook.clients.refusals import MissingLibrary, refusal, to_send
 from signalbook.errors import Problem
-from signalbook.wire import Message, Typed, WireError, amqp_values
+from signalbook.protocols import Message, Typed, WireError, amqp_values
+
+__all__ = ["FORMATS", "Format", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
+
+# Decimal floating-point numbers as AMQP has them: IEEE 754-2008, section 3.5.2, binary integer significand.
+#
+# Rule: a number keeps its digits and its exponent, so that 1.50 stays 1.50; what does not fit is refused, not rounded.
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One width: its bits, those of the exponent, and what is subtracted from the exponent."""
+
+    width: int
+    exponent_bits: int
+    bias: int
+    digits: int
+
+    def read(self, bits: int) -> str:
+        """The number's text; raises ValueError for an infinity and for what is no number."""
+        sign = bits >> (self.width - 1)
+        rest = bits & ((1 << (self.width - 1)) - 1)
+        low = self.width - 1 - self.exponent_bits
+        if rest >> (self.width - 3) != 0b11:
+            exponent, significand = rest >> low, rest & ((1 << low) - 1)
+        else:
+            if rest >> (self.width - 5) == 0b1111:
+                raise ValueError("is an infinity or no number")
+            exponent = (rest >> (low - 2)) & ((1 << self.exponent_bits) - 1)
+            significand = (0b100 << (low - 2)) | (rest & ((1 << (low - 2)) - 1))
+        # Section 3.5.2: a significand beyond the digits of the format is a zero.
+        significand = significand if significand < 10**self.digits else 0
+        return str(Decimal((sign, tuple(map(int, str(significand))), exponent - self.bias)))
+
+    def write(self, text: str) -> int:
+        """The bits of a number; raises ValueError where it does not fit."""
+        try:
+            sign, figures, exponent = Decimal(text).as_tuple()
+        except InvalidOperation:
+            raise ValueError("is no decimal number") from None
+        biased = -1 if isinstance(exponent, str) else exponent + self.bias  # an infinity has a letter there
+        if len(figures) > self.digits or not 0 <= biased < 3 << (self.exponent_bits - 2):
+            raise ValueError(f"has more than {self.digits} digits, or an exponent out of range")
+        significand = int("".join(map(str, figures)))
+        low = self.width - 1 - self.exponent_bits
+        if significand < 1 << low:
+            rest = (biased << low) | significand
+        else:
+            rest = (0b11 << (self.width - 3)) | (biased << (low - 2)) | (significand & ((1 << (low - 2)) - 1))
+        return (sign << (self.width - 1)) | rest
+
+
+FORMATS: Mapping[str, Format] = {
+    "decimal32": Format(32, 8, 101, 7),
+    "decimal64": Format(64, 10, 398, 16),
+    "decimal128": Format(128, 14, 6176, 34),
+}
+
+
+# The values of AMQP 1.0 as python-qpid-proton has them, and as they are on paper: one row a type.
+#
+# Rule 1: a value keeps its type both ways; a list is a tuple on paper, and bytes are bytes.
+# Rule 2: an array is read as the list of its values, and a described value as the value alone: paper has neither.
+
 
 try:
     import proton
 except ImportError as error:
     raise MissingLibrary("python-qpid-proton", "amqp") from error
 
-__all__ = ["decode", "encode", "to_client", "to_paper"]
+_MAX_DEPTH = 64
+
+_PLAIN = frozenset((str, bool, int, float, bytes, type(None)))
+# The name of the type on paper, proton's class for it, and how the value inside is read from that.
+_READ: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
+    proton.symbol: ("symbol", str),
+    proton.char: ("char", str),
+    proton.timestamp: ("timestamp", int),
+    proton.ubyte: ("ubyte", int),
+    proton.ushort: ("ushort", int),
+    proton.uint: ("uint", int),
+    proton.ulong: ("ulong", int),
+    proton.byte: ("byte", int),
+    proton.short: ("short", int),
+    proton.int32: ("int", int),
+    proton.float32: ("float", float),
+    uuid.UUID: ("uuid", str),
+    proton.decimal32: ("decimal32", FORMATS["decimal32"].read),
+    proton.decimal64: ("decimal64", FORMATS["decimal64"].read),
+    proton.decimal128: ("decimal128", lambda value: FORMATS["decimal128"].read(int.from_bytes(value, "big"))),
+}
+_WRITE: Mapping[str, Callable[[Any], Any]] = {name: kind for kind, (name, _) in _READ.items()} | {
+    "decimal32": lambda text: proton.decimal32(FORMATS["decimal32"].write(text)),
+    "decimal64": lambda text: proton.decimal64(FORMATS["decimal64"].write(text)),
+    "decimal128": lambda text: proton.decimal128(FORMATS["decimal128"].write(text).to_bytes(16, "big")),
+}
+
+
+def read_value(value: Any, path: str, depth: int = 0) -> Any:
+    """The value on paper of one that proton has decoded; raises `WireError` where it has no form there."""
+    _check_depth(path, depth)
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is memoryview:
+        return bytes(value)
+    if kind is proton.Described:
+        return read_value(value.value, path, depth + 1)
+    if kind in (list, proton.Array):
+        return tuple(read_value(item, f"{path}/{index}", depth + 1) for index, item in enumerate(value))
+    if isinstance(value, dict):
+        return {_name(name, path): read_value(item, f"{path}/{name}", depth + 1) for name, item in value.items()}
+    name, read = _READ[kind]
+    try:
+        return Typed(name, read(value))
+    except ValueError as error:
+        raise refusal(path, f"{error}, which has no form on paper") from None
+
+
+def write_value(value: Any, path: str, depth: int = 0) -> Any:
+    """The value for proton to encode of one on paper; raises `WireError` where it is none of its type."""
+    _check_depth(path, depth)
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {name: write_value(item, f"{path}/{name}", depth + 1) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [write_value(item, f"{path}/{index}", depth + 1) for index, item in enumerate(value)]
+    try:
+        return _WRITE[value.type](value.value)
+    except (AttributeError, KeyError):
+        raise refusal(path, "is of no AMQP type") from None
+    except (AssertionError, TypeError, ValueError) as error:
+        raise refusal(path, f"is no {value.type}: {error}") from None
+
+
+def _name(name: Any, path: str) -> str:
+    """A key on paper: a text, or the number of a reserved annotation."""
+    if isinstance(name, str) and not isinstance(name, proton.char):
+        return str(name)
+    if isinstance(name, proton.ulong):
+        return str(int(name))
+    raise refusal(path, f"is a map with a key that is no text: {name!r}")
+
+
+def _check_depth(path: str, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise refusal(path, f"is nested deeper than {_MAX_DEPTH} levels")
+
+
+try:
+    import proton
+except ImportError as error:
+    raise MissingLibrary("python-qpid-proton", "amqp") from error
 
 # Sections 3.2.1 and 3.2.4: the members in their order, each with its type; "*" is any type that an id may have.
 _HEADER: Mapping[str, str] = {

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
 from signalbook.errors import UsageError
-from signalbook.wire import Message
-from signalbook.wire.http_headers import connection_headers
+from signalbook.protocols import Message
+from signalbook.protocols.fields import connection_headers
 
 try:
     import httpx

@@ -11,7 +11,7 @@ from typing import Any
 
 from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
 from signalbook.cloudevents.timestamp import is_timestamp
-from signalbook.wire import Message
+from signalbook.protocols import Message
 
 try:
     import confluent_kafka

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from signalbook.clients.refusals import MissingLibrary, needed, to_send
-from signalbook.wire import Message
+from signalbook.protocols import Message
 
 try:
     from paho.mqtt.client import MQTTMessage

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
-from signalbook.wire import Message
+from signalbook.protocols import Message
 
 try:
     from nats.aio.msg import Msg

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signalbook.errors import Problem, UsageError
-from signalbook.wire import Message, WireError, sendable
+from signalbook.protocols import Message, WireError, sendable
 
 __all__ = ["MissingLibrary", "needed", "refusal", "to_send"]
 

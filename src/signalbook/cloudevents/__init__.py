@@ -3,10 +3,9 @@
 Rule: reading adds, drops and changes nothing; what cannot be read or carried exactly is a `CloudEventError`.
 """
 
-from signalbook.cloudevents.data import Data, Kind
-from signalbook.cloudevents.event import ABSENT, CloudEvent
+from signalbook.cloudevents.attributes import RULES, CloudEventError
+from signalbook.cloudevents.event import ABSENT, CloudEvent, Data, Kind
 from signalbook.cloudevents.json_format import decode, decode_batch, encode, encode_batch, iter_batch
-from signalbook.cloudevents.rules import RULES, CloudEventError
 
 __all__ = [
     "ABSENT",

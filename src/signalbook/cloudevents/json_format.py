@@ -20,18 +20,16 @@ import msgspec
 import orjson
 
 from signalbook.cloudevents import attributes
-from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, is_name, settle_quickly
-from signalbook.cloudevents.data import Kind
-from signalbook.cloudevents.event import CloudEvent, made
-from signalbook.cloudevents.json_value import is_json_text
+from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, CloudEventError, is_name, settle_quickly
+from signalbook.cloudevents.event import CloudEvent, Kind, made
 from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.rules import CloudEventError
 from signalbook.cloudevents.timestamp import is_common_timestamp, is_timestamp
 from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.errors import Problem
-from signalbook.wire.json_members import (
+from signalbook.jsontext import (
     JsonError,
     JsonObject,
+    is_json_text,
     least_length,
     read_plainly,
     refuse_repeated,

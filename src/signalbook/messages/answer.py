@@ -16,11 +16,11 @@ import orjson
 
 from signalbook.cloudevents import CloudEvent, Kind, decode, encode
 from signalbook.errors import Problem
+from signalbook.jsontext import BadJson
+from signalbook.jsontext import decode as decode_json
+from signalbook.jsontext import encode as encode_json
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import FrameOnly
-from signalbook.schemas.json_exact import BadJson
-from signalbook.schemas.json_exact import decode as decode_json
-from signalbook.schemas.json_exact import encode as encode_json
 
 __all__ = ["UNCHECKED_PAYLOAD", "Answer", "Candidate", "Event", "Outcome", "answer_of"]
 

@@ -8,29 +8,232 @@ Rule 3: nothing here reads a clock or makes an id by itself: both come from an `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
+
+import msgspec
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name
 from signalbook.cloudevents.media_type import read_media_type
-from signalbook.document.property_types import canonical
 from signalbook.errors import Problem, UsageError
-from signalbook.messages.build_data import content_type_of, content_type_texts, event_data, framed, schemaid_of, written
-from signalbook.messages.built import Built, Plan
-from signalbook.messages.carry import carry, encoded, native, sent_as, together
-from signalbook.messages.filling import NOTHING, Filling, Origin, template_of
-from signalbook.messages.given import STAND_IN, bent, context_texts, json_flaws, own_values, scalar_flaw, unknown_name
-from signalbook.messages.outgoing import in_definition, unescaped
-from signalbook.messages.slots import BadSlot, Slot, envelope_slots, in_event, lay_out, protocol_slots
-from signalbook.schemas.samples import BadValue, payload_of
-from signalbook.spec.protocols import stated_protocol
+from signalbook.jsontext import BadJson, decode, quick
+from signalbook.messages.carry import (
+    Built,
+    Plan,
+    as_text,
+    carry,
+    content_type_of,
+    content_type_texts,
+    encoded,
+    event_data,
+    framed,
+    in_definition,
+    native,
+    schemaid_of,
+    sent_as,
+    together,
+    unescaped,
+    written,
+)
+from signalbook.messages.fill import (
+    NOTHING,
+    BadSlot,
+    Filling,
+    Origin,
+    Slot,
+    envelope_slots,
+    in_event,
+    lay_out,
+    protocol_slots,
+    template_of,
+)
+from signalbook.messages.nearest import edits
+from signalbook.protocols import (
+    FIELDS,
+    JsonError,
+    Message,
+    WireError,
+    address_of,
+    find_protocol,
+    read_members,
+    sendable,
+)
+from signalbook.protocols.fields import pointer
+from signalbook.protocols.names import stated_protocol
+from signalbook.protocols.types import canonical
+from signalbook.schemas.format import BadValue
+from signalbook.schemas.samples import payload_of
 from signalbook.template import Template
-from signalbook.wire import FIELDS, Message, WireError, address_of, find_protocol, sendable
-from signalbook.wire.fields import pointer
 
-__all__ = ["Built", "Plan", "build"]
+__all__ = [
+    "STAND_IN",
+    "Built",
+    "Plan",
+    "bent",
+    "build",
+    "context_texts",
+    "json_flaws",
+    "own_values",
+    "read_values",
+    "scalar_flaw",
+    "unknown_name",
+]
+
+# What a build is given, checked before it is used: the values of placeholders and properties, and the data.
+#
+# Rule: nothing is dropped or bent on the way: a name that nothing asks for, a value that is no scalar, and a number
+# or a
+# name that JSON has not are said.
+
+
+# What takes the place of a value that is missing or wrong, so that everything else can be judged.
+STAND_IN = "x"
+_SEVERAL = (Mapping, list, tuple, set, frozenset)
+_MOST_FLAWS = 20
+_surrogate = re.compile("[\ud800-\udfff]").search
+
+
+def context_texts(context: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
+    """The values of placeholders as the texts that templates hold; None is no value."""
+    found: dict[str, str] = {}
+    for name, value in context.items():
+        if value is None:
+            continue
+        flaw = scalar_flaw(value) if isinstance(value, str | int | float | Decimal) else _NO_SCALAR
+        if flaw is None:
+            found[name] = canonical(value)
+        else:
+            problems.append(Problem(pointer("", str(name)), "type", f"{name} {flaw}"))
+            found[name] = STAND_IN
+    return found
+
+
+_NO_SCALAR = "must be a text, a number or a boolean"
+
+
+def scalar_flaw(value: Any) -> str | None:
+    """What is wrong with the value of a property or a placeholder."""
+    if isinstance(value, _SEVERAL):
+        return _NO_SCALAR
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return f"is {value}, which is not a number"
+    if isinstance(value, str) and not value.isascii() and _surrogate(value):
+        return "must be a text without unpaired surrogates"
+    return None
+
+
+def unknown_name(name: str, kind: str, known: Collection[str]) -> Problem:
+    """That a definition has nothing of a name, with the one that may have been meant."""
+    words = f'the definition has no {kind} "{name}"'
+    likest = min(known, key=lambda one: (edits(one.lower(), name.lower()), one), default=None)
+    if likest is not None and edits(likest.lower(), name.lower()) <= max(1, len(name) // 3):
+        words += f'; it has "{likest}"'
+    return Problem(pointer("", name), "value", words)
+
+
+def bent(data: Any, text: bytes) -> list[tuple[str, str]]:
+    """The places in a value whose JSON text may be another value's, and in words what JSON does not have there."""
+    try:
+        if quick(text) == data:
+            return []
+    except (ValueError, RecursionError):
+        pass  # a number that a quick reader does not take; a closer look is always right
+    return list(json_flaws(data))
+
+
+def json_flaws(data: Any) -> Iterator[tuple[str, str]]:
+    """The places in a value, and in words what JSON does not have there though Python has."""
+    seen: set[int] = set()
+    left: list[tuple[str, Any]] = [("", data)]
+    found = 0
+    while left and found < _MOST_FLAWS:
+        path, value = left.pop()
+        if isinstance(value, Mapping | list | tuple):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+        if isinstance(value, Mapping):
+            named = [(name, one) for name, one in value.items() if isinstance(name, str)]
+            left += [(pointer(path, name), one) for name, one in reversed(named)]
+            for name in (name for name in value if not isinstance(name, str)):
+                found += 1
+                yield path, f"has the name {name!r}, which is not a text"
+        elif isinstance(value, list | tuple):
+            left += [(f"{path}/{at}", one) for at, one in reversed(list(enumerate(value)))]
+        elif isinstance(value, float | Decimal) and not math.isfinite(value):
+            found += 1
+            yield path, f"is {value}, which is not a number of JSON"
+
+
+def own_values(own: Mapping[str, Any], fields: list[Slot]) -> dict[str, Any]:
+    """The single values among a message's own fields that the definition says something about, too."""
+    found: dict[str, Any] = {}
+    for slot in fields:
+        value = own.get("key" if slot.field == "key_base64" else slot.field)
+        if slot.name:
+            value = value.get(slot.name) if isinstance(value, Mapping) else None
+        if isinstance(value, bytes) and slot.field != "key_base64":
+            value = as_text(value)
+        if isinstance(value, str | int | float | bytes):
+            found[slot.label] = value
+    return found
+
+
+# The values that a build is asked with, as one JSON object: its context, attributes, data, protocol and schemaid.
+#
+# Rule: every member may be left out; whatever else there is, or has another type, is a `UsageError` in words.
+
+
+_OBJECTS = ("context", "attributes")
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def read_values(text: bytes) -> dict[str, Any]:
+    r"""The arguments of `build` that a JSON object has; numbers in `data` stay exact.
+
+    >>> read_values(b'{"context": {"vin": "A1"}, "data_base64": "AQI="}')
+    {'context': {'vin': 'A1'}, 'data': b'\x01\x02'}
+    """
+    try:
+        members = read_members(text)
+        values = {name: decode(bytes(raw)) for name, raw in members.items()}
+    except (JsonError, BadJson, msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f"the values are not one JSON object: {error}") from None
+    known = {"context", "attributes", "data", "data_base64", "protocol", "definition", "schemaid"}
+    unknown = sorted(values.keys() - known)
+    if unknown:
+        raise UsageError(f"'{unknown[0]}' is none of {', '.join(sorted(known))}")
+    for name in _OBJECTS:
+        if values.get(name) is not None:
+            _expect_scalars(name, values[name])
+    if not isinstance(values.get("protocol"), str | dict | None):
+        raise UsageError("protocol is a name, or an object with a name and fields")
+    if values.get("schemaid") is not None:
+        schemaid_of(values["schemaid"])
+    if "data_base64" in values:
+        values["data"] = _decoded(values.pop("data_base64"), "data" in values)
+    return {name: value for name, value in values.items() if value is not None or name == "data"}
+
+
+def _expect_scalars(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping) or not all(isinstance(one, _SCALARS) for one in value.values()):
+        raise UsageError(f"{name} is an object of texts, numbers and booleans")
+
+
+def _decoded(value: Any, twice: bool) -> bytes:
+    if twice:
+        raise UsageError("data and data_base64 must not be there together")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise UsageError("data_base64 is not valid Base64") from None
 
 
 def build(

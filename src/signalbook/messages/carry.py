@@ -8,25 +8,253 @@ the event has none, and refused where the event's is another.
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import brotli
+import orjson
 import zstandard
 
-from signalbook.cloudevents import CloudEvent, CloudEventError
+from signalbook import schemas
+from signalbook.cloudevents import CloudEvent, CloudEventError, Data, encode
 from signalbook.cloudevents.attributes import canonical, is_name
-from signalbook.cloudevents.bindings import BINDINGS, Binding, Mode, to_message
-from signalbook.cloudevents.bindings.binding import attributes_of
 from signalbook.cloudevents.media_type import EVENT, read_media_type
-from signalbook.errors import Problem
-from signalbook.messages.build_data import structured_type
-from signalbook.messages.content_encoding import is_label
-from signalbook.messages.observed import content_encodings
-from signalbook.wire import Message
+from signalbook.errors import Problem, UsageError
+from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import is_json_text
+from signalbook.messages.answer import Answer
+from signalbook.messages.observe import content_encodings, is_label
+from signalbook.protocols import BINDINGS, Binding, Message, Mode, to_message
+from signalbook.protocols.binding import attributes_of
+from signalbook.protocols.fields import is_token, pointer
+from signalbook.protocols.types import value_template
+from signalbook.schemas import Schema
+from signalbook.schemas.format import BadValue
+from signalbook.schemas.framing import frame, frame_id, is_framed
 
-__all__ = ["carry", "encoded", "native", "sent_as", "together"]
+__all__ = [
+    "Built",
+    "Plan",
+    "as_text",
+    "carry",
+    "content_type_of",
+    "content_type_texts",
+    "encoded",
+    "event_data",
+    "framed",
+    "has_frame",
+    "in_definition",
+    "native",
+    "schemaid_of",
+    "sent_as",
+    "structured_type",
+    "together",
+    "unescaped",
+    "written",
+]
+
+# `Plan` and `Built`: what a build goes by, and what it gives, as a value and as JSON.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build goes by: the materialised definition, its schema or why there is none, and what judges the result.
+
+    `absolute` gives a reference its absolute form, where the catalog has an address; `schemaid` is the id that is known
+    for Confluent's frame, `asked` the one that was asked for.
+    """
+
+    document: Mapping[str, Any]
+    schema: Schema | Problem | None = None
+    judge: Callable[[CloudEvent | Message], Answer] | None = None
+    absolute: Callable[[str], str | None] = lambda reference: reference if "://" in reference else None
+    schemaid: int | None = None
+    asked: int | None = None
+
+    @property
+    def usable_schema(self) -> Schema | None:
+        """The schema, where payloads can be judged by it."""
+        return None if isinstance(self.schema, Problem) else self.schema
+
+    @property
+    def schema_address(self) -> str | None:
+        """The absolute address of the schema that the definition names by its URI, or by its xid (seed 000, L451)."""
+        named = (self.document.get(name) for name in ("dataschemauri", "dataschemaxid"))
+        found = (self.absolute(reference) for reference in named if isinstance(reference, str) and reference)
+        return next((address for address in found if address is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build gives: the event and the message where all is well, else what is missing and what is wrong.
+
+    `unchecked` says, as in an answer, that there is a payload schema which could not be applied; `carrier` is the
+    protocol of an example whose definition names none, and would be met over any other as well.
+    """
+
+    cloudevent: CloudEvent | None = None
+    message: Message | None = None
+    missing: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    carrier: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is something to send."""
+        return not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON value."""
+        return self._written(json.loads)
+
+    def to_bytes(self, **beside: Any) -> bytes:
+        """The result as one line of JSON, with members of the caller's own before it; numbers stay as they are."""
+        return orjson.dumps({**beside, **self._written(orjson.Fragment)})
+
+    def _written(self, event_of: Callable[[bytes], Any]) -> dict[str, Any]:
+        written: dict[str, Any] = {"ok": self.ok}
+        if self.cloudevent is not None:
+            written["cloudevent"] = event_of(encode(self.cloudevent))
+        if self.message is not None:
+            written["message"] = self.message.to_json()
+        if self.unchecked:
+            written["unchecked"] = list(self.unchecked)
+        if self.carrier:
+            written["carrier"] = self.carrier
+        if self.missing:
+            written["missing"] = list(self.missing)
+        if self.problems:
+            written["problems"] = [
+                {"path": one.path, "code": one.code, "message": one.message} for one in self.problems
+            ]
+        return written
+
+
+# The data of a message that is built: its content type, a value as bytes, its frame, and bytes as events have them.
+
+
+_STRUCTURED = "application/cloudevents"
+
+
+def content_type_of(
+    document: Mapping[str, Any], given: Any, of_fields: Iterable[Any], context: Mapping[str, str]
+) -> str | None:
+    """The content type of the data: what is given or declared, else what the schema's format implies.
+
+    `of_fields` are those that the protocol's own fields have. One that is declared with placeholders is filled from the
+    context; without values for them it says nothing.
+    """
+    declared = document.get("envelopemetadata")
+    stated = declared.get("datacontenttype") if isinstance(declared, Mapping) else None
+    candidates = [
+        given,
+        stated.get("value") if isinstance(stated, Mapping) else None,
+        document.get("datacontenttype"),
+        *of_fields,
+    ]
+    for value in candidates:
+        text = _filled(value, context) if isinstance(value, str) else None
+        if text is not None and not text.lower().startswith(_STRUCTURED):
+            return text
+    return schemas.media_type(str(document.get("dataschemaformat", "")))
+
+
+def content_type_texts(document: Mapping[str, Any]) -> list[str]:
+    """The content types that a definition states beside its properties."""
+    options = document.get("envelopeoptions")
+    form = options.get("format") if isinstance(options, Mapping) else None
+    return [value for value in (document.get("datacontenttype"), form) if isinstance(value, str)]
+
+
+def structured_type(document: Mapping[str, Any], context: Mapping[str, str], stated: Iterable[Any]) -> str | None:
+    """The content type of the envelope, where the definition or one of those `stated` elsewhere says it is sent."""
+    for value in (*content_type_texts(document), *stated):
+        text = _filled(value, context) if isinstance(value, str) else None
+        if text is not None and text.lower().startswith(_STRUCTURED):
+            return text
+    return None
+
+
+def _filled(value: str, context: Mapping[str, str]) -> str | None:
+    template = value_template(value, "string", is_content_type=True)
+    return template.expand(context) if all(name in context for name in template.names) else None
+
+
+def schemaid_of(given: Any) -> int:
+    """The id for Confluent's frame that was asked for; raises `UsageError` where it is not one."""
+    if type(given) is not int or not 0 <= given < 1 << 32:
+        shown = f'"{given}"' if isinstance(given, str) else repr(given)
+        raise UsageError(f"schemaid is {shown}, but has to be a whole number from 0 to {(1 << 32) - 1}")
+    return given
+
+
+def framed(plan: Plan, data: Any, payload: bytes, content_type: str) -> bytes:
+    """The payload in the frame that it has to have; bytes that begin as a frame does have theirs.
+
+    Raises KeyError where the id is not known, and `UsageError` where one was given that no frame takes.
+    """
+    if not has_frame(plan, content_type):
+        if plan.asked is not None:
+            words = 'payloads are framed where the definition or its group says "dataschemaframing": "confluent"'
+            raise UsageError(f"schemaid is given, but the payload has no frame to hold it; {words}")
+        return payload
+    known = frame_id(payload) if isinstance(data, bytes | bytearray | memoryview) else None
+    if known is not None:
+        if plan.asked not in (None, known):
+            words = f"the payload is framed already, with the schema id {known}, but schemaid is {plan.asked}"
+            raise UsageError(f"{words}; give only one of them")
+        return payload
+    if plan.usable_schema is None and str(plan.document.get("dataschemaformat", "")).lower().startswith("protobuf"):
+        words = "the schema that has the message indexes of its frame is not at hand"
+        raise BadValue(f"cannot be framed, since {words}; give bytes that have their frame")
+    schemaid = plan.schemaid if plan.asked is None else plan.asked
+    if schemaid is None:
+        raise KeyError("schemaid")
+    return frame(plan.usable_schema, schemaid, payload)
+
+
+def has_frame(plan: Plan, content_type: str) -> bool:
+    """Whether payloads of a definition have to be framed."""
+    stated = plan.document.get("dataschemaframing")
+    return is_framed(stated.lower() if isinstance(stated, str) else None, content_type)
+
+
+def written(data: Any, content_type: str) -> bytes:
+    """Data without a schema: bytes as they are, a text of a type that is no JSON, else JSON with exact numbers."""
+    media = read_media_type(content_type) if content_type else None
+    if isinstance(data, bytes | bytearray | memoryview) or (media is not None and not media.is_json):
+        return Data.of(data, media).content
+    try:
+        return encode_json(data).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadValue(f"is no JSON value: {error}") from None
+
+
+def event_data(payload: bytes | None, content_type: Any) -> Data | None:
+    """The data of an event that is built, from its bytes."""
+    if payload is None:
+        return None
+    media = read_media_type(content_type) if isinstance(content_type, str) else None
+    if media is None or media.is_json:
+        # An Avro or Protobuf payload under a JSON content type is not JSON, and stays the bytes it is.
+        return Data.json_text(payload) if is_json_text(payload) else Data.binary(payload)
+    if media.name.startswith("text/") or media.name.endswith(("/xml", "+xml")):
+        text = as_text(payload)
+        return Data.text(text) if isinstance(text, str) else Data.binary(payload)
+    return Data.binary(payload)
+
+
+def as_text(content: bytes) -> str | bytes:
+    """Bytes as the text they are, or as they are."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
 
 _SEVERAL = ("headers", "user_properties", "application-properties")
 
@@ -147,3 +375,29 @@ def _name(row: Binding, found: str) -> str | None:
         if not prefix and is_name(plain):
             return plain
     return None
+
+
+# What is wrong with a message on paper, in the words of its definition.
+
+
+def in_definition(message: Message, problems: Iterable[Problem]) -> Iterator[tuple[str, Problem]]:
+    """Each problem with its path there: a header or user property stands under its name, the payload is the data."""
+    for problem in problems:
+        field, _, rest = problem.path.removeprefix("/").partition("/")
+        place = rest.partition("/")[0]
+        pairs = message.get(field)
+        if field == "payload":
+            yield "/data", problem
+        elif isinstance(pairs, tuple) and place.isdecimal() and int(place) < len(pairs):
+            name = str(pairs[int(place)][0])
+            if is_token(name):
+                yield pointer(f"/protocoloptions/{field}", name), replace(problem, message=f"{name} {problem.message}")
+            else:  # what is no name cannot be one of a place either
+                yield f"/protocoloptions/{field}/{place}", problem
+        else:
+            yield f"/protocoloptions{problem.path}", replace(problem, message=f"{field} {problem.message}")
+
+
+def unescaped(step: str) -> str:
+    """A step of a JSON Pointer as the name that it stands for."""
+    return step.replace("~1", "/").replace("~0", "~")

@@ -10,20 +10,178 @@ Rule 4: a value that a write would refuse (`document.property_places`) is never 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from signalbook.document.property_places import NOW, Place, Property, fault
-from signalbook.document.property_types import TEXTS, Form, canonical, is_of, same, value_template
 from signalbook.errors import Problem
-from signalbook.messages.content_type import ContentType, satisfies
-from signalbook.messages.header_values import Several
-from signalbook.messages.observed import Observed
+from signalbook.messages.observe import Observed
+from signalbook.protocols.places import NOW, Place, Property, fault
+from signalbook.protocols.types import TEXTS, Form, canonical, is_of, same, value_template
 from signalbook.template import Template
 
-__all__ = ["NOW", "SPELLED", "Constraint", "Context"]
+__all__ = [
+    "NOW",
+    "SPELLED",
+    "Constraint",
+    "ContentType",
+    "Context",
+    "Named",
+    "Several",
+    "is_json",
+    "satisfies",
+    "texts_of",
+]
+
+# The values that a message has under one name, where it may have the name many times.
+#
+# Rule 1: the names of a message are sorted once, however many definitions ask for one of them.
+# Rule 2: whether one of many values is a certain text is one question, however many there are.
+
+
+# So few pairs are gone through as fast as they are sorted.
+_FEW_PAIRS = 16
+_Pairs = Sequence[tuple[str, Any]]
+
+
+class Several(list[Any]):
+    """All values of one name, and their texts."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__(values)
+        self._texts: dict[str, Any] | None = None
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        """Each text that is among the values, in their order, with a value that it is the text of."""
+        if self._texts is None:
+            self._texts = {}
+            for value in self:
+                text = canonical(value)
+                if value.__class__ is str or text not in self._texts:
+                    self._texts[text] = value
+        return self._texts
+
+
+def texts_of(values: Sequence[Any]) -> Collection[str]:
+    """The texts of values, each once."""
+    return values.texts if isinstance(values, Several) else dict.fromkeys(map(canonical, values))
+
+
+class Named:
+    """Reads the values of a name from pairs; what the pairs of one message hold is kept until another's are read."""
+
+    __slots__ = ("_fold", "_last", "_value")
+
+    def __init__(self, value: Callable[[Any], Any] | None = None, fold: Callable[[str], str] | None = None) -> None:
+        self._value = value
+        self._fold = fold
+        # One tuple, so that what another thread reads at the same time is of one message.
+        self._last: tuple[_Pairs, dict[str, Several]] = ((), {})
+
+    def __call__(self, pairs: _Pairs, name: str) -> Sequence[Any]:
+        """Every value that the pairs have under the name, in their order."""
+        fold = self._fold
+        if fold is not None:
+            name = fold(name)
+        if len(pairs) > _FEW_PAIRS:
+            return self._sorted(pairs).get(name, ())
+        if fold is None:
+            found = [value for own, value in pairs if own == name]
+        else:
+            found = [value for own, value in pairs if fold(own) == name]
+        return found if self._value is None else [self._value(value) for value in found]
+
+    def _sorted(self, pairs: _Pairs) -> dict[str, Several]:
+        last, names = self._last
+        if last is pairs:
+            return names
+        names = {}
+        for own, value in pairs:
+            name = own if self._fold is None else self._fold(own)
+            names.setdefault(name, Several()).append(value if self._value is None else self._value(value))
+        if isinstance(pairs, tuple):  # what cannot change is worth keeping
+            self._last = (pairs, names)
+        return names
+
+
+# Content types as constraints: what a definition states, and whether a message's satisfies it.
+#
+# Rule: type, subtype and parameter names compare without case, `charset` values too; order and white space of
+# parameters
+# do not matter, quoted equals unquoted. Every parameter of the definition must be there, more are allowed (RFC 2045
+# section 5.1; message/spec.md, `datacontenttype`).
+
+
+_TOKEN = r"[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+"
+_head = re.compile(rf"[ \t]*({_TOKEN}/{_TOKEN})[ \t]*").match
+_parameter = re.compile(rf'[ \t]*;[ \t]*(?:({_TOKEN})[ \t]*=[ \t]*({_TOKEN}|"(?:[^"\\]|\\.)*")[ \t]*)?').match
+_LONGEST_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ContentType:
+    """A content type: its name in lower case, and its parameters."""
+
+    name: str
+    parameters: frozenset[tuple[str, str]]
+
+    @classmethod
+    def parse(cls, text: str) -> ContentType | None:
+        """The content type that a text is; None where it is none."""
+        return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it is one of an event or a batch of events."""
+        return self.name.startswith("application/cloudevents")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is JSON or made of JSON."""
+        return self.name.endswith(("/json", "+json"))
+
+
+def satisfies(found: str, expected: str) -> bool:
+    """Whether a message's content type is what a definition wants."""
+    if found == expected:
+        return True
+    one, other = ContentType.parse(found), ContentType.parse(expected)
+    return one is not None and other is not None and one.name == other.name and other.parameters <= one.parameters
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is a content type of JSON."""
+    parsed = ContentType.parse(text)
+    return parsed is not None and parsed.is_json
+
+
+def _parse(text: str) -> ContentType | None:
+    head = _head(text)
+    if head is None:
+        return None
+    parameters = set()
+    at = head.end()
+    while at < len(text):
+        found = _parameter(text, at)
+        if found is None:
+            return None
+        if found[1] is not None:
+            name, value = found[1].lower(), found[2]
+            if value[0] == '"':
+                value = re.sub(r"\\(.)", r"\1", value[1:-1])
+            parameters.add((name, value.lower() if name == "charset" else value))
+        at = found.end()
+    return ContentType(head[1].lower(), frozenset(parameters))
+
+
+_remembered = lru_cache(4096)(_parse)
+
 
 Context = dict[str, str]
 Read = Callable[[Observed], Sequence[Any]]

@@ -2,15 +2,297 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
-from signalbook.errors import Problem
-from signalbook.spec.protocols import stated_protocol
-from signalbook.wire.fields import pointer
+from signalbook.dialects.forms import with_held
+from signalbook.errors import Problem, RegistryError
+from signalbook.model.message_rules import MAX_CHAIN, SELECTORS, chosen, derived, merge
+from signalbook.model.normalise import to_canonical
+from signalbook.protocols.fields import pointer
+from signalbook.protocols.names import stated_protocol
+from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
-__all__ = ["Definition"]
+__all__ = ["Definition", "Entities", "Entity", "addresses_of", "materialise"]
+
+# The entities of catalog documents, by xid, in canonical spelling: groups, definitions, schemas, endpoints.
+#
+# Rule 1: several documents are one catalog; of two entities with one xid the later document's counts.
+# Rule 2: what the registry says about an entity (epochs, times, counts, its own URLs) is left out, and what it would
+# say
+# where an author did not is taken as said: a lone version is version 1, and only `meta` holds a cross reference. So a
+# document means the same read from a file and read back from a server.
+# Rule 3: the catalog's own addresses (`roots`, and the URLs that its documents state as `self`) lead to its xids,
+# with or
+# without `$details`; what else has a scheme lies elsewhere.
+# Rule 4: nothing here is refused: what has a wrong shape is passed over, what cannot be spelled canonically is a
+# problem.
+
+
+Attributes = Mapping[str, Any]
+
+# core/spec.md, `versionid`: the id that a server gives to the first version where nobody names one.
+_FIRST_VERSION = "1"
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+# The names by which a machine reaches itself, and those of a server that listens to all its networks.
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+_LISTENS_HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})
+_COLLECTIONS = ("schemagroups/", "messagegroups/", "endpoints/")
+# RFC 3986, section 3.1.
+_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
+# core/spec.md: what a server manages, of any entity.
+_SYSTEM = frozenset(
+    {
+        *("self", "shortself", "xid", "epoch", "createdat", "modifiedat"),
+        *("versionid", "isdefault", "ancestor", "ancestorid", "meta", "metaurl"),
+        *("versions", "versionsurl", "versionscount", "defaultversionid", "defaultversionurl", "defaultversionsticky"),
+        *("contenttype", "formatvalidated", "formatvalidatedreason"),
+        *("compatibilityvalidated", "compatibilityvalidatedreason"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A collection of groups: the names of its own id, of its resources, and the domains of both."""
+
+    plural: str
+    singular: str
+    domain: str
+    resources: str
+    resource: str
+    resource_domain: str
+
+
+_KINDS = (
+    _Kind("schemagroups", "schemagroup", SCHEMA, "schemas", "schema", SCHEMA),
+    _Kind("messagegroups", "messagegroup", MESSAGE, "messages", "message", MESSAGE),
+    _Kind("endpoints", "endpoint", ENDPOINT, "messages", "message", MESSAGE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A group, or the default version of a resource: what its author said of it.
+
+    `versions` are the attributes of each version of a resource by its id; `xref` is the resource it stands for.
+    """
+
+    xid: str
+    attributes: Attributes
+    versions: Mapping[str, Attributes] = field(default_factory=dict)
+    xref: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The xid of the group that a resource is in."""
+        return self.xid.rsplit("/", 2)[0]
+
+    def content(self) -> dict[str, Any]:
+        """What a digest of the catalog is made of."""
+        if self.xref is not None:
+            return {"xref": self.xref}
+        return {**self.attributes, **({"versions": dict(self.versions)} if len(self.versions) > 1 else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Everything that catalog documents hold, by xid; `addresses` leads from an entity's own URL to its xid.
+
+    `roots` are the addresses by which the catalog is reached, each without a slash at its end.
+    """
+
+    groups: dict[str, Entity] = field(default_factory=dict)
+    messages: dict[str, Entity] = field(default_factory=dict)
+    schemas: dict[str, Entity] = field(default_factory=dict)
+    endpoints: dict[str, Entity] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    roots: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *documents: Attributes, roots: Iterable[str] = ()) -> Entities:
+        """The entities of the documents, and the addresses that they are reached by."""
+        found = cls(roots=dict.fromkeys(map(_root, roots)))
+        for document in documents:
+            stated = document.get("self")
+            if isinstance(stated, str) and _scheme(stated):
+                found.roots.setdefault(_root(stated))
+            for kind in _KINDS:
+                for groupid, group in _members(document, kind.plural):
+                    found._add_group(kind, f"/{kind.plural}/{groupid}", group)
+        return found
+
+    def at(self, roots: Iterable[str]) -> Entities:
+        """The same entities, reached by other addresses."""
+        return replace(self, roots=dict.fromkeys(map(_root, roots)))
+
+    def located(self, reference: str) -> str:
+        """The xid that a reference without fragment means; itself where it means nothing in the catalog."""
+        plain = reference.removeprefix("#") if reference.startswith("#/") else reference
+        plain = plain.removesuffix("$details")
+        known = self.addresses.get(plain)
+        if known is not None or plain.startswith("/"):
+            return known or plain
+        if not _scheme(plain):
+            return f"/{plain}" if plain.startswith(_COLLECTIONS) else plain
+        address = _root(plain)
+        for root in self.roots:
+            if address.startswith(f"{root}/"):
+                return unquote(address[len(root) :])
+        return plain
+
+    def is_elsewhere(self, reference: str) -> bool:
+        """Whether a reference leads out of the catalog; one that begins with a host does."""
+        if reference.startswith("//"):
+            return True
+        return bool(_scheme(reference)) and not self.located(reference.partition("#")[0]).startswith("/")
+
+    def address(self, reference: str) -> str | None:
+        """The absolute form of a reference; None where it is relative and the catalog has no address."""
+        if _scheme(reference):
+            return reference
+        root = next(iter(self.roots), None)
+        if root is None:
+            return None
+        path = reference.removeprefix("#") if reference.startswith("#/") else reference
+        is_xid = path.startswith("/") and not path.startswith("//")
+        return root + path if is_xid else urljoin(f"{root}/", path)
+
+    def version(self, collection: Mapping[str, Entity], xid: str) -> tuple[str, Attributes] | None:
+        """The xid of the resource that an xid of it or of its version names, and that version's attributes.
+
+        A cross reference has the versions of what it stands for, so the resource is that one.
+        """
+        entity = collection.get(xid)
+        if entity is not None:
+            return xid, entity.attributes
+        resource, mark, versionid = xid.partition("/versions/")
+        entity = _shown(collection, resource) if mark else None
+        if entity is None or versionid not in entity.versions:
+            return None
+        return entity.xid, entity.versions[versionid]
+
+    def _add_group(self, kind: _Kind, xid: str, group: Attributes) -> None:
+        own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
+        attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
+        entity = Entity(xid, attributes, problems=problems)
+        (self.endpoints if kind.domain == ENDPOINT else self.groups)[xid] = entity
+        collection = self.schemas if kind.resource_domain == SCHEMA else self.messages
+        for resourceid, resource in _members(group, kind.resources):
+            place = f"{xid}/{kind.resources}/{resourceid}"
+            collection[place] = self._resource(kind, place, resource)
+
+    def _resource(self, kind: _Kind, xid: str, resource: Attributes) -> Entity:
+        meta = resource.get("meta")
+        meta = meta if isinstance(meta, Mapping) else {}
+        xref = meta.get("xref")
+        self._address(resource, xid)
+        if isinstance(xref, str) and xref:
+            return Entity(xid, {}, xref=xref.removeprefix("#"))
+        own = {f"{kind.resource}id"}
+        versions: dict[str, Attributes] = {}
+        problems: tuple[Problem, ...] = ()
+        for versionid, version in _members(resource, "versions"):
+            versions[versionid], found = _canonical(kind.resource_domain, version, xid, own)
+            problems += found
+            self._address(version, f"{xid}/versions/{versionid}")
+        if versions:
+            default = _default_version(versions, meta.get("defaultversionid"), resource.get("versionid"))
+            return Entity(xid, versions[default], versions, problems=problems)
+        attributes, problems = _canonical(kind.resource_domain, resource, xid, own)
+        stated = resource.get("versionid")
+        versionid = stated if isinstance(stated, str) and stated else _FIRST_VERSION
+        return Entity(xid, attributes, {versionid: attributes}, problems=problems)
+
+    def _address(self, attributes: Attributes, xid: str) -> None:
+        address = attributes.get("self")
+        if isinstance(address, str):
+            plain = address.removesuffix("$details")
+            self.addresses[plain] = xid
+            if _scheme(plain) and plain.endswith(xid):
+                self.roots.setdefault(_root(plain.removesuffix(xid)))
+
+
+@lru_cache(256)
+def addresses_of(base: str) -> tuple[str, ...]:
+    """An address, and the others of the same server: what is reached at this machine has several names.
+
+    >>> addresses_of("http://127.0.0.1:8080")
+    ('http://127.0.0.1:8080', 'http://localhost:8080', 'http://[::1]:8080')
+    """
+    try:
+        parts = urlsplit(base)
+        host, port = parts.hostname, "" if parts.port is None else f":{parts.port}"
+    except ValueError:  # what a client sent need not be an address
+        return (base,)
+    if host not in _LISTENS_HERE:
+        return (base,)
+    return tuple(dict.fromkeys((base, *(urlunsplit(parts._replace(netloc=f"{one}{port}")) for one in _THIS_MACHINE))))
+
+
+def _root(address: str) -> str:
+    """An address without a slash at its end, with the scheme and host as all spell them: in lower case, no usual port.
+
+    >>> _root("HTTP://Example.com:80/Registry/")
+    'http://example.com/Registry'
+    """
+    scheme, mark, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    host = host.lower().removesuffix(_USUAL_PORTS.get(scheme.lower(), "//"))
+    return f"{scheme.lower()}{mark}{host}{slash}{path}".rstrip("/")
+
+
+def _shown(collection: Mapping[str, Entity], xid: str) -> Entity | None:
+    """The entity at an xid, or the one that its cross references lead to."""
+    for _ in range(MAX_CHAIN):
+        entity = collection.get(xid)
+        if entity is None or entity.xref is None:
+            return entity
+        xid = entity.xref
+    return None
+
+
+def _members(attributes: Attributes, name: str) -> Iterator[tuple[str, Attributes]]:
+    collection = attributes.get(name)
+    if isinstance(collection, Mapping):
+        yield from ((key, member) for key, member in collection.items() if isinstance(member, Mapping))
+
+
+def _canonical(
+    domain: str, given: Attributes, xid: str, own: set[str], *, group: bool = False
+) -> tuple[Attributes, tuple[Problem, ...]]:
+    problems: tuple[Problem, ...] = ()
+    try:
+        given = to_canonical(domain, given, xid, group=group)
+        if domain == MESSAGE and not group:
+            given = with_held(given)
+    except RegistryError as error:
+        name = error.args_.get("name", "")
+        problems = (Problem(pointer("", name), "malformed", f"{name} {error.args_.get('error_detail', '')}"),)
+    if domain == MESSAGE and not group:
+        problems += tuple(_misshapen(given))
+    return {name: value for name, value in given.items() if name not in _SYSTEM and name not in own}, problems
+
+
+def _misshapen(message: Attributes) -> Iterator[Problem]:
+    """What of a message is an object, whatever its envelope and its protocol are, and is none here."""
+    for _, metadata in SELECTORS:
+        for name in sorted(metadata):
+            if not isinstance(message.get(name), Mapping | None):
+                yield Problem(f"/{name}", "malformed", f"{name} must be an object")
+
+
+def _default_version(versions: Mapping[str, Attributes], *said: Any) -> str:
+    """The id of the version that a resource shows: the one that is said, else the newest by its id."""
+    for versionid in said:
+        if isinstance(versionid, str) and versionid in versions:
+            return versionid
+    return max(versions, key=lambda versionid: (len(versionid) if versionid.isdigit() else 0, versionid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +363,180 @@ def _origin(steps: tuple[str, ...], layers: tuple[tuple[str, Mapping[str, Any]],
         if value is not None:
             return xid
     return layers[0][0]
+
+
+# Materialising a definition: its `xref` followed, then its `basemessage` chain, then everything merged upward.
+#
+# Rule 1: what is merged with what, and what a group adds, is said in `document.inherited`.
+# Rule 2: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is
+# missing or
+# lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition is part of
+# answers, so its code is one of theirs.
+# Rule 3: materialising what is materialised changes nothing.
+# Rule 4: a definition that names no envelope or no protocol, and has none from its bases, has its group's: that of the
+# group it stands in, then those of what it is an alias of or derives from, the nearest first (message/spec.md: all
+# messages inside a group use the same envelope and the same protocol).
+
+
+# Of the codes that answers have: it is the definition that cannot be read.
+_UNUSABLE = "malformed"
+
+
+def materialise(entities: Entities, bases: Mapping[str, Attributes] | None = None) -> dict[str, Definition]:
+    """Each definition of a catalog by its xid; `bases` are definitions of other registries by their URI."""
+    external = {uri: to_canonical(MESSAGE, attributes, uri) for uri, attributes in (bases or {}).items()}
+    return _Chains(entities, external).definitions()
+
+
+class _Chains:
+    """The definitions of one catalog, each materialised once, bases before what derives from them."""
+
+    def __init__(self, entities: Entities, external: Mapping[str, Attributes]) -> None:
+        self._entities = entities
+        self._external = external
+        self._done: dict[str, Definition] = {}
+
+    def definitions(self) -> dict[str, Definition]:
+        found = {}
+        for xid, entity in self._entities.messages.items():
+            found[xid] = self._in_group(self._aliased(entity) if entity.xref is not None else self._materialised(xid))
+        return found
+
+    def _in_group(self, definition: Definition) -> Definition:
+        """The definition with the envelope and the protocol that its group gives it."""
+        document = definition.document
+        absent = [one for one in SELECTORS if one[0] not in document]
+        if not absent or definition.problems:
+            return definition
+        implied: list[tuple[str, Attributes]] = []
+        is_spelled = True
+        for selector, metadata in absent:
+            found = self._implied(definition, selector)
+            if found is not None:
+                implied.append((found[0], {selector: found[1]}))
+                is_spelled = is_spelled and metadata.isdisjoint(document)
+        if not implied:
+            return definition
+        document = {**document, **{name: value for _, stated in implied for name, value in stated.items()}}
+        try:
+            document = document if is_spelled else to_canonical(MESSAGE, document, definition.xid)
+        except RegistryError as error:
+            return replace(definition, document={}, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
+        return replace(definition, document=document, implied=tuple(implied))
+
+    def _implied(self, definition: Definition, selector: str) -> tuple[str, str] | None:
+        """The group from which a definition has its envelope or its protocol, and which one that is."""
+        for place in dict.fromkeys((definition.xid, definition.identity, *definition.derives_from)):
+            stated = self._group(place).get(selector)
+            if isinstance(stated, str) and stated:
+                # A group may say that it has none.
+                return None if stated_protocol(stated) is None else (place.rsplit("/", 2)[0], stated)
+        return None
+
+    def _aliased(self, alias: Entity) -> Definition:
+        """The definition that an alias shows."""
+        seen = [alias.xid]
+        entity: Entity | None = alias
+        while entity is not None and entity.xref is not None:
+            if entity.xref in seen:
+                words = f"leads back to itself: {_shown_chain([*seen, entity.xref])}"
+                return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", _UNUSABLE, words),))
+            seen.append(entity.xref)
+            entity = self._entities.messages.get(entity.xref) if len(seen) <= MAX_CHAIN else None
+        if entity is None:
+            words = f"{seen[-1]} is not in the catalog"
+            return Definition(alias.xid, {}, {}, problems=(Problem("/meta/xref", _UNUSABLE, words),))
+        shown = self._materialised(entity.xid)
+        return Definition(alias.xid, shown.document, shown.own, shown.bases, shown.xid, shown.notes, shown.problems)
+
+    def _materialised(self, place: str) -> Definition:
+        """The definition at a place, which is no alias; each on the way to the end of its chain is made with it."""
+        path: dict[str, None] = {}
+        at: str | None = place
+        note: Problem | None = None
+        while at is not None and at not in self._done:
+            if at in path:
+                words = f"leads back to itself: {_shown_chain([*path, at])}"
+                self._refuse(path, Problem("/basemessage", _UNUSABLE, words))
+                return self._done[place]
+            path[at] = None
+            at, note = self._base(at)
+        below = None if at is None else self._done[at]
+        for at in reversed(path):
+            below = self._done[at] = self._derived(at, below, () if note is None else (note,))
+            note = None
+        return self._done[place]
+
+    def _refuse(self, places: Iterable[str], problem: Problem) -> None:
+        for place in places:
+            self._done[place] = Definition(place, {}, self._attributes(place), problems=(problem,))
+
+    def _derived(self, place: str, base: Definition | None, notes: tuple[Problem, ...]) -> Definition:
+        own, problems = self._attributes(place), self._problems(place)
+        if base is None:
+            try:
+                document = chosen(merge({}, own), self._group(place), place)
+            except RegistryError as error:
+                return Definition(place, {}, own, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
+            return Definition(place, document, own, notes=notes, problems=problems)
+        bases = ((_message_of(base.xid), base.own), *base.bases)
+        if len(bases) >= MAX_CHAIN:
+            words = f"leads through more than {MAX_CHAIN} definitions"
+            return Definition(place, {}, own, bases, problems=(Problem("/basemessage", _UNUSABLE, words),))
+        try:
+            own, document = derived(base.document, own, self._group(place), place)
+        except RegistryError as error:
+            return Definition(place, {}, own, bases, problems=(Problem("/protocoloptions", _UNUSABLE, str(error)),))
+        return Definition(place, document, own, bases, None, (*base.notes, *notes), (*base.problems, *problems))
+
+    def _group(self, place: str) -> Attributes:
+        xid = _message_of(place).rsplit("/", 2)[0]
+        group = self._entities.groups.get(xid) or self._entities.endpoints.get(xid)
+        return {} if group is None else group.attributes
+
+    def _base(self, place: str) -> tuple[str | None, Problem | None]:
+        """The place of a definition's base, or why there is none."""
+        reference = self._attributes(place).get("basemessage")
+        if not isinstance(reference, str) or not reference:
+            return None, None
+        if reference in self._external:
+            return reference, None
+        found = self._entities.located(reference)
+        resolved = self._target(found)
+        if resolved is not None:
+            return resolved, None
+        if found.startswith("/"):
+            return None, Problem("/basemessage", "dangling", f"{found} is not in the catalog")
+        return None, Problem("/basemessage", "external", f"{found} lies outside the catalog and is not followed")
+
+    def _target(self, reference: str) -> str | None:
+        """The place that an xid means once aliases are followed."""
+        for _ in range(MAX_CHAIN):
+            entity = self._entities.messages.get(reference)
+            if entity is None:
+                found = self._entities.version(self._entities.messages, reference)
+                return None if found is None else f"{found[0]}/versions/{reference.rpartition('/')[2]}"
+            if entity.xref is None:
+                return reference
+            reference = entity.xref
+        return None
+
+    def _attributes(self, place: str) -> Attributes:
+        if place in self._external:
+            return self._external[place]
+        found = self._entities.version(self._entities.messages, place)
+        return {} if found is None else found[1]
+
+    def _problems(self, place: str) -> tuple[Problem, ...]:
+        entity = self._entities.messages.get(_message_of(place))
+        return () if entity is None else entity.problems
+
+
+def _message_of(place: str) -> str:
+    """The xid of the message that a place is, or is a version of."""
+    return place.partition("/versions/")[0] if place.startswith("/") else place
+
+
+def _shown_chain(places: list[str]) -> str:
+    """A chain in words, its middle left out where it is long."""
+    return " -> ".join(places if len(places) <= 10 else [*places[:5], "...", *places[-4:]])

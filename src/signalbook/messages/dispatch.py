@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.observed import each, holds_batch
+from signalbook.messages.observe import each, holds_batch
 
 __all__ = ["Delivery", "Dispatcher", "Unhandled"]
 

@@ -11,22 +11,151 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from signalbook.document.property_types import canonical
-from signalbook.messages.answer import Candidate
-from signalbook.messages.compiled import Plan
-from signalbook.messages.constraint import Constraint, Read
-from signalbook.messages.judged import Judged, judge
-from signalbook.messages.likeness import edits, segments, shared
-from signalbook.messages.observed import Kind, Observed
+from signalbook.errors import Problem
+from signalbook.messages.answer import UNCHECKED_PAYLOAD, Candidate
+from signalbook.messages.compile import Plan
+from signalbook.messages.constraint import Constraint, Context, Read
+from signalbook.messages.observe import MessageKind, Observed
+from signalbook.protocols.types import canonical
+from signalbook.schemas import Checked
+from signalbook.schemas.framing import FrameOnly
 
-__all__ = ["MOST_JUDGED", "Neighbours"]
+__all__ = ["MOST_JUDGED", "Judged", "Neighbours", "edits", "judge", "key_holds", "may_hold", "segments", "shared"]
+
+# How like two texts are: by the words that they share, and by how many characters have to be changed.
+#
+# Rule: only the beginning of a long text counts, so that a comparison is short.
+
+
+_words = re.compile(r"[A-Za-z0-9_]+").findall
+_MOST_SEGMENTS = 32
+_LONGEST = 64
+
+
+def segments(text: str) -> tuple[str, ...]:
+    """The words of a text, in their order and in lower case."""
+    return tuple(_words(text[:1000].lower())[:_MOST_SEGMENTS])
+
+
+def shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two texts have alike where they begin, and where they end."""
+    shorter = min(len(one), len(other))
+    begin = 0
+    while begin < shorter and one[begin] == other[begin]:
+        begin += 1
+    end = 0
+    while end < shorter - begin and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return begin + end
+
+
+def edits(one: str, other: str) -> int:
+    """How many characters have to be put in, left out or replaced to make one text of the other (Myers 1999)."""
+    begin = 0
+    while begin < len(one) and begin < len(other) and one[begin] == other[begin]:
+        begin += 1
+    one, other = one[begin : begin + _LONGEST], other[begin : begin + _LONGEST]
+    if not one or not other:
+        return len(one) + len(other)
+    places: dict[str, int] = {}
+    for at, character in enumerate(one):
+        places[character] = places.get(character, 0) | 1 << at
+    full, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
+    rises, falls, distance = full, 0, len(one)
+    for character in other:
+        equal = places.get(character, 0)
+        across = equal | falls
+        equal |= (equal & rises) + rises ^ rises
+        up, down = falls | ~(equal | rises) & full, rises & equal
+        distance += bool(up & last) - bool(down & last)
+        up, down = up << 1 | 1, down << 1
+        rises, falls = (down | ~(across | up)) & full, up & across & full
+    return distance
+
+
+# `Judged`: what one definition says about one message.
+
+
+# So few parts of a key are compared one by one.
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A plan, what the message captured by it, what is wrong, and what the payload schema made of the payload.
+
+    `is_unchecked` says that the payload was left unchecked.
+    """
+
+    plan: Plan
+    context: Context
+    problems: tuple[Problem, ...]
+    checked: Checked | None
+    is_unchecked: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a payload schema was applied and holds."""
+        return self.checked is not None and not self.checked.problems and not isinstance(self.checked, FrameOnly)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What of the message was not checked."""
+        return UNCHECKED_PAYLOAD if self.is_unchecked else ()
+
+    @property
+    def xid(self) -> str:
+        """The definition's name."""
+        return self.plan.compiled.definition.xid
+
+    @property
+    def identity(self) -> str:
+        """The name of the definition that it is, where it is an alias."""
+        return self.plan.compiled.definition.identity
+
+    def candidate(self) -> Candidate:
+        """The definition and what is wrong, as answers list it."""
+        return Candidate(self.xid, self.problems)
+
+
+def key_holds(plan: Plan, observed: Observed) -> bool:
+    """Whether the plan has a key, and the message has what it says."""
+    if not plan.key:
+        return False
+    context: Context = {}
+    return all(part.holds(observed, context, present=True) for part in plan.key)
+
+
+def may_hold(plan: Plan, observed: Observed) -> bool:
+    """Whether the metadata is as the definition says; the payload may still be wrong."""
+    context: Context = {}
+    return plan.misfit is None and all(test.holds(observed, context) for test in plan.tests)
+
+
+def judge(plan: Plan, observed: Observed) -> Judged:
+    """Everything that the definition says about the message."""
+    context: Context = {}
+    problems = [] if plan.misfit is None else [plan.misfit]
+    key = plan.key if len(plan.key) < _FEW else frozenset(plan.key)
+    for test in plan.tests:
+        found = test.problem(observed, context, present=test in key)
+        if found is not None:
+            problems.append(found)
+    payload = plan.compiled.payload.judge(observed)
+    return Judged(plan, context, (*problems, *payload.problems), payload.checked, payload.unchecked)
+
 
 # As many definitions are judged whole; of more, the likest few.
 MOST_JUDGED = 64
 _MOST_LISTED = 5
 _LIKEST = 16
-_words = re.compile(r"[A-Za-z0-9_]+").findall
 # A word that more definitions have says little about any; of definitions that differ in one word so many are looked at.
 _COMMON = 200
 _BESIDE = 16
@@ -166,7 +295,7 @@ def _family(protocol: str | None) -> str:
 
 def _is_no_event(plan: Plan) -> bool:
     """Whether the plan is for bare events and the definition has no envelope, so that it is never tested."""
-    return plan.kind is Kind.BARE and plan.misfit is not None
+    return plan.kind is MessageKind.BARE and plan.misfit is not None
 
 
 def _stated(plan: Plan) -> Iterator[str]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from signalbook.cloudevents.json_value import is_json_text
 from signalbook.errors import Problem
-from signalbook.messages.content_type import is_json
-from signalbook.messages.observed import Observed
+from signalbook.jsontext import is_json_text
+from signalbook.messages.constraint import is_json
+from signalbook.messages.observe import Observed
 from signalbook.messages.schema_library import SchemaLibrary, Source, UncheckedSchema
 from signalbook.schemas import Checked, Schema
 from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_framed

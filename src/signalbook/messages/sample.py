@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from signalbook.cloudevents import ABSENT
-from signalbook.document.property_places import ENVELOPE, PROTOCOLS, Place, Property, Section, fault
-from signalbook.document.property_types import canonical
 from signalbook.errors import Problem
-from signalbook.messages.build import Built, Plan, build
-from signalbook.messages.filling import NOW, Origin, template_of
-from signalbook.messages.slots import Slot, envelope_slots, protocol_slots
+from signalbook.messages.build import build
+from signalbook.messages.carry import Built, Plan
+from signalbook.messages.fill import NOW, Origin, Slot, envelope_slots, protocol_slots, template_of
+from signalbook.protocols import address_of, find_protocol
+from signalbook.protocols.places import ENVELOPE, PLACES, Place, Property, Section, fault
+from signalbook.protocols.types import canonical
 from signalbook.schemas import media_type
 from signalbook.schemas.samples import sample as sample_payload
 from signalbook.template import Template
-from signalbook.wire import address_of, find_protocol
 
 __all__ = ["sample"]
 
@@ -148,7 +148,7 @@ def _places(protocol: str, event_slots: Iterable[Slot], field_slots: Iterable[Sl
     """The places of properties, by their paths."""
     found = {slot.path: ENVELOPE.place(slot.name) for slot in event_slots}
     for slot in field_slots:
-        place = PROTOCOLS[protocol][slot.field]
+        place = PLACES[protocol][slot.field]
         found[slot.path] = place.place(slot.name) if isinstance(place, Section) else place
     return found
 

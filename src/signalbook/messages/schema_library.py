@@ -20,14 +20,13 @@ from functools import partial
 from typing import Any
 
 from signalbook import schemas
-from signalbook.cloudevents.json_value import write_json
-from signalbook.document.inherited import MAX_CHAIN
 from signalbook.errors import Problem
-from signalbook.messages.entities import Attributes, Entities
+from signalbook.jsontext import write_json
+from signalbook.messages.definition import Attributes, Entities
+from signalbook.model.message_rules import MAX_CHAIN
 from signalbook.schemas import References, Schema, SchemaError
 from signalbook.schemas.format import Located, Text
-from signalbook.schemas.lookup import look_up, meant
-from signalbook.schemas.names import names_of
+from signalbook.schemas.references import look_up, meant, names_of
 
 __all__ = ["SchemaLibrary", "SchemaPolicy", "Source", "UncheckedSchema"]
 

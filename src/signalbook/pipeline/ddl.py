@@ -8,18 +8,24 @@ Rule 2: every name is quoted, so no name is ever taken for a word of SQL.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from signalbook.messages.catalog import Catalog
-from signalbook.pipeline.dead import SCHEMA as DEAD_SCHEMA
-from signalbook.pipeline.delta import table_state
-from signalbook.pipeline.files import Folder
-from signalbook.pipeline.names import DEAD_LETTERS
+from signalbook.pipeline import delta
+from signalbook.pipeline.delta import files_of, table_state
+from signalbook.pipeline.files import Folder, PipelineError
+from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.land import Watch
 from signalbook.pipeline.planning import Tables
-from signalbook.pipeline.tables import layout_of
+from signalbook.pipeline.tables import DEAD_LETTERS, layout_of
+from signalbook.pipeline.tables import SCHEMA as DEAD_SCHEMA
 
-__all__ = ["sql_name", "sql_type", "statements"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["compact_tables", "make_views", "read_table", "sql_name", "sql_type", "statements", "table_paths"]
 
 _SIMPLE: dict[pa.DataType, str] = {
     pa.string(): "STRING",
@@ -113,3 +119,48 @@ def _remark(text: str) -> str:
 
 def _text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+# The tables of a lake in a Spark session that has no Delta of its own: read from the files that each consists of.
+#
+# Rule: a view shows the table as it is when the view is made.
+
+
+def table_paths(lake: Lake) -> Iterator[str]:
+    """The path of each table of a lake."""
+    for schema in lake.folder.folders():
+        if not schema.startswith(("_", ".")):
+            yield from (f"{schema}/{table}" for table in lake.folder.below(schema).folders())
+
+
+def read_table(spark: SparkSession, lake: Lake, path: str) -> DataFrame:
+    """The table of that path, `schema/table`."""
+    state = table_state(lake.folder, path)
+    if state is None:
+        raise PipelineError(f"the lake has no table {path}")
+    columns = ", ".join(f"{sql_name(one.name)} {sql_type(one.type)}" for one in state.schema)
+    files = [lake.folder.below(path).place(file["path"]) for file in files_of(lake.folder, path)]
+    return spark.read.schema(columns).parquet(*files) if files else spark.createDataFrame([], columns)
+
+
+def make_views(spark: SparkSession, lake: Lake) -> list[str]:
+    """Make a temporary view `schema__table` of each table, for Spark SQL; their names."""
+    names = []
+    for path in table_paths(lake):
+        name = path.replace("/", "__")
+        read_table(spark, lake, path).createOrReplaceTempView(sql_name(name))
+        names.append(name)
+    return names
+
+
+# Keeping tables in order: joining small files, beside whoever lands messages meanwhile.
+#
+# Rule: dead letters are left alone, since a redrive may be replacing their files.
+
+
+def compact_tables(lake: Lake, say: Watch = lambda text: None) -> int:
+    """Join the small files of each table; how many fewer there are."""
+    joined = sum(delta.compact(lake.folder, path) for path in table_paths(lake) if path != DEAD_LETTERS)
+    if joined:
+        say(f"joined small files: {joined:,} fewer")
+    return joined

@@ -20,8 +20,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.manifest import Replaced
 from signalbook.pipeline.tables import grown
 

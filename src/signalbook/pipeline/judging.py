@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from signalbook.cloudevents import CloudEvent
 from signalbook.messages.answer import Answer
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.cells import attribute_text
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.ddl import sql_type
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.rows import records_of
+from signalbook.pipeline.tables import attribute_text
 from signalbook.pipeline.worker import Judge
 
 if TYPE_CHECKING:

@@ -25,10 +25,8 @@ from typing import Any
 import orjson
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
-from signalbook.pipeline.lease import Lease, is_leased, take_lease
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.files import Folder, Lease, PipelineError, is_leased, take_lease
 from signalbook.pipeline.manifest import Manifest
 
 __all__ = ["STOPPED", "Lake", "Run"]

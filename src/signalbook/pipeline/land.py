@@ -18,16 +18,14 @@ import orjson
 import pyarrow as pa
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.dead import SCHEMA as DEAD_SCHEMA
+from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.delta import Overtaken
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.manifest import Manifest, Replaced
-from signalbook.pipeline.names import DEAD_LETTERS
+from signalbook.pipeline.manifest import Manifest, Replaced, Tally
 from signalbook.pipeline.planning import Plan, Tables
-from signalbook.pipeline.tables import Stamp, layout_of
-from signalbook.pipeline.tally import Tally
+from signalbook.pipeline.tables import DEAD_LETTERS, Stamp, layout_of
+from signalbook.pipeline.tables import SCHEMA as DEAD_SCHEMA
 from signalbook.pipeline.worker import Job
 
 if TYPE_CHECKING:

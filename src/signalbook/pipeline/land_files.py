@@ -9,28 +9,101 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from signalbook.pipeline import worker
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import is_uri
-from signalbook.pipeline.inputs import FILES, Listed, Source, list_files, share_out, stat_of
+from signalbook.pipeline import delta, worker
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.files import Folder, PipelineError, is_uri, real_folder
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import REPORT, Batch, Landing, Result, Watch, reported, result_of
-from signalbook.pipeline.landed import Landed, LandedMeanwhile
-from signalbook.pipeline.manifest import Manifest
-from signalbook.pipeline.reading import Record, Split, read_split
+from signalbook.pipeline.manifest import Manifest, Replaced
+from signalbook.pipeline.read.inputs import FILES, Listed, Source, list_files, share_out, stat_of
+from signalbook.pipeline.read.records import Record, Split, read_split
 from signalbook.pipeline.rows import parquet_frame
-from signalbook.pipeline.worker import Job
+from signalbook.pipeline.tables import DEAD_LETTERS
+from signalbook.pipeline.worker import Job, Task, without_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["file_batch", "land_files", "source_lease"]
+__all__ = ["Landed", "LandedMeanwhile", "file_batch", "land_files", "redrive", "source_lease"]
+
+# `Landed`: which files the runs of a lake have landed, so that none lands twice and none is passed over.
+#
+# Rule 1: a file is known by its place without links, its size and its time; landing it again has to be asked for.
+# Rule 2: one that was landed and is another now is refused: what is new in it cannot be told from what has landed.
+# Rule 3: a manifest never changes, so each is read once.
+
+
+class LandedMeanwhile(PipelineError):
+    """Another run landed some of a batch's files while it was judged."""
+
+
+class Landed:
+    """The files that the manifests of a lake name; threads may share it."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._read: set[tuple[str, int]] = set()
+        self._files: dict[str, set[tuple[int, int]]] = {}
+        self._folders: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def unlanded(self, source: Source, files: Iterable[Listed]) -> list[Listed]:
+        """Those of a source's files that no batch landed; raises `PipelineError` where one has changed since it was."""
+        with self._lock:
+            self._refresh()
+            return self._fresh(source, files)
+
+    def look(self, source: Source) -> None:
+        """Raise `PipelineError` where a file of the source has changed since it was landed."""
+        with self._lock:
+            # In this order: a file that is landed while the others are listed is then new, and not another.
+            self._refresh()
+            self._fresh(source, list_files(source))
+
+    def check(self, source: Source, files: list[Listed]) -> None:
+        """Raise `LandedMeanwhile` where one of these files has been landed."""
+        left = len(self.unlanded(source, files))
+        if left < len(files):
+            raise LandedMeanwhile(f"another run landed {len(files) - left} of these files meanwhile")
+
+    def _fresh(self, source: Source, files: Iterable[Listed]) -> list[Listed]:
+        fresh, changed = [], []
+        for one in files:
+            known = self._files.get(self._place(one.path))
+            if known is None:
+                fresh.append(one)
+            elif (one.size, one.changed) not in known:
+                changed.append(one.path)
+        if changed:
+            others = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
+            raise PipelineError(
+                f"'{changed[0]}'{others} has changed since it was landed; what is in it would land twice. Take it "
+                "away and put what is new into a new file, or land all that is in it once more: "
+                f"--from {source.scheme}:{changed[0]} --again"
+            )
+        return fresh
+
+    def _refresh(self) -> None:
+        for name in self._lake.manifest_names():
+            manifest = None if name in self._read else self._lake.manifest(*name)
+            if manifest is not None:
+                self._read.add(name)
+                for one in manifest.inputs:
+                    self._files.setdefault(self._place(one["path"]), set()).add((one["size"], one["changed"]))
+
+    def _place(self, path: str) -> str:
+        above, _, name = path.rpartition("/")
+        if above not in self._folders:
+            self._folders[above] = real_folder(above or "/")
+        return f"{self._folders[above]}/{name}"
 
 
 def land_files(
@@ -150,3 +223,91 @@ def _task(job: Job, parts: Sequence[Sequence[Split]]) -> Callable[[Iterable[pa.R
 def _records(splits: Iterable[Split]) -> Iterator[Record]:
     for split in splits:
         yield from read_split(split)
+
+
+# Redriving: dead letters judged again by a newer catalog; what passes lands, the rest stays as it is.
+#
+# Rule 1: a file of dead letters of which some land is replaced by one with the others, in the same commit of that
+# table;
+# a file of which none land is left alone.
+# Rule 2: only one redrive goes on in a lake at a time, and nobody else replaces dead letters.
+
+
+_WORDS = "another redrive is going on in this lake; wait for it"
+_AT_ONCE = 4096
+
+
+def redrive(
+    spark: SparkSession, book: Book, lake: Lake, *, within: tuple[str, ...] = (), say: Watch = lambda text: None
+) -> Result:
+    """Judge the dead letters of a lake by a catalog and land what passes; `input` is how many letters there were."""
+    with lake.alone("redrive", _WORDS):
+        done = [manifest for manifest in carried_out(lake, say) if manifest.kind == "redrive"]
+        files = delta.files_of(lake.folder, DEAD_LETTERS)
+        with lake.run({"kind": "redrive", "source": DEAD_LETTERS, "digest": book.digest, "within": within}) as run:
+            sweep(lake, say)
+            if files:
+                frame = _redrive_frame(spark, files)
+                batch = Batch(run.name, 0, DEAD_LETTERS, frame, replaced=_replaced(files), kind="redrive")
+                done.append(Landing(lake, within, say).land(book, batch))
+    return result_of(done)
+
+
+def _replaced(files: Sequence[dict[str, Any]]) -> Callable[[list[dict[str, Any]]], tuple[Replaced, ...]]:
+    sizes = {file["path"]: file["bytes"] for file in files}
+
+    def replaced(reports: list[dict[str, Any]]) -> tuple[Replaced, ...]:
+        return tuple(Replaced(DEAD_LETTERS, path, sizes[path]) for report in reports for path in report["replaced"])
+
+    return replaced
+
+
+def _redrive_frame(spark: SparkSession, files: Sequence[dict[str, Any]]) -> Callable[[Job], DataFrame]:
+    paths = [file["path"] for file in files]
+
+    def frame(job: Job) -> DataFrame:
+        return spark.range(0, len(paths), 1, len(paths)).mapInArrow(_redrive_task(job, paths), REPORT)
+
+    return frame
+
+
+def _redrive_task(job: Job, paths: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with without_collector():
+                    yield reported(orjson.dumps(_judge_again(job, paths[number])))
+
+    return task
+
+
+def _judge_again(job: Job, path: str) -> dict[str, Any]:
+    """Land what passes of one file of dead letters; where some did, write the others to a file of their own."""
+    task = Task(job)
+    with task.writing():
+        kept = [batch.filter(pa.array(_stay(task, batch))) for batch in _letters(job.lake.below(DEAD_LETTERS), path)]
+        left = pa.Table.from_batches(kept)
+        moved = task.tally.input > left.num_rows
+        if moved:
+            task.writers.copy(DEAD_LETTERS, left)
+    return {**task.report(), "untouched": 0 if moved else left.num_rows, "replaced": [path] if moved else []}
+
+
+def _letters(folder: Folder, path: str) -> Iterator[pa.RecordBatch]:
+    with folder.open(path) as file:
+        yield from pq.ParquetFile(file).iter_batches(_AT_ONCE)
+
+
+def _stay(task: Task, letters: pa.RecordBatch) -> list[bool]:
+    """Which letters do not land."""
+    stay = []
+    judged = letters.column("judged")
+    for data, place in zip(letters.column("record").to_pylist(), judged.to_pylist(), strict=True):
+        reason = None if data is not None else "the record was not kept"
+        record = Record(data, place["origin"], place["position"], reason)
+        task.tally.input += 1
+        refusal = task.land(record)
+        if refusal is not None:
+            task.lament(record, *refusal)
+        stay.append(refusal is not None)
+    return stay

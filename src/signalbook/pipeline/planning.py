@@ -12,8 +12,7 @@ from signalbook.errors import Problem
 from signalbook.messages.catalog import Catalog
 from signalbook.pipeline.delta import TableState, table_state
 from signalbook.pipeline.files import Folder
-from signalbook.pipeline.names import table_names
-from signalbook.pipeline.tables import grown, layout_of
+from signalbook.pipeline.tables import grown, layout_of, table_names
 
 __all__ = ["Plan", "Tables"]
 

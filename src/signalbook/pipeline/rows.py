@@ -19,11 +19,9 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from signalbook.pipeline import worker
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
-from signalbook.pipeline.kafka_rows import KafkaRow, kafka_rows, milliseconds
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.land import REPORT, reported
-from signalbook.pipeline.reading import LARGEST, Record
+from signalbook.pipeline.read.records import LARGEST, KafkaRow, Record, kafka_rows, milliseconds
 from signalbook.pipeline.worker import Job
 
 if TYPE_CHECKING:

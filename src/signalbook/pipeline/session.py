@@ -10,27 +10,37 @@ Rule 4: a server of Spark Connect (`--master sc://HOST:PORT`, or SPARK_REMOTE) h
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from signalbook import __version__
 from signalbook.errors import UsageError
-from signalbook.pipeline.failure import PipelineError
+from signalbook.pipeline.files import Folder, PipelineError
+from signalbook.pipeline.lake import Lake
+from signalbook.pipeline.land import collected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LocalSettings", "find_java", "kafka_packages", "open_session"]
+__all__ = ["LocalSettings", "find_java", "kafka_packages", "open_session", "probe", "shown"]
 
 _NO_JAVA = (
     "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
@@ -212,3 +222,99 @@ def _scratch() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="signalbook-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+# How far a landing is: a bar in a terminal, lines elsewhere.
+#
+# Rule: progress goes to standard error, so that standard output is the result alone.
+
+
+_EVERY_SECONDS = 0.3
+
+
+@contextlib.contextmanager
+def shown(spark: SparkSession, console: Console) -> Iterator[None]:
+    """Show the tasks that are done, of those that were begun, while the block runs; nothing without a terminal."""
+    tracker = _tracker(spark)
+    if not console.is_terminal or tracker is None:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} tasks"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task, stop = bar.add_task("landing", total=1), threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(_EVERY_SECONDS):
+                for number in tracker.getActiveStageIds():
+                    stage = tracker.getStageInfo(number)
+                    if stage is not None:
+                        bar.update(task, completed=stage.numCompletedTasks, total=stage.numTasks)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
+
+
+def _tracker(spark: SparkSession):  # type: ignore[no-untyped-def]  # Spark Connect has none, and no type for it
+    try:
+        return spark.sparkContext.statusTracker()
+    except Exception:  # whatever a session without a context raises
+        return None
+
+
+# A look at the executors before anything is judged: whether they see the lake and have this package.
+#
+# Rule: what would fail in every task fails here, in one sentence.
+
+
+_TASKS = 8
+
+
+def probe(spark: SparkSession, lake: Lake) -> None:
+    """Raise `PipelineError` where an executor cannot do its part; nothing to look at where Spark is this machine."""
+    if str(spark.conf.get("spark.master", "")).startswith("local"):
+        return
+    word = secrets.token_hex(8)
+    path = f"probes/{word}"
+    lake.control.write(path, word.encode())
+    try:
+        seen = collected(
+            spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_task(lake.control, path, word, __version__), "report binary")
+        )
+    except PipelineError as error:
+        if "No module named" not in str(error):
+            raise
+        words = "ship it with --conf spark.archives=environment.tar.gz#environment"
+        raise PipelineError(f"the executors lack this package ({error}); {words}") from None
+    finally:
+        lake.control.delete(path)
+    complaints = sorted({answer.decode() for answer in seen if answer})
+    if complaints:
+        raise PipelineError("; ".join(complaints))
+
+
+def _task(
+    folder: Folder, path: str, word: str, version: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            answer = _complaint(folder, path, word, version).encode()
+            yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["report"])
+
+    return task
+
+
+def _complaint(folder: Folder, path: str, word: str, version: str) -> str:
+    host = socket.gethostname()
+    if __version__ != version:
+        return (
+            f"the executor on {host} has signalbook {__version__}, the driver {version}; give all of them one version"
+        )
+    found = folder.read(path)
+    if found != word.encode():
+        return f"the executor on {host} does not see the lake at {folder.uri}; use a shared folder or an object store"
+    return ""

@@ -23,15 +23,13 @@ from urllib.parse import unquote
 
 import orjson
 
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.failure import PipelineError
-from signalbook.pipeline.files import Folder
-from signalbook.pipeline.inputs import Listed, Source, stat_of
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Batch, Landing, Result, Watch, result_of
-from signalbook.pipeline.land_files import carried_out, file_batch, source_lease, sweep
-from signalbook.pipeline.landed import Landed, LandedMeanwhile
+from signalbook.pipeline.land_files import Landed, LandedMeanwhile, carried_out, file_batch, source_lease, sweep
 from signalbook.pipeline.manifest import Manifest
+from signalbook.pipeline.read.inputs import Listed, Source, stat_of
 from signalbook.pipeline.rows import CountedFrame
 
 if TYPE_CHECKING:

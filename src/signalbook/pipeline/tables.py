@@ -8,32 +8,272 @@ Rule 3: a table grows by columns; one whose type would change refuses the defini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import base64
+import contextlib
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from signalbook.cloudevents import CloudEvent
+from signalbook.cloudevents.attributes import canonical
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.observed import Observed
-from signalbook.pipeline.cells import (
-    ATTRIBUTE_CELLS,
-    MOMENT,
-    TRANSPORT,
-    CellError,
-    attribute_text,
-    gives_back,
-    moment,
-    transport_cells,
-)
+from signalbook.messages.observe import Observed
+from signalbook.pipeline.read.records import Record
+from signalbook.protocols import BINDINGS, FIELDS, Message, Mode, Typed, WireError, claims_event, mode_of
 from signalbook.schemas import Schema, SchemaError
-from signalbook.schemas.column_names import column_names
+from signalbook.schemas.format import column_names
 from signalbook.template import Template
 
-__all__ = ["JUDGED", "Layout", "Stamp", "grown", "layout_of"]
+__all__ = [
+    "ATTRIBUTE_CELLS",
+    "COLUMN_PROBLEM",
+    "DEAD_LETTERS",
+    "JUDGED",
+    "MOMENT",
+    "SCHEMA",
+    "TABLE_PROBLEM",
+    "TRANSPORT",
+    "CellError",
+    "DeadLetters",
+    "Layout",
+    "Repeated",
+    "Stamp",
+    "attribute_text",
+    "gives_back",
+    "grown",
+    "layout_of",
+    "moment",
+    "table_names",
+    "table_path",
+    "transport_cells",
+]
+
+# Names of tables: a message's group is the schema, its id the table.
+#
+# Rule 1: capitals become small letters, whatever is no letter a-z, digit or `_` becomes `_`, and `_` goes from the
+# front.
+# Rule 2: where that gives two messages one name, or a name is too long or taken, `_` and eight hex digits of the
+# SHA-256 of the message's xid follow. Who has a table in the lake already keeps its name.
+
+
+DEAD_LETTERS = "signalbook/dead_letters"
+_LONGEST = 100
+_strange = re.compile("[^a-z0-9_]").sub
+
+
+def table_names(xids: Iterable[str], owners: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The path `schema/table` of each message; `owners` are the messages whose tables a lake has, by their paths.
+
+    >>> table_names(["/messagegroups/Fleet/messages/car.moved"])
+    {'/messagegroups/Fleet/messages/car.moved': 'fleet/car_moved'}
+    """
+    owners = owners or {}
+    plain = {xid: table_path(xid) for xid in xids}
+    often = Counter(plain.values())
+    first: dict[str, str] = {}
+    for xid in sorted(plain):
+        first.setdefault(plain[xid], xid)
+    names = {}
+    for xid, path in plain.items():
+        owner = owners.get(path, first[path] if often[path] > 1 else xid)
+        names[xid] = path if owner == xid and path != DEAD_LETTERS else _with_mark(path, xid, often)
+    return names
+
+
+def table_path(xid: str) -> str:
+    """The path of a message's table where nobody else has it."""
+    _, _, group, _, message = xid.split("/", 4)
+    return f"{_plain(group)}/{_plain(message)}"
+
+
+def _plain(name: str) -> str:
+    simple = _strange("_", name.lower()).lstrip("_") or "x"
+    if len(simple) <= _LONGEST:
+        return simple
+    return f"{simple[:_LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _with_mark(path: str, xid: str, taken: Container[str]) -> str:
+    digits = hashlib.sha256(xid.encode()).hexdigest()
+    return next(name for length in (8, 16, 64) if (name := f"{path}_{digits[:length]}") not in taken)
+
+
+# `Repeated`: one value as a column of any length, made once.
+
+
+_LEAST = 16
+
+
+class Repeated:
+    """A value, or null, as often as it is asked for; what was made for one column serves the next."""
+
+    __slots__ = ("_array", "_kind", "_value")
+
+    def __init__(self, value: Any, kind: pa.DataType) -> None:
+        self._value = value
+        self._kind = kind
+        self._array = pa.nulls(0, kind)
+
+    def of(self, count: int) -> pa.Array:
+        """The column of so many rows."""
+        if len(self._array) < count:
+            length = max(count, _LEAST, 2 * len(self._array))
+            held = self._value is not None
+            self._array = (
+                pa.repeat(pa.scalar(self._value, self._kind), length) if held else pa.nulls(length, self._kind)
+            )
+        return self._array.slice(0, count)
+
+
+# Values of messages as cells of tables: moments, attributes, what a transport said.
+#
+# Rule 1: a cell is exact, or its text is kept beside it: a moment that a column cannot give back (an offset, more than
+# six digits of a second) stands among the `extensions` as well, as it came.
+# Rule 2: what a column cannot hold at all raises `CellError`; the message is then a dead letter. A `time` of the event
+# that is such a moment stands among the `extensions` alone.
+
+
+MOMENT = pa.timestamp("us", tz="UTC")
+TRANSPORT = pa.struct(
+    [
+        ("protocol", pa.string()),
+        ("address", pa.string()),
+        ("key", pa.binary()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", MOMENT),
+        ("schemaid", pa.int64()),
+        ("fields", pa.string()),
+    ]
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Where a protocol says what a message is about.
+_ADDRESSES = {"KAFKA": "topic", "MQTT/5.0": "topic_name", "MQTT/3.1.1": "topic_name", "NATS": "subject", "HTTP": "path"}
+_OWN_COLUMNS = {"KAFKA": frozenset({"topic", "key", "partition", "offset"})}
+
+
+class CellError(ValueError):
+    """A value that its column cannot hold, in words."""
+
+
+def moment(text: str) -> datetime:
+    """The moment that an RFC 3339 text means, to the microsecond; a second 60 is the next minute's first."""
+    if text[19:] == "Z" and text[17:19] != "60":
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise CellError(f"the column's type has no moment {text}") from None
+    spelled = text.upper()
+    leap = spelled[17:19] == "60"
+    if leap:
+        spelled = f"{spelled[:17]}59{spelled[19:]}"
+    try:
+        found = datetime.fromisoformat(spelled).astimezone(UTC)
+        return found + timedelta(seconds=1) if leap else found
+    except (ValueError, OverflowError):
+        raise CellError(f"the column's type has no moment {text}") from None
+
+
+def gives_back(text: str, at: datetime) -> bool:
+    """Whether a moment in a column can be written as that very text."""
+    if text[19:] == "Z" and text[10] == "T" and text[17:19] != "60":
+        return True
+    digits = "microseconds" if at.microsecond % 1000 else "milliseconds" if at.microsecond else "seconds"
+    return at.replace(tzinfo=None).isoformat(timespec=digits) + "Z" == text
+
+
+def attribute_text(value: Any) -> str:
+    """An attribute's canonical string."""
+    return value if type(value) is str else canonical(value)
+
+
+def _whole(value: Any) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise CellError(f"the column's type has no {value!r}") from None
+
+
+def _flag(value: Any) -> bool:
+    return value if isinstance(value, bool) else attribute_text(value) == "true"
+
+
+def _octets(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise CellError("the column's type holds Base64 only") from None
+
+
+def _moment_of(value: Any) -> datetime:
+    return moment(attribute_text(value))
+
+
+# The columns of attributes, by the type that a definition gives them; any other is text.
+ATTRIBUTE_CELLS: Mapping[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    "boolean": (pa.bool_(), _flag),
+    "integer": (pa.int32(), _whole),
+    "binary": (pa.binary(), _octets),
+    "timestamp": (MOMENT, _moment_of),
+}
+
+
+def transport_cells(observed: Observed, schemaid: int | None) -> dict[str, Any] | None:
+    """What the message's transport said; None for a bare event."""
+    message = observed.message
+    if message is None:
+        return None
+    cells: dict[str, Any] = {
+        "protocol": message.protocol,
+        "address": _address(message),
+        "schemaid": schemaid,
+        "fields": _fields(message),
+    }
+    if message.protocol == "KAFKA":
+        cells |= {name: message.get(name) for name in ("key", "partition", "offset")}
+        cells["timestamp"] = _kafka_moment(message.get("timestamp"))
+    return cells
+
+
+def _kafka_moment(stated: Any) -> datetime | None:
+    """When a record was made; None where that is no moment, which then stands among the fields only."""
+    try:
+        return _EPOCH + timedelta(milliseconds=stated) if isinstance(stated, int) else stated and moment(stated)
+    except (CellError, OverflowError):
+        return None
+
+
+def _address(message: Message) -> str | None:
+    if message.protocol == "AMQP/1.0":
+        properties = message.get("properties") or {}
+        stated = properties.get("to") or properties.get("subject")
+        stated = stated.value if isinstance(stated, Typed) else stated
+    else:
+        stated = message.get(_ADDRESSES[message.protocol])
+    return stated if isinstance(stated, str) else None
+
+
+def _fields(message: Message) -> str | None:
+    """The fields that have no column of their own, as they stand on paper."""
+    table, own = FIELDS[message.protocol], _OWN_COLUMNS.get(message.protocol, frozenset())
+    written = {}
+    for name, value in message.fields.items():
+        if value is not None and name not in own:
+            ending, form = table[name].kind.write(value)
+            written[name + ending] = form
+    return orjson.dumps(written).decode() if written else None
+
 
 TEXTS = ("specversion", "id", "source", "type", "datacontenttype", "dataschema", "subject")
 JUDGED = pa.struct(
@@ -200,3 +440,106 @@ def _placeholders(document: Mapping[str, Any]) -> set[str]:
 
 def _attributes(event: CloudEvent | None) -> Mapping[str, Any]:
     return _NOTHING if event is None else event.attributes
+
+
+# Dead letters: the one table of messages that did not land, with all that is needed to judge them again.
+#
+# Rule 1: `record` is the input as it came, byte for byte, up to 64 MiB; beyond that its place, length and hash are
+# kept.
+# Rule 2: a letter says why: the outcome, the problems, the definition that was meant or those that come near.
+
+
+# The codes of the reasons that are the pipeline's own; all others are those of matching.
+COLUMN_PROBLEM = "column"
+TABLE_PROBLEM = "table"
+
+_PROBLEMS = pa.list_(pa.struct([("path", pa.string()), ("code", pa.string()), ("message", pa.string())]))
+_CANDIDATES = pa.list_(pa.struct([("definition", pa.string()), ("problems", _PROBLEMS)]))
+SCHEMA = pa.schema(
+    [
+        ("outcome", pa.string()),
+        ("definition", pa.string()),
+        ("problems", _PROBLEMS),
+        ("candidates", _CANDIDATES),
+        ("id", pa.string()),
+        ("source", pa.string()),
+        ("type", pa.string()),
+        ("record", pa.binary()),
+        ("length", pa.int64()),
+        ("sha256", pa.string()),
+        ("judged", JUDGED),
+    ]
+)
+_MOST_CANDIDATES = 20
+_MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """The layout of the table of dead letters."""
+
+    schema: pa.Schema = SCHEMA
+    definition: str | None = None
+
+    def row(self, answer: Answer, problems: tuple[Problem, ...], record: Record) -> tuple[Any, ...]:
+        """The cells of a message that does not land."""
+        event = answer.cloudevent
+        named = _told(record) if event is None else (event.id, event.source, event.type)
+        near = [
+            {"definition": one.definition, "problems": _problems(one.problems)}
+            for one in answer.candidates[:_MOST_CANDIDATES]
+        ]
+        kept = (record.kept(), record.size, record.sha256)
+        return answer.outcome.value, answer.definition, _problems(problems), near, *named, *kept
+
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
+        """The columns of all rows, without `judged`."""
+        columns = zip(*(row[0] for row in rows), strict=True)
+        types = [one.type for one in SCHEMA][:-1]
+        return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
+
+
+def _told(record: Record) -> tuple[str | None, ...]:
+    """The id, source and type of an event that is none, as far as they can be read."""
+    try:
+        found = _members(record)
+    except (WireError, ValueError, RecursionError):
+        found = {}
+    values = (found.get(name) for name in ("id", "source", "type"))
+    return tuple(_clean(value) if isinstance(value, str) else None for value in values)
+
+
+def _members(record: Record) -> Mapping[str, Any]:
+    """The members of a JSON event, bare or carried, or the attributes that a message carries beside its payload."""
+    message = record.message
+    if message is None:
+        value = orjson.loads(record.data or b"")
+        if not isinstance(value, dict) or "protocol" not in value:
+            return value if isinstance(value, dict) else {}
+        message = Message.from_json(record.data or b"")
+    if not claims_event(message):
+        return {}
+    if mode_of(message) is not Mode.BINARY:
+        value = orjson.loads(message.payload or b"")
+        return value if isinstance(value, dict) else {}
+    binding = BINDINGS[message.protocol]
+    found = {}
+    for name, value in binding.carried(message):
+        plain = name.lower() if binding.any_case else name
+        for prefix in binding.prefixes:
+            if plain.startswith(prefix):
+                with contextlib.suppress(ValueError):
+                    found[plain.removeprefix(prefix)] = binding.read_value(value)
+    return found
+
+
+def _problems(problems: Iterable[Problem]) -> list[dict[str, str]]:
+    return [
+        {"path": _clean(one.path), "code": one.code, "message": _clean(one.message)}
+        for one in list(problems)[:_MOST_PROBLEMS]
+    ]
+
+
+def _clean(text: str) -> str:
+    """The text with what UTF-8 cannot write replaced: a problem may quote a lone surrogate."""
+    return text.encode("utf-8", "replace").decode()

@@ -17,27 +17,32 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from signalbook.cloudevents.bindings import BINDINGS
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
+from signalbook.messages.fast import SwiftRoad
 from signalbook.messages.match import answer as answer_by
-from signalbook.messages.observed import Observed, content_encodings, observe
-from signalbook.messages.swift import SwiftRoad
-from signalbook.pipeline.batches import expand
-from signalbook.pipeline.book import Book
-from signalbook.pipeline.cells import CellError, attribute_text, moment
-from signalbook.pipeline.dead import COLUMN_PROBLEM, TABLE_PROBLEM, DeadLetters
+from signalbook.messages.observe import Observed, content_encodings, observe
+from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.columns.events import BARE, Carriage, Shape, SwiftColumns
+from signalbook.pipeline.columns.kafka import KafkaRoad, road_of
 from signalbook.pipeline.files import Folder
-from signalbook.pipeline.kafka_road import KafkaRoad, road_of
-from signalbook.pipeline.kafka_rows import KafkaRow
-from signalbook.pipeline.names import DEAD_LETTERS
-from signalbook.pipeline.reading import Record
-from signalbook.pipeline.swift_columns import BARE, Carriage, Shape, SwiftColumns
-from signalbook.pipeline.tables import Layout, Stamp, layout_of
-from signalbook.pipeline.tally import Tally
+from signalbook.pipeline.manifest import Tally
+from signalbook.pipeline.read.records import KafkaRow, Record, expand
+from signalbook.pipeline.tables import (
+    COLUMN_PROBLEM,
+    DEAD_LETTERS,
+    TABLE_PROBLEM,
+    CellError,
+    DeadLetters,
+    Layout,
+    Stamp,
+    attribute_text,
+    layout_of,
+    moment,
+)
 from signalbook.pipeline.writers import Bounds, Queue, Row, Writers
-from signalbook.wire import Message
+from signalbook.protocols import BINDINGS, Message
 
 __all__ = ["Job", "Judge", "Refusal", "Task", "run", "without_collector"]
 

@@ -10,14 +10,329 @@ core/spec.md 1.0-rc4 "Request Flags" and core/http.md "Request Flags / Query Par
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
 from urllib.parse import unquote_plus
 
 from signalbook.errors import RegistryError
+from signalbook.model.model import GroupType, Model, ResourceType
 
-__all__ = ["BOOLEANS", "FLAGS", "IGNORES", "PAGING", "Flags", "epoch_value", "parse_flags"]
+__all__ = [
+    "BOOLEANS",
+    "CONFIGURATION",
+    "FLAGS",
+    "IGNORES",
+    "MAX_PATHS",
+    "MAX_STEPS",
+    "MAX_TEXT",
+    "META",
+    "PAGING",
+    "Flags",
+    "InlineSet",
+    "Path",
+    "PathError",
+    "Shape",
+    "Step",
+    "Wild",
+    "array_at",
+    "epoch_value",
+    "format_path",
+    "group_shape",
+    "join_name",
+    "parse_flags",
+    "parse_inline",
+    "parse_path",
+    "registry_shape",
+    "resource_shape",
+    "values_at",
+    "version_shape",
+]
+
+# Dot notation: the paths that `filter`, `inline` and `sort` use to name attributes.
+#
+# Rule 1: a path is a tuple of steps and nothing else: a name, the index of an array, or one of the two wildcards.
+# Rule 2: a path that cannot be read raises `PathError`, whose text says which character, in what, and where.
+# Rule 3: null is absent; `values_at` never yields it.
+#
+# core/spec.md 1.0-rc4, "xRegistry Dot (.) Notation": `.NAME`, `['NAME']`, `["NAME"]`, `[INTEGER]`, and in filters
+# `.*` and `[*]`. A path starts with a name, without the dot.
+
+
+MAX_TEXT = 8192
+MAX_STEPS = 64
+
+
+class Wild(Enum):
+    """The wildcards: every member of a map or object, every item of an array."""
+
+    MEMBERS = ".*"
+    ITEMS = "[*]"
+
+
+Step: TypeAlias = str | int | Wild
+Path: TypeAlias = tuple[Step, ...]
+
+
+class PathError(ValueError):
+    """A path that cannot be read; its text is the `error_detail` of the flag's error."""
+
+
+# A map key may also hold `.`, which is written in quotes; `*` is matched here to be refused by name below.
+_NAME = re.compile(r"[A-Za-z0-9_*][A-Za-z0-9_:*\-]*")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:\-]*")
+_BRACKET = re.compile(r"""\[(?:(?P<index>[0-9]{1,9})|(?P<wild>\*)|'(?P<single>[^']+)'|"(?P<double>[^"]+)")]""")
+# As much of a bracket as can be read, to say where it stops making sense.
+_BRACKET_BEGUN = re.compile(r"""\[(?:[0-9]{1,9}|\*|'(?:[^']+'?)?|"(?:[^"]+"?)?)?""")
+
+
+def parse_path(text: str) -> Path:
+    """The steps of `text`.
+
+    >>> parse("labels['a.b'].stack[3].*")
+    ('labels', 'a.b', 'stack', 3, <Wild.MEMBERS: '.*'>)
+    """
+    if _PLAIN_NAME.fullmatch(text) and len(text) <= MAX_TEXT:  # by far the most frequent path is one name
+        return (text,)
+    if not text:
+        raise PathError("missing attribute name")
+    if len(text) > MAX_TEXT:
+        raise PathError(f"longer than {MAX_TEXT} characters")
+    steps: list[Step] = []
+    step, position = (_read_bracket if text[0] == "[" else _read_name)(text, 0)
+    steps.append(step)
+    while position < len(text):
+        if len(steps) == MAX_STEPS:
+            raise PathError(f"more than {MAX_STEPS} steps")
+        if text[position] == ".":
+            step, position = _read_name(text, position + 1)
+        elif text[position] == "[":
+            step, position = _read_bracket(text, position)
+        else:
+            raise _unexpected(text, position)
+        steps.append(step)
+    return tuple(steps)
+
+
+def _read_name(text: str, position: int) -> tuple[Step, int]:
+    found = _NAME.match(text, position)
+    if found is None:
+        raise _unexpected(text, position)
+    name = found[0]
+    if name == "*":
+        return Wild.MEMBERS, found.end()
+    if "*" in name:
+        raise PathError(f'Unexpected "*" in "{name}"')
+    return name, found.end()
+
+
+def _read_bracket(text: str, position: int) -> tuple[Step, int]:
+    found = _BRACKET.match(text, position)
+    if found is None:
+        begun = _BRACKET_BEGUN.match(text, position)
+        raise _unexpected(text, begun.end() if begun else position)
+    if found["index"]:
+        return int(found["index"]), found.end()
+    if found["wild"]:
+        return Wild.ITEMS, found.end()
+    return found["single"] or found["double"], found.end()
+
+
+def _unexpected(text: str, position: int) -> PathError:
+    if position >= len(text):
+        return PathError(f'Unexpected end of "{text}"')
+    character = text[position]
+    quote = "'" if character == '"' else '"'
+    return PathError(f'Unexpected {quote}{character}{quote} in "{text}" at pos {position + 1}')
+
+
+def format_path(path: Path) -> str:
+    """The text that `parse` reads back as `path`."""
+    text = ""
+    for step in path:
+        if isinstance(step, str):
+            text = join_name(text, step)
+        elif step is Wild.MEMBERS:
+            text += ".*" if text else "*"
+        else:
+            text += "[*]" if step is Wild.ITEMS else f"[{step}]"
+    return text
+
+
+def join_name(text: str, name: str) -> str:
+    """The text of a path with one more name at its end, quoted where it must be."""
+    if _PLAIN_NAME.fullmatch(name):
+        return f"{text}.{name}" if text else name
+    return f'{text}["{name}"]' if "'" in name else f"{text}['{name}']"
+
+
+def values_at(path: Path, attrs: Any) -> Iterator[Any]:
+    """Every value that `path` leads to within one entity; without wildcards there is one at most."""
+    value = attrs
+    for index, step in enumerate(path):
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, (dict, Mapping)) else None
+        elif isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            for child in _children(step, value):
+                yield from values_at(path[index + 1 :], child)
+            return
+        if value is None:
+            return
+    if value is not None:
+        yield value
+
+
+def _children(wild: Wild, value: Any) -> Iterator[Any]:
+    if wild is Wild.MEMBERS and isinstance(value, Mapping):
+        yield from value.values()
+    elif wild is Wild.ITEMS and isinstance(value, list):
+        yield from value
+
+
+def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
+    """How many steps of `path` lead to an array that it then takes for an object or, where `whole` is, for a value.
+
+    None where it does so nowhere, or behind a wildcard not everywhere.
+    """
+    value = attrs
+    for index, step in enumerate(path):
+        if isinstance(value, list) and (isinstance(step, str) or step is Wild.MEMBERS):
+            return index
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, (dict, Mapping)) else None
+        elif isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            places = [
+                array_at(path[index + 1 :], child, whole) for child in _children(step, value) if child is not None
+            ]
+            found = [place for place in places if place is not None]
+            return index + 1 + found[0] if found and len(found) == len(places) else None
+    return len(path) if whole and isinstance(value, list) else None
+
+
+# The `inline` flag: which nested collections and large attributes a response shows.
+#
+# Rule 1: what may be inlined is a tree that the model decides (`Shape`), the same for a collection and for its members.
+# Rule 2: what is asked for is a tree of the same form (`InlineSet`) that a walk through the response follows downwards:
+# `child(name)` is None where `name` stays a URL.
+# Rule 3: `*` stands for everything below except the registry's `model`, `modelsource` and `capabilities` (INLINE-3).
+
+
+CONFIGURATION: frozenset[str] = frozenset({"capabilities", "model", "modelsource"})
+MAX_PATHS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What may be inlined below one place; `wild` where `*` may follow, `explicit` what `*` leaves out."""
+
+    children: Mapping[str, Shape] = field(default_factory=dict)
+    wild: bool = True
+    explicit: frozenset[str] = frozenset()
+
+
+_LEAF = Shape(wild=False)
+META = _LEAF  # nothing within a meta entity can be inlined
+
+
+def registry_shape(model: Model) -> Shape:
+    """What a request for the registry may inline."""
+    groups = {plural: group_shape(group) for plural, group in model.groups.items()}
+    return Shape({**dict.fromkeys(CONFIGURATION, _LEAF), **groups}, explicit=CONFIGURATION)
+
+
+def group_shape(group: GroupType) -> Shape:
+    """What a request for a group, or for its collection of groups, may inline."""
+    return Shape({plural: resource_shape(resource) for plural, resource in group.resources.items()})
+
+
+def resource_shape(resource: ResourceType) -> Shape:
+    """What a request for a resource, or for its collection of resources, may inline."""
+    version = version_shape(resource)
+    return Shape({**version.children, "meta": _LEAF, "versions": version})
+
+
+def version_shape(resource: ResourceType) -> Shape:
+    """What a request for a version, or for a collection of versions, may inline."""
+    return Shape({resource.singular: _LEAF} if resource.hasdocument else {})
+
+
+@dataclass(frozen=True, slots=True)
+class InlineSet:
+    """What is to be inlined below one place of the response."""
+
+    NOTHING: ClassVar[InlineSet]
+    EVERYTHING: ClassVar[InlineSet]
+
+    children: Mapping[str, InlineSet] = field(default_factory=dict)
+    all: bool = False
+    explicit: frozenset[str] = frozenset()
+
+    def child(self, name: str) -> InlineSet | None:
+        """What to inline within `name`, or None where `name` itself is not inlined."""
+        if self.all and name not in self.explicit:
+            return InlineSet.EVERYTHING
+        return self.children.get(name)
+
+    def __bool__(self) -> bool:
+        return self.all or bool(self.children)
+
+
+InlineSet.NOTHING = InlineSet(MappingProxyType({}))
+InlineSet.EVERYTHING = InlineSet(MappingProxyType({}), all=True)
+
+
+def parse_inline(values: Sequence[str], shape: Shape, subject: str) -> InlineSet:
+    """What the request's `inline` values ask for at a place of this shape; an empty value means `*` (INLINE-1)."""
+    if not values:
+        return InlineSet.NOTHING
+    if sum(map(len, values)) > MAX_TEXT:
+        raise _bad(subject, values[0][:60] + "...", f"longer than {MAX_TEXT} characters")
+    paths = [path for value in values for path in (value or "*").split(",") if path]
+    if len(paths) > MAX_PATHS:
+        raise _bad(subject, paths[MAX_PATHS], f"more than {MAX_PATHS} paths")
+    return _set([_names(path, shape, subject) for path in paths], shape.explicit)
+
+
+def _names(text: str, shape: Shape, subject: str) -> tuple[str, ...]:
+    """The names along the path `text`, checked; a final `*` is kept."""
+    if text == "*":
+        return ("*",)
+    try:
+        steps = parse_path(text)
+    except PathError as error:
+        raise _bad(subject, text, str(error)) from None
+    names: list[str] = []
+    for step in steps:
+        if step is Wild.MEMBERS and shape.wild and len(names) == len(steps) - 1:
+            names.append("*")
+        elif step is Wild.MEMBERS and len(names) < len(steps) - 1:
+            raise _bad(subject, text, f'Unexpected "*" in "{text}"')
+        elif isinstance(step, str) and step in shape.children:
+            names.append(step)
+            shape = shape.children[step]
+        else:
+            raise RegistryError("inline_noninlineable", subject, name=text)
+    return tuple(names)
+
+
+def _set(paths: Sequence[tuple[str, ...]], explicit: frozenset[str] = frozenset()) -> InlineSet:
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in (path for path in paths if path):
+        below.setdefault(first, []).append(tuple(rest))
+    everything = below.pop("*", None) is not None
+    return InlineSet({name: _set(rest) for name, rest in below.items()}, everything, explicit)
+
+
+def _bad(subject: str, value: str, detail: str) -> RegistryError:
+    return RegistryError("bad_inline", subject, value=value, error_detail=detail)
+
 
 _BOOLEAN_FLAGS = frozenset({"binary", "collections", "doc"})
 _LIST_FLAGS = frozenset({"filter", "ignore", "inline"})

@@ -18,12 +18,11 @@ from itertools import islice
 from typing import Any, Protocol
 
 from signalbook import schemas
-from signalbook.document.model import ResourceType
 from signalbook.errors import RegistryError
+from signalbook.model.model import ResourceType
 from signalbook.registry.capabilities import Capabilities
 from signalbook.schemas import Difference, Format, Schema, SchemaError
-from signalbook.schemas.budget import Budget, TooMuch
-from signalbook.schemas.format import Located, References
+from signalbook.schemas.format import Budget, Located, References, TooMuch
 
 __all__ = ["VALIDATED", "Asking", "Judge", "Member", "Verdict", "told"]
 

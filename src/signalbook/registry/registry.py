@@ -14,6 +14,8 @@ the path or the limits say how much of it.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,21 +24,87 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from signalbook.document.carried import carry_documents
-from signalbook.document.json_text import check_json
+import orjson
+
+from signalbook import jsontext
 from signalbook.errors import RegistryError, UsageError
+from signalbook.jsontext import check_json, is_deeper
+from signalbook.model.model import Model, ResourceType
 from signalbook.registry.flags import Flags, parse_flags
-from signalbook.registry.reads import Limits, Page
+from signalbook.registry.read.reads import Limits, Page
+from signalbook.registry.read.targets import COLLECTIONS, Target
 from signalbook.registry.requests import Answer, Requests, spec_version
-from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection, Store, open_store
-from signalbook.registry.targets import COLLECTIONS, Target
-from signalbook.schemas import json_exact
+from signalbook.registry.write.versions import Ask
 from signalbook.spec import versions
 from signalbook.spec.builtin import builtin_modelsource
 
-__all__ = ["Registry", "Transaction", "model_source"]
+__all__ = ["Registry", "Transaction", "carry_documents", "model_source"]
+
+# Documents within an exported registry: the most readable form that a load turns back into the same bytes.
+#
+# Rule 1: JSON stands as JSON where writing it again gives the same text; any other text stands as a string; what is
+# neither stays in base64. So white space, digits, names given twice and a document that is `null` survive.
+# Rule 2: a document of a media type that is shown in base64 stays so (DOC-13), and so does one without a media type:
+# given otherwise, it would get one.
+
+
+def carry_documents(exported: Mapping[str, Any], model: Model) -> None:
+    """Put the documents of an export in base64 into the form that suits each."""
+    for kind, version in _versions(exported, model):
+        encoded = version.get(f"{kind.singular}base64")
+        if isinstance(encoded, str) and encoded:
+            name, value = _form(kind, version.get("contenttype"), encoded)
+            del version[f"{kind.singular}base64"]
+            version[name] = value
+
+
+def _versions(exported: Mapping[str, Any], model: Model) -> Iterator[tuple[ResourceType, dict[str, Any]]]:
+    """Every resource and version that can hold a document, with its type."""
+    for plural, group_type in model.groups.items():
+        for group in _entries(exported.get(plural)):
+            for resources, kind in group_type.resources.items():
+                if kind.hasdocument:
+                    for resource in _entries(group.get(resources)):
+                        yield kind, resource
+                        yield from ((kind, version) for version in _entries(resource.get("versions")))
+
+
+def _entries(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in value.values() if isinstance(entry, dict)] if isinstance(value, dict) else []
+
+
+def _form(kind: ResourceType, contenttype: object, encoded: str) -> tuple[str, Any]:
+    """The attribute that carries a document, and its value."""
+    kept = f"{kind.singular}base64", encoded
+    form = kind.content_kind(contenttype) if isinstance(contenttype, str) and contenttype else "binary"
+    if form == "binary":
+        return kept
+    try:
+        content = base64.b64decode(encoded, validate=True)
+        text = content.decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return kept
+    if form == "json" and _is_plain(content):
+        return kind.singular, orjson.loads(content)
+    return kept if "\0" in text else (kind.singular, text)
+
+
+_DEEPEST = 40
+"""Levels of a document that leave room for those around it (`json_text.MAX_DEPTH`)."""
+
+
+def _is_plain(content: bytes) -> bool:
+    """Whether a document is JSON that is written again with the same bytes, and that is taken for a document."""
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    if value is None or isinstance(value, str) or is_deeper(value, _DEEPEST):
+        return False
+    return orjson.dumps(value) == content
+
 
 Json = dict[str, Any]
 
@@ -292,7 +360,7 @@ def _value(answer: Answer) -> Json:
 
 def _decode(text: str) -> Json:
     try:
-        value: Json = json_exact.decode(text.encode())
-    except json_exact.BadJson as error:
+        value: Json = jsontext.decode(text.encode())
+    except jsontext.BadJson as error:
         raise UsageError(f"Python cannot hold what is there ({error}); get_text gives it as text") from None
     return value

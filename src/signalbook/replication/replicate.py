@@ -17,9 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from signalbook.errors import UsageError
-from signalbook.replication.bell import Bell, CatalogBell
-from signalbook.replication.catalog01 import Catalog01Source
-from signalbook.replication.catalog01_target import Catalog01Target
+from signalbook.replication.catalog01 import Catalog01Source, Catalog01Target
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
@@ -34,6 +32,7 @@ from signalbook.replication.source import (
     speaks_01,
 )
 from signalbook.replication.target import Target
+from signalbook.replication.webhook import Bell, CatalogBell
 
 __all__ = ["Replication"]
 

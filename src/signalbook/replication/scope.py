@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from signalbook.document.dialects.ids import to_id
+from signalbook.dialects.rows import to_id
 from signalbook.errors import UsageError
 
 __all__ = ["Scope", "entity_of"]

@@ -18,8 +18,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from signalbook.errors import UsageError
-from signalbook.registry.replica_plain import plain_group, plain_resource
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
+from signalbook.replication.entries import plain_group, plain_resource
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import Scope, entity_of
 

@@ -13,9 +13,10 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any
 
-from signalbook.schemas.budget import MOST_STEPS, Budget, TooMuch
 from signalbook.schemas.format import (
     BREAKS_BOTH,
+    MOST_STEPS,
+    Budget,
     Checked,
     Difference,
     Direction,
@@ -24,6 +25,7 @@ from signalbook.schemas.format import (
     Schema,
     SchemaError,
     Text,
+    TooMuch,
     unsupported,
 )
 
@@ -76,8 +78,8 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "JsonSchema/draft-07",
         ("jsonschema/draft7", "jsonschema/draft-7", "jsonschema/draft07", "jsonschema/draft/07", "jsonschema/draft/7"),
-        _Late("json_schema", "read_draft_07"),
-        _Late("json_schema_compare", "compare"),
+        _Late("json_schema.schema", "read_draft_07"),
+        _Late("json_schema.compare", "compare"),
         _JSON,
     ),
     Format(
@@ -87,51 +89,51 @@ FORMATS: tuple[Format, ...] = (
             *("jsonschema/draft-2019-09", "jsonschema/2019-09", "jsonschema/draft2019-09", "jsonschema/draft201909"),
             *("jsonschema/draft-08", "jsonschema/draft-8", "jsonschema/draft8", "jsonschema/draft08"),
         ),
-        _Late("json_schema", "read_draft_2019_09"),
-        _Late("json_schema_compare", "compare"),
+        _Late("json_schema.schema", "read_draft_2019_09"),
+        _Late("json_schema.compare", "compare"),
         _JSON,
     ),
     Format(
         "JsonSchema/draft/2020-12",
         ("jsonschema/draft-2020-12", "jsonschema/2020-12", "jsonschema/draft2020-12", "jsonschema/draft202012"),
-        _Late("json_schema", "read_draft_2020_12"),
-        _Late("json_schema_compare", "compare"),
+        _Late("json_schema.schema", "read_draft_2020_12"),
+        _Late("json_schema.compare", "compare"),
         _JSON,
     ),
     # Without a draft in the name, `$schema` says which; the schema that is read then has that draft's format.
     Format(
         "JsonSchema",
         ("json", "json schema", "json-schema"),
-        _Late("json_schema", "read_any_draft"),
-        _Late("json_schema_compare", "compare"),
+        _Late("json_schema.schema", "read_any_draft"),
+        _Late("json_schema.compare", "compare"),
         _JSON,
     ),
     Format(
         "Avro/*",
         ("avro",),
-        _Late("avro", "read"),
-        _Late("avro_compare", "compare"),
+        _Late("avro.payload", "read"),
+        _Late("avro.compare", "compare"),
         ("application/vnd.apache.avro", "application/avro", "avro/binary", "application/vnd.apache.avro+json"),
     ),
     Format(
         "Protobuf/2",
         ("protobuf/2.*", "proto2", "protobuf/proto2", "proto/2"),
-        _Late("protobuf", "read_proto2"),
-        _Late("protobuf_compare", "compare"),
+        _Late("protobuf.schema", "read_proto2"),
+        _Late("protobuf.compare", "compare"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
     ),
     Format(
         "Protobuf/3",
         ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf", "proto/3"),
-        _Late("protobuf", "read_proto3"),
-        _Late("protobuf_compare", "compare"),
+        _Late("protobuf.schema", "read_proto3"),
+        _Late("protobuf.compare", "compare"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
     ),
     Format(
         "XSD/1.0",
         ("xsd", "xmlschema", "xmlschema/1.0", "xml schema/1.0"),
-        _Late("xsd", "read"),
-        _Late("xsd_compare", "compare"),
+        _Late("xsd.schema", "read"),
+        _Late("xsd.compare", "compare"),
         ("application/xml", "text/xml", "*/*+xml"),
     ),
     Format(
@@ -143,8 +145,8 @@ FORMATS: tuple[Format, ...] = (
             "jsonstructure/draft-4",
             "jsonstructure/draft-0[23]",
         ),
-        _Late("json_structure", "read"),
-        _Late("json_structure_compare", "compare"),
+        _Late("json_structure.schema", "read"),
+        _Late("json_structure.compare", "compare"),
         _JSON,
     ),
 )

@@ -8,12 +8,12 @@ Rule 3: nothing outside the catalog is ever asked: other schemas come from `Refe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from signalbook.errors import Problem, SignalbookError
-from signalbook.schemas.budget import Budget
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BREAKS_BOTH",
     "LARGEST",
+    "MOST_STEPS",
     "REFERENCE",
+    "SECOND",
+    "BadValue",
+    "Budget",
     "Checked",
     "Difference",
     "Direction",
@@ -31,13 +35,167 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Text",
+    "TooMuch",
     "base_of",
+    "column_names",
     "pointer",
+    "reading_steps",
+    "too_large",
     "unmarked",
     "unreachable",
     "unsupported",
     "unusable",
 ]
+
+# The steps that comparisons may take: counted and not timed, so that the same schemas have the same answer everywhere.
+#
+# Rule: a step is some microseconds of work. What is not decided when none is left is unknown, and is told so.
+
+
+# What one comparison may take, both ways together.
+MOST_STEPS = 60_000
+
+
+class TooMuch(Exception):  # noqa: N818, RUF100 - it is no error: the answer is "unknown"
+    """There are no steps left."""
+
+
+class Budget:
+    """Steps that are left; a part of a budget has a limit of its own, and takes from the whole."""
+
+    __slots__ = ("_whole", "left")
+
+    def __init__(self, steps: int, whole: Budget | None = None) -> None:
+        self.left = steps
+        self._whole = whole
+
+    def part(self, steps: int = MOST_STEPS) -> Budget:
+        """A budget for one comparison out of this one."""
+        return Budget(steps, self)
+
+    def add(self, steps: int) -> None:
+        """Allow more steps."""
+        self.left += steps
+
+    def spend(self, steps: int = 1) -> None:
+        """Take some steps; `TooMuch` where none is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuch
+        if self._whole is not None:
+            self._whole.spend(steps)
+
+
+# How much a schema document holds, counted in its text before anything reads it.
+#
+# Rule: a document at its format's limit takes about a second to read, which is more than those may take for whom others
+# wait: the registry while it writes. They keep what is beyond it as it is. No schema that people write comes near.
+
+
+# The steps (`budget`) that a document at its limit takes, and what each takes besides.
+SECOND, _EACH = 100_000, 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """How often a sign may stand in a text, and what it stands for."""
+
+    sign: bytes
+    most: int
+    what: str
+
+
+_LIMITS: dict[str, tuple[_Limit, ...]] = {
+    "jsonschema": (_Limit(b"{", 40_000, "objects"), _Limit(b"true", 200_000, "times true")),
+    "avro": (_Limit(b"{", 30_000, "objects"), _Limit(b'"', 800_000, "quotes")),
+    # What the compiler takes, which refuses more; libxml2 has no bound of its own.
+    "protobuf": (_Limit(b"{", 4_000, "blocks"), _Limit(b";", 20_000, "statements")),
+    "xsd": (_Limit(b"<", 100_000, "tags"),),
+    "jsonstructure": (_Limit(b"{", 15_000, "objects"),),
+}
+
+
+def too_large(family: str, text: bytes) -> str:
+    """The words for what a document of a format's family has too much of; empty where it is within the limits.
+
+    >>> too_large("protobuf", b"enum E { A = 0; }" * 5000)
+    'The document has more than the 4,000 blocks that are checked'
+    """
+    for limit in _LIMITS.get(family, ()):
+        if text.count(limit.sign) > limit.most:
+            return f"The document has more than the {limit.most:,} {limit.what} that are checked"
+    return ""
+
+
+def reading_steps(family: str, text: bytes) -> int:
+    """The steps that it takes to read a document of a format's family.
+
+    >>> reading_steps("xsd", b"<a/>" * 1000)
+    1050
+    """
+    shares = (text.count(limit.sign) / limit.most for limit in _LIMITS.get(family, ()))
+    return _EACH + int(SECOND * max(shares, default=0))
+
+
+# `BadValue`: a value that cannot be written as a payload of a schema.
+
+
+class BadValue(ValueError):
+    """A value that a schema does not take: in words, and where in the value."""
+
+    def __init__(self, message: str, *steps: str | int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.steps: tuple[str | int, ...] = steps
+
+    @property
+    def path(self) -> str:
+        """The JSON Pointer of the place."""
+        return pointer(self.steps)
+
+    def within(self, step: str | int) -> BadValue:
+        """The same, seen from around."""
+        return BadValue(self.message, step, *self.steps)
+
+
+# Column names that Delta, Parquet and Spark take, made from names that formats allow; the same rule for each format.
+#
+# Rule 1: letters (of any script), digits, `_` and `-` stay; each byte of anything else, and `~`, becomes `~` and two
+# hex
+# digits. The empty name is `~`.
+# Rule 2: Spark compares column names without case. Of names that differ only in case the one in lower case stays as it
+# is; in each other one, every capital is escaped as well.
+# Rule 3: a name that the table itself uses there has its first character escaped.
+
+
+def column_names(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
+    """The column of each name, all different without regard to case; `reserved` names are in lower case.
+
+    >>> column_names(["id", "ID", "a b", "_more", ""], reserved=["_more"])
+    {'id': 'id', 'ID': '~49~44', 'a b': 'a~20b', '_more': '~5fmore', '': '~'}
+    """
+    plain = {name: _escaped(name) for name in names}
+    for name, column in plain.items():
+        if column.lower() in reserved:
+            plain[name] = _hex(name[0]) + column[1:]
+    often = Counter(column.lower() for column in plain.values())
+    return {
+        name: column if often[column.lower()] == 1 or column == column.lower() else _without_capitals(column)
+        for name, column in plain.items()
+    }
+
+
+def _escaped(name: str) -> str:
+    return "".join(one if one.isalnum() or one in "_-" else _hex(one) for one in name) or "~"
+
+
+def _without_capitals(column: str) -> str:
+    return "".join(one if one == one.lower() else _hex(one) for one in column)
+
+
+def _hex(one: str) -> str:
+    return "".join(f"~{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
+
 
 # A schema document is untrusted: none is read beyond this size, in bytes.
 LARGEST = 10 * 1024 * 1024

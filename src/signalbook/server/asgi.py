@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from time import perf_counter
 from typing import Any
 
-from signalbook.server.flow import Flow
+from signalbook.server.flow import Flow, half_a_body
 from signalbook.server.http import Response, Stream, joined
-from signalbook.server.limits import half_a_body
 
 __all__ = ["AsgiApp"]
 

@@ -10,38 +10,202 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 from zlib import crc32
 
 import orjson
 
-from signalbook.document.json_text import parse_json
 from signalbook.errors import RegistryError, SignalbookError
-from signalbook.registry import shortnames
+from signalbook.jsontext import parse_json
 from signalbook.registry.flags import Flags, parse_flags
-from signalbook.registry.operations import ALLOWED
-from signalbook.registry.points import point_read
-from signalbook.registry.reads import Page, make_view
-from signalbook.registry.render import View
+from signalbook.registry.read import render
+from signalbook.registry.read.reads import Page, make_view
+from signalbook.registry.read.render import View, point_read
+from signalbook.registry.read.targets import DETAILS, Target, find_target
 from signalbook.registry.requests import Answer, Requests, latest_change
-from signalbook.registry.resources import Ask
 from signalbook.registry.setup import Setup, generation
-from signalbook.registry.state import Work
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.targets import DETAILS, Target, find_target
-from signalbook.server import cross_origin
-from signalbook.server.conditional import unchanged
-from signalbook.server.delivery import Courier
-from signalbook.server.entities import document_body, document_response
-from signalbook.server.headers import refuse_headers
-from signalbook.server.http import JSON, Patient, Request, Response, refuse_coded
+from signalbook.registry.work import ResourceState, Work
+from signalbook.registry.write.operations import ALLOWED
+from signalbook.registry.write.versions import Ask
+from signalbook.server import http
+from signalbook.server.events.delivery import Courier
+from signalbook.server.headers import document_body, document_response, refuse_headers
+from signalbook.server.http import JSON, Headers, Patient, Request, Response, refuse_coded
 from signalbook.server.messages import Judgements
-from signalbook.server.point_cache import PointCache
-from signalbook.server.preconditions import check_preconditions, tag, view_name
 from signalbook.server.problems import not_supported
 
-__all__ = ["RegistryService"]
+__all__ = [
+    "CODINGS",
+    "MOST_BYTES",
+    "PointCache",
+    "RegistryService",
+    "check_preconditions",
+    "coded",
+    "matches",
+    "tag",
+    "unchanged",
+    "view_name",
+]
+
+# Answers to point reads, kept while nothing is written.
+#
+# Rule 1: SQLite says in one word whether anybody, in this process or another, has committed since it was last asked
+# (`PRAGMA data_version`); then everything kept is forgotten. So an answer is never older than the look-up it saves.
+# Rule 2: it is used on the event loop alone, with that thread's own connection, and holds a bounded number of bytes.
+
+
+MOST_BYTES = 32 << 20
+
+
+class PointCache:
+    """Responses and their tags by address."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._left = most_bytes
+        self._version = -1
+        self._kept: dict[tuple[str, str], tuple[Response, str]] = {}
+
+    def find(self, db: Connection, address: tuple[str, str]) -> tuple[Response, str] | None:
+        """Return a response that is still right."""
+        found = db.one("PRAGMA data_version")
+        version = found[0] if found is not None else -1
+        if version != self._version:
+            self._version = version
+            self._forget()
+            return None
+        return self._kept.get(address)
+
+    def keep(self, address: tuple[str, str], response: Response, etag: str) -> None:
+        """Keep a response that was made after `find` returned None."""
+        self._left -= len(response.body) + 1000
+        if self._left < 0:
+            self._forget()
+        self._kept[address] = (response, etag)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._left = self._most_bytes
+
+
+# Entity tags: how a response carries one and how a request is compared with it (RFC 9110 sections 8.8 and 13.1).
+#
+# Rule: a compressed response carries its tag with the coding as suffix (`"7-zstd"`), because a strong tag names exact
+# bytes; on the way in the suffix is dropped, so a client may send back whichever it was given.
+
+
+CODINGS = ("zstd", "gzip")
+"""The content codings this server can apply, the one it likes best first."""
+
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+_SUFFIXES = tuple(f"-{coding}" for coding in CODINGS)
+
+
+def coded(etag: str, coding: str) -> str:
+    """The tag of the same response in a content coding: `'"7"'` becomes `'"7-gzip"'`."""
+    return f'{etag[:-1]}-{coding}"' if etag.endswith('"') else etag
+
+
+def matches(header: str, etag: str, *, weak: bool = False) -> bool:
+    """Whether `If-Match`, or with `weak` `If-None-Match`, holds for the entity that has `etag`."""
+    if header == etag:
+        return True
+    if header.strip() == "*":
+        return True
+    current = _TAG.fullmatch(etag)
+    if current is None or (current[1] and not weak):
+        return False
+    wanted = current[2]
+    for prefix, tag in _TAG.findall(header):
+        if prefix and not weak:
+            continue
+        if tag == wanted or (tag.endswith(_SUFFIXES) and tag.rpartition("-")[0] == wanted):
+            return True
+    return False
+
+
+def unchanged(if_none_match: str | None, etag: str) -> Response | None:
+    """The 304 for a client that has what it asks for, with the tag under which it has it; else None."""
+    if if_none_match is None or not matches(if_none_match, etag, weak=True):
+        return None
+    known = next((tag for tag in (etag, *(coded(etag, coding) for coding in CODINGS)) if tag in if_none_match), etag)
+    return Response(304, [("etag", known)])
+
+
+# `If-Match` and `If-None-Match` on writes, and the tags that answers carry: design section 3.
+#
+# Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change>-<view>"`: a
+# parent's epoch does not move when a grandchild changes, the name of the latest change does.
+# Rule 2: a write compares the state, not the view: what a tag begins with, whatever view or content coding it came
+# with.
+# A bare epoch is taken too.
+
+
+# The state that a tag names: a change number, an epoch with its time, or an epoch alone; of any other tag nothing.
+_EPOCH_TAG = re.compile(r'"(s[0-9a-f.]+|e[0-9.]+-[0-9T:.-]+Z)-[^"]*"|"([0-9]+)"|"[^"]*"|([0-9]+)')
+
+
+def view_name(*parts: str) -> str:
+    """Return a short name for everything about a view that changes its bytes."""
+    return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def tag(state: str, view: str) -> str:
+    """Return an entity tag."""
+    return f'"{state}-{view}"'
+
+
+def check_preconditions(headers: Headers, work: Work, target: Target) -> None:
+    """Refuse a write whose condition does not hold."""
+    if_match, if_none_match = headers.get("if-match"), headers.get("if-none-match")
+    if if_match is None and if_none_match is None:
+        return
+    states = _states(work, target)
+    if if_match is not None and not _meets(if_match, states):
+        raise RegistryError("precondition_failed", target.path)
+    if if_none_match is not None and _meets(if_none_match, states):
+        raise RegistryError("precondition_failed", target.path)
+
+
+def _meets(header: str, states: set[str]) -> bool:
+    """Tell whether one of the tags in a header names one of these states."""
+    if header.strip() == "*":
+        return bool(states)
+    return any(not states.isdisjoint(named) for named in _EPOCH_TAG.findall(header))
+
+
+def _states(work: Work, target: Target) -> set[str]:
+    """Return the names of the state that the addressed entity is in; none where it does not exist."""
+    sequence = f"s{latest_change(work.db)}"
+    if target.kind in ("registry", "capabilities", "modelsource", "groups"):
+        return {sequence, str(work.registry.row.epoch)}
+    group = work.group(target.group_type, target.gid)
+    if group is None or group.row is None or group.id != target.gid:
+        return set()
+    if target.kind in ("group", "resources"):
+        return {sequence, f"e{group.row.epoch}-{group.row.modifiedat}", str(group.row.epoch)}
+    state = work.resource(group, target.resource_type, target.rid)
+    if state is None or state.row is None or state.id != target.rid:
+        return set()
+    return _resource_states(work, state, target, sequence)
+
+
+def _resource_states(work: Work, state: ResourceState, target: Target, sequence: str) -> set[str]:
+    assert state.row is not None
+    meta = state.row.epoch
+    if target.kind in ("meta", "versions"):
+        return {sequence, str(meta)}
+    if state.xref is not None:
+        return {sequence}
+    versionid = target.vid if target.kind == "version" else state.default
+    version = work.complete(state).get(versionid or "")
+    if version is None or version.row is None:
+        return set()
+    return {sequence, f"e{meta}.{version.row.epoch}-{version.row.modifiedat}", str(version.row.epoch)}
+
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
@@ -128,14 +292,14 @@ class RegistryService:
             return branch(request)
         if request.path in _DISCOVERY:
             return self._discovery(request)
-        if request.path.startswith(shortnames.PREFIX):
+        if request.path.startswith(render.PREFIX):
             request = replace(request, path=self._long_path(request.path))
         if request.method in ("GET", "HEAD"):
             return self._read(request)
         if request.method == "OPTIONS":
             setup = self._current()
             target = find_target(setup.model, request.path)
-            return cross_origin.options(request, "GET, OPTIONS" if self._requests.read_only else _allow(target))
+            return http.options(request, "GET, OPTIONS" if self._requests.read_only else _allow(target))
         return self._write(request)
 
     def _current(self) -> Setup:
@@ -144,16 +308,16 @@ class RegistryService:
     def _long_path(self, path: str) -> str:
         """Return the path that a short one stands for; a client may append `$details` to either (ATTR-3)."""
         setup = self._current()
-        name, details, rest = path[len(shortnames.PREFIX) :].partition(DETAILS)
+        name, details, rest = path[len(render.PREFIX) :].partition(DETAILS)
         known = setup.capabilities.shortself and not rest
-        xid = shortnames.resolve(self._requests.store.reader(), name) if known else None
+        xid = render.resolve(self._requests.store.reader(), name) if known else None
         if xid is None:
             raise RegistryError("not_found", path)
         return xid + details
 
     def _discovery(self, request: Request) -> Response:
         if request.method == "OPTIONS":
-            return cross_origin.options(request, "GET, OPTIONS")
+            return http.options(request, "GET, OPTIONS")
         if request.method not in ("GET", "HEAD"):
             raise not_supported(request.path, request.method, "GET, OPTIONS")
         return Response(200, [JSON], orjson.dumps({"registries": [request.base + "/"]}))

@@ -11,33 +11,261 @@ Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leave
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import gzip
+import re
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from queue import SimpleQueue
 from time import perf_counter
+from typing import Any, Protocol, TypeVar
 
 import orjson
+import zstandard
 
 from signalbook.errors import RegistryError
-from signalbook.server import cross_origin, encoding, problems
+from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
-from signalbook.server.http import (
-    JSON,
-    Bases,
-    Headers,
-    Patience,
-    Patient,
-    Request,
-    Response,
-    Service,
-    Stream,
-    joined,
-)
-from signalbook.server.limits import BodySource, Limits
+from signalbook.server.http import JSON, Bases, Headers, Patience, Patient, Request, Response, Service, Stream, joined
 from signalbook.server.metrics import Metrics, Table
-from signalbook.server.pool import Pool
 from signalbook.server.request_log import RequestLog
 
-__all__ = ["Flow"]
+__all__ = ["SMALLEST", "VARY", "BodySource", "Flow", "Limits", "Pool", "choose", "encode", "half_a_body"]
+
+# How much and how long: the size of a body, the time it may take, and what all waiting bodies may hold together.
+#
+# Rule 1: a body that announces too much is refused before it is read; one that does not announce is cut at the limit.
+# Rule 2: a body may take `timeout` seconds and one more for every 16 KiB that did arrive, so neither a client that
+# stalls nor one that drips holds a place for long.
+# Rule 3: what all bodies being read and answered hold together is bounded; beyond it the server says it is busy.
+
+
+_RATE = 16 * 1024
+_SMALL = 64 * 1024
+
+
+class BodySource(Protocol):
+    """Where a protocol gets a request's body from; both ways raise `half_a_body` if the client goes away."""
+
+    async def whole(self) -> bytes:
+        """All of it at once."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Piece by piece."""
+        ...
+
+
+def half_a_body(path: str) -> RegistryError:
+    """The error for a body that ends before its end."""
+    return RegistryError("bad_request", path, error_detail="the request ended in the middle of its body")
+
+
+class Limits:
+    """The limits of one process and how much of them is in use; `held` is for all bodies together."""
+
+    def __init__(self, *, max_body: int = 16 * 1024 * 1024, timeout: float = 30.0, held: int | None = None) -> None:
+        self._max_body = max_body
+        self._timeout = timeout
+        self._room = held if held is not None else max(16 * max_body, 64 * 1024 * 1024)
+
+    async def read(self, source: BodySource, length: str | None, path: str) -> bytes:
+        """The whole body, where `length` is its announced length; `release` gives its room back."""
+        announced = self._announced(length, path)
+        if announced == 0:
+            return b""
+        try:
+            if announced is not None and announced <= _SMALL:
+                async with asyncio.timeout(self._timeout):
+                    body = await source.whole()
+                self._take(len(body), path)
+            else:
+                body = await self._gather(source.chunks(), path)
+        except TimeoutError:
+            raise RegistryError("request_timeout", path) from None
+        if announced is not None and len(body) != announced:
+            self.release(len(body))
+            raise half_a_body(path)
+        return body
+
+    def release(self, size: int) -> None:
+        """Give back the room of a body that is done with."""
+        self._room += size
+
+    def _announced(self, length: str | None, path: str) -> int | None:
+        if length is None:
+            return None
+        if not (length.isascii() and length.isdigit()):
+            raise RegistryError("header_error", path, name="Content-Length", error_detail="it is not a number")
+        size = int(length[:20])
+        if size > self._max_body:
+            raise RegistryError("request_too_large", path, limit=self._max_body)
+        return size
+
+    async def _gather(self, chunks: AsyncIterator[bytes], path: str) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._timeout) as timer:
+                deadline = timer.when() or 0.0
+                async for chunk in chunks:
+                    self._take(len(chunk), path)
+                    size += len(chunk)
+                    parts.append(chunk)
+                    if size > self._max_body:
+                        raise RegistryError("request_too_large", path, limit=self._max_body)
+                    timer.reschedule(deadline + size / _RATE)
+        except BaseException:
+            self.release(size)
+            raise
+        return b"".join(parts)
+
+    def _take(self, size: int, path: str) -> None:
+        if size > self._room:
+            raise RegistryError("server_busy", path)
+        self._room -= size
+
+
+# The threads that answer what takes longer than a moment.
+#
+# Rule 1: a thread is started when a job finds all others busy, up to the given number, and stays.
+# Rule 2: finished jobs wake the event loop once for all that finished meanwhile: when a group of writes commits
+# together, their threads finish together (measured: docs/decisions/0003-rsgi-and-raw-asgi.md).
+
+
+T = TypeVar("T")
+_Job = tuple["asyncio.Future[Any]", Callable[[Any], Any], Any]
+
+
+class Pool:
+    """Up to `size` threads that work for one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, size: int = 40) -> None:
+        self._loop = loop
+        self._size = size
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._waking = False
+        self._lock = threading.Lock()
+        self._busy = 0
+        self._threads: list[threading.Thread] = []
+
+    def run(self, job: Callable[[Any], T], argument: Any) -> asyncio.Future[T]:
+        """A future of what `job(argument)` gives or raises; it runs even if nobody waits for it any more."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._busy += 1
+        if self._busy > len(self._threads) and len(self._threads) < self._size:
+            thread = threading.Thread(target=self._work, name=f"signalbook-{len(self._threads) + 1}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._jobs.put((future, job, argument))
+        return future
+
+    @property
+    def busy(self) -> int:
+        """How many jobs are running or waiting."""
+        return self._busy
+
+    def close(self, timeout: float | None = None) -> None:
+        """Finish what was begun and end the threads."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(timeout)
+        self._threads.clear()
+
+    def _work(self) -> None:
+        while (entry := self._jobs.get()) is not None:
+            future, job, argument = entry
+            try:
+                outcome: tuple[Any, Any, BaseException | None] = (future, job(argument), None)
+            except BaseException as error:  # the caller decides what it means
+                outcome = (future, None, error)
+            with self._lock:
+                self._done.append(outcome)
+                wake, self._waking = not self._waking, True
+            if wake:
+                try:
+                    self._loop.call_soon_threadsafe(self._deliver)
+                except RuntimeError:  # the loop is closed: nobody waits
+                    return
+            del entry, future, job, argument, outcome  # an idle thread holds no request
+
+    def _deliver(self) -> None:
+        with self._lock:
+            done, self._done, self._waking = self._done, deque(), False
+        self._busy -= len(done)
+        for future, value, error in done:
+            if future.cancelled():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+
+# Content codings: gzip or zstd where the client asks for one and the body is worth it (RFC 9110 section 12.5.3).
+#
+# Rule 1: only bodies over 1 KiB, only responses that have a text-like type and no coding yet.
+# Rule 2: a coded body is another representation: its tag says so (`conditional.coded`) and `Vary` names the reason.
+
+
+SMALLEST = 1024
+"""Bodies up to this size travel as they are."""
+
+VARY = ("vary", "accept-encoding")
+
+_TEXT = re.compile(r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml)|application/(?:javascript|schema)", re.ASCII)
+_here = threading.local()
+
+
+def _zstd(body: bytes) -> bytes:
+    compressor: zstandard.ZstdCompressor | None = getattr(_here, "zstd", None)
+    if compressor is None:  # a compressor may not be shared between threads
+        compressor = _here.zstd = zstandard.ZstdCompressor(level=3)
+    return compressor.compress(body)
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=4, mtime=0)
+
+
+_CODERS: Mapping[str, Callable[[bytes], bytes]] = {"zstd": _zstd, "gzip": _gzip}
+
+
+def choose(accepted: str) -> str:
+    """The coding to use for an `Accept-Encoding`, or an empty text for none."""
+    if not accepted:
+        return ""
+    weights: dict[str, float] = {}
+    for item in accepted.lower().split(","):
+        name, _, parameters = item.partition(";")
+        weight = parameters.replace(" ", "").removeprefix("q=") or "1"
+        try:
+            weights[name.strip()] = float(weight)
+        except ValueError:
+            continue
+    return max(
+        (coding for coding in dispatch.CODINGS if weights.get(coding, weights.get("*", 0)) > 0),
+        key=lambda coding: weights.get(coding, weights.get("*", 0)),
+        default="",
+    )
+
+
+def encode(response: Response, coding: str) -> Response:
+    """The same response in `coding`; itself where its type or an existing coding forbids it."""
+    names = {name.lower(): value for name, value in response.headers}
+    if "content-encoding" in names or not _TEXT.match(names.get("content-type", "")):
+        return response
+    headers = [
+        (name, dispatch.coded(value, coding) if name.lower() == "etag" else value)
+        for name, value in response.headers
+        if name.lower() != "content-length"
+    ]
+    headers.append(("content-encoding", coding))
+    return Response(response.status, headers, _CODERS[coding](response.body))
+
 
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 _CODED_AT_ONCE = 256 * 1024
@@ -125,14 +353,14 @@ class Flow:
             if not self._access.reading_is_open:
                 told = path.rstrip("/") in self._described
                 if method == "OPTIONS" and not told and not self._access.may_read(request):
-                    return self._finish(request, cross_origin.options(request))
+                    return self._finish(request, http.options(request))
                 self._access.check(request)
             response = self._quick(request)
         except Exception as error:
             response = problems.respond(error, path)
         if response is None:
             return request
-        if len(response.body) > encoding.SMALLEST and "accept-encoding" in headers:
+        if len(response.body) > SMALLEST and "accept-encoding" in headers:
             if len(response.body) > _CODED_AT_ONCE:
                 return request
             return self._coded(request, self._finish(request, response))
@@ -191,7 +419,7 @@ class Flow:
             elif request.method == "GET":
                 response = own()
             elif request.method == "OPTIONS":
-                response = cross_origin.options(request, "GET, OPTIONS")
+                response = http.options(request, "GET, OPTIONS")
             else:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
@@ -205,7 +433,7 @@ class Flow:
         extras = self._extras.get(request.base)
         if extras is None:
             extras = self._learn(request.base)
-        headers = [*response.headers, *extras[len(response.body) > encoding.SMALLEST]]
+        headers = [*response.headers, *extras[len(response.body) > SMALLEST]]
         if request.method == "OPTIONS":
             headers = [*response.headers, extras[0][0]]
         return Response(response.status, headers, response.body)
@@ -213,15 +441,15 @@ class Flow:
     def _learn(self, base: str) -> tuple[_Extras, _Extras]:
         if len(self._extras) >= 256:  # as many as `Bases` remembers
             self._extras.clear()
-        small = (("link", f"<{base}>;rel=xregistry-root"), *cross_origin.ANY_ORIGIN)
-        extras = self._extras[base] = (small, (*small, encoding.VARY))
+        small = (("link", f"<{base}>;rel=xregistry-root"), *http.ANY_ORIGIN)
+        extras = self._extras[base] = (small, (*small, VARY))
         return extras
 
     def _coded(self, request: Request, response: Response) -> Response:
-        if len(response.body) <= encoding.SMALLEST:
+        if len(response.body) <= SMALLEST:
             return response
-        coding = encoding.choose(request.headers.get("accept-encoding") or "")
-        return encoding.encode(response, coding) if coding else response
+        coding = choose(request.headers.get("accept-encoding") or "")
+        return encode(response, coding) if coding else response
 
     # Our own paths ---------------------------------------------------------------------------------------------------
 

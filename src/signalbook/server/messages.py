@@ -21,18 +21,17 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from signalbook.cloudevents import CloudEvent, CloudEventError
-from signalbook.cloudevents.bindings import claims_event, from_message
-from signalbook.cloudevents.json_value import is_json_text
 from signalbook.errors import Problem, RegistryError, UsageError
+from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer
-from signalbook.messages.build import Built
+from signalbook.messages.build import read_values
+from signalbook.messages.carry import Built
 from signalbook.messages.catalog import Catalog, CatalogError
-from signalbook.messages.observed import Given
-from signalbook.messages.values import read_values
-from signalbook.server import cross_origin
+from signalbook.messages.observe import Given
+from signalbook.protocols import Message, claims_event, from_message
+from signalbook.server import http
 from signalbook.server.http import JSON, Request, Response, refuse_coded
 from signalbook.server.problems import not_supported
-from signalbook.wire import Message
 
 __all__ = ["MESSAGE_PATHS", "Judgements", "message_paths"]
 
@@ -86,7 +85,7 @@ def message_paths(
 
 def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Path, told: Judgements) -> Response:
     if request.method == "OPTIONS":
-        return cross_origin.options(request, _ALLOW)
+        return http.options(request, _ALLOW)
     if request.method != "POST":
         raise not_supported(request.path, request.method, _ALLOW)
     refuse_coded(request)

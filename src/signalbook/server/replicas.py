@@ -19,24 +19,16 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from signalbook.document.json_text import check_json, parse_json
 from signalbook.errors import RegistryError
-from signalbook.registry import replica_links, replicas
-from signalbook.registry.change_feed import latest
-from signalbook.registry.replica_entries import (
-    Entry,
-    base_of,
-    catalog_id,
-    entries_behind,
-    entries_of,
-    keep_base,
-    own_origin,
-)
-from signalbook.registry.replica_links import Link, Result
+from signalbook.jsontext import check_json, parse_json
+from signalbook.registry.changes import latest
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
-from signalbook.server import cross_origin
-from signalbook.server.change_events import expand
+from signalbook.replication import links, replicas
+from signalbook.replication.entries import Entry, base_of, catalog_id, entries_behind, entries_of, keep_base, own_origin
+from signalbook.replication.links import Link, Result
+from signalbook.server import http
+from signalbook.server.events.changes import expand
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
 
@@ -69,7 +61,7 @@ class Replicas:
             raise RegistryError("api_not_found", request.path)
         allow = "GET, OPTIONS, POST" if request.path == "/replicas" else "GET, OPTIONS"
         if request.method == "OPTIONS":
-            return cross_origin.options(request, allow)
+            return http.options(request, allow)
         if request.method == "POST" and request.path == "/replicas":
             return _json(self._write(request))
         if request.method != "GET":
@@ -84,10 +76,10 @@ class Replicas:
         found: Json = {"catalog": catalog_id(self._requests.store), "cursor": str(latest(db, expand))}
         found |= self._stated(request, db)
         for name in query.get("link", ()):
-            link = replica_links.link_of(db, name)
-            found["authority"] = replica_links.authority_of(db, name)
+            link = links.link_of(db, name)
+            found["authority"] = links.authority_of(db, name)
             found["link"] = {"name": name, "cursor": link.cursor, "number": link.number}
-            found["problems"] = replica_links.problems_of(db, name)
+            found["problems"] = links.problems_of(db, name)
         return found
 
     def _stated(self, request: Request, db: Connection) -> Json:
@@ -106,7 +98,7 @@ class Replicas:
         return {"entries": [entry.to_dict() for entry in found], "next": following}
 
     def _marks(self, request: Request, db: Connection, query: _Query) -> Json:
-        return replica_links.marks_of(db, query.get("link", [""])[0], query.get("xid", ()))
+        return links.marks_of(db, query.get("link", [""])[0], query.get("xid", ()))
 
     # ---- writing
 
@@ -124,18 +116,18 @@ class Replicas:
         def job(db: Connection) -> Json:
             if body.get("sweep") is True:
                 found = replicas.sweep(self._requests, db, own, link, MOST_ENTRIES)
-                replica_links.note(db, link, found)
-                replica_links.forget_problems(db, link)
+                links.note(db, link, found)
+                links.forget_problems(db, link)
                 return {"results": [result.to_dict() for result in found], "more": len(found) == MOST_ENTRIES}
-            replica_links.meet(db, link, [*met, *(one.xid for one in refused)])
+            links.meet(db, link, [*met, *(one.xid for one in refused)])
             results = refused + replicas.apply_entries(
                 self._requests, db, own, link, entries,
                 anew=body.get("anew") is True, keep_both=body.get("onconflict") == "keep-both",
                 authorities=frozenset(authorities),
             )  # fmt: skip
-            replica_links.note(db, link, results)
+            links.note(db, link, results)
             if "cursor" in body["link"]:
-                replica_links.save_link(db, link)
+                links.save_link(db, link)
             return {"results": [result.to_dict() for result in results]}
 
         return self._requests.store.write(job)

@@ -3,13 +3,14 @@
 from signalbook.sources.catalogs import Contents, Source, open_source
 from signalbook.sources.documents import (
     Document,
+    Part,
     choose_model,
     include_loader,
+    parts,
     read_document,
     read_documents,
     read_model,
 )
-from signalbook.sources.parts import Part, parts
 from signalbook.sources.remote import Reach, SourceError
 
 __all__ = [

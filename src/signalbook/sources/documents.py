@@ -12,8 +12,9 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -21,25 +22,40 @@ from urllib.parse import unquote, urlsplit
 import orjson
 import yaml
 
-from signalbook.document.attribute import model_error
-from signalbook.document.json_text import find_flaw, keeps_integer, keeps_number, parse_json
-from signalbook.errors import RegistryError, UsageError
+from signalbook.dialects.catalog01_documents import in_line
+from signalbook.dialects.convert import Detection, ForeignDocument, detect, whole
+from signalbook.errors import Problem, RegistryError, UsageError
+from signalbook.jsontext import find_flaw, keeps_integer, keeps_number, parse_json
+from signalbook.model.attributes import model_error
+from signalbook.spec.dialects import DIALECTS, Dialect
+from signalbook.spec.versions import DEFAULT
 
 __all__ = [
     "SUFFIXES",
     "YAML_SUFFIXES",
     "Document",
+    "Entry",
+    "Part",
+    "Raw",
     "UnreadableDocument",
     "choose_model",
     "document_files",
     "every_file",
     "file_bytes",
+    "in_canonical",
     "include_loader",
+    "metadata",
     "parse_document",
     "parse_value",
+    "parts",
     "read_document",
     "read_documents",
+    "read_each",
+    "read_every",
     "read_model",
+    "read_raw",
+    "recognise",
+    "with_history",
 ]
 
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -159,7 +175,7 @@ def choose_model(choice: str) -> str | dict[str, Any]:
 
 def read_model(path: Path) -> dict[str, Any]:
     """The model source in a file, with its `$include`s resolved from files beside it and below."""
-    from signalbook.document import include
+    from signalbook.model import model as include
 
     source = read_document(path).content
     root = path.resolve().parent
@@ -285,3 +301,256 @@ def _bound(value: Any) -> None:
 def _kind(value: Any) -> str:
     names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "nothing")
+
+
+# Cutting a catalog document into requests that a registry takes one by one.
+#
+# Rule 1: a document's groups go in as they stand; the registry's own read-only members stay behind.
+# Rule 2: a part is bounded in entries and in bytes. A group's first part writes the group; what does not fit follows in
+# parts that only add to it, so no part undoes what an earlier one wrote.
+
+
+MAX_ENTRIES = 500
+MAX_BYTES = 4 * 1024 * 1024
+
+# core/spec.md "Registry Entity": what a registry says about itself and a client cannot set.
+READ_ONLY = frozenset(
+    {"$schema", "specversion", "registryid", "self", "shortself", "xid", "epoch", "createdat", "modifiedat"}
+)
+DEFINING = frozenset({"capabilities", "model", "modelsource"})
+DESCRIPTIVE = frozenset({"name", "description", "documentation", "icon", "labels"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One resource of a part, and where it goes; `group` is its group without resources."""
+
+    plural: str
+    groupid: str
+    group: Mapping[str, Any]
+    collection: str
+    resourceid: str
+    resource: Any
+
+
+@dataclass(slots=True)
+class Part:
+    """One request: POST `body` at `path`; it writes so many groups and resources."""
+
+    path: str = "/"
+    body: dict[str, Any] = field(default_factory=dict)
+    groups: int = 0
+    resources: int = 0
+    entries: list[Entry] = field(default_factory=list, compare=False, repr=False)
+
+
+def metadata(document: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+    """What the document says about the registry itself and a client may set: its name, its labels, its extensions."""
+    types: Mapping[str, Any] = model.get("groups") or {}
+    views = _views(document, types)
+    others = READ_ONLY | DEFINING | types.keys() | views
+    return {name: value for name, value in document.items() if name not in others}
+
+
+def parts(
+    document: Mapping[str, Any],
+    model: Mapping[str, Any],
+    *,
+    source: str = "the document",
+    max_entries: int = MAX_ENTRIES,
+    max_bytes: int = MAX_BYTES,
+) -> Iterator[Part]:
+    """The requests that write every group of `document` into a registry with this `model`; 0 means no bound."""
+    part, size = Part(), 0
+    for plural, group_type, groups in _collections(document, model, source):
+        for groupid, group in groups.items():
+            if not isinstance(group, Mapping):
+                raise UsageError(f'{source}: "{plural}/{groupid}" is not an object, so it is not a group')
+            lone, entries = _without_resources(group, group_type)
+            cost = len(orjson.dumps(lone))
+            if _full(part, size, cost, max_entries, max_bytes):
+                yield part
+                part, size = Part(), 0
+            part.body.setdefault(plural, {})[groupid] = dict(lone)
+            part.groups += 1
+            size += cost
+            for resources, resourceid, resource in entries:
+                cost = len(orjson.dumps(resource))
+                if _full(part, size, cost, max_entries, max_bytes):
+                    yield part
+                    part, size = Part(path=f"/{plural}/{groupid}"), 0
+                place = part.body if part.path != "/" else part.body[plural][groupid]
+                place.setdefault(resources, {})[resourceid] = resource
+                part.entries.append(Entry(plural, groupid, lone, resources, resourceid, resource))
+                part.resources += 1
+                size += cost
+            if part.path != "/" and part.body:
+                yield part
+                part, size = Part(), 0
+    if part.body:
+        yield part
+
+
+def _full(part: Part, size: int, cost: int, max_entries: int, max_bytes: int) -> bool:
+    entries = part.groups + part.resources
+    return bool(entries) and (0 < max_entries <= entries or 0 < max_bytes < size + cost)
+
+
+def _collections(
+    document: Mapping[str, Any], model: Mapping[str, Any], source: str
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Each group collection of the document with its type; raises where a member is nothing the model knows."""
+    types: Mapping[str, Any] = model.get("groups") or {}
+    declared: Mapping[str, Any] = model.get("attributes") or {}
+    own = READ_ONLY | DESCRIPTIVE | DEFINING | _views(document, types) | declared.keys()
+    for name, value in document.items():
+        if name in types:
+            if not isinstance(value, Mapping):
+                raise UsageError(f"{source}: '{name}' is not an object of groups")
+            yield name, types[name], value
+        elif name not in own and "*" not in declared:
+            known = ", ".join(sorted(types)) or "none"
+            raise UsageError(
+                f"{source}: '{name}' is no group type of the registry's model (it has: {known}); "
+                "correct the name, or load the document's own model with --with-model"
+            )
+
+
+def _views(document: Mapping[str, Any], types: Mapping[str, Any]) -> set[str]:
+    """The members that tell the address and the size of a collection, be it of a type that the model does not have."""
+    pairs = {name.removesuffix("url") for name in document if f"{name.removesuffix('url')}count" in document}
+    return {f"{plural}{suffix}" for plural in {*types, *pairs} for suffix in ("url", "count")}
+
+
+def _without_resources(
+    group: Mapping[str, Any], group_type: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[tuple[str, str, Any]]]:
+    """A group without its resources, and these as (collection, id, resource)."""
+    names = [name for name in _resource_types(group_type) if isinstance(group.get(name), Mapping)]
+    lone = {name: value for name, value in group.items() if name not in names}
+    return lone, [(name, resourceid, resource) for name in names for resourceid, resource in group[name].items()]
+
+
+def _resource_types(group_type: Mapping[str, Any]) -> list[str]:
+    imported = [str(xid).rpartition("/")[2] for xid in group_type.get("ximportresources") or ()]
+    return [*(group_type.get("resources") or {}), *imported]
+
+
+# The documents that an older dialect is read into, as one that a registry takes whole.
+#
+# Rule: a definition with older versions is one resource of one request, so its history is there as a whole or not at
+# all,
+# and what of it is there already is not written again.
+
+
+def with_history(documents: Sequence[Document], *, anew: bool = False) -> Document:
+    """The last of these documents, each message of it with the versions that the ones before have of it.
+
+    `anew` leaves the times of messages to the registry also where there is one document.
+    """
+    last = documents[-1]
+    if (len(documents) == 1 and not anew) or "messagegroups" not in last.content:
+        return last
+    groups = {
+        groupid: {**group, "messages": {key: in_line(_versions(documents, groupid, key)) for key in group["messages"]}}
+        for groupid, group in last.content["messagegroups"].items()
+    }
+    return Document(last.source, {**last.content, "messagegroups": groups})
+
+
+def _versions(documents: Sequence[Document], groupid: str, messageid: str) -> list[dict[str, Any]]:
+    found = []
+    for document in documents:
+        messages: Mapping[str, Any] = document.content["messagegroups"][groupid]["messages"]
+        if messageid in messages:
+            found.append(messages[messageid])
+    return found
+
+
+# Catalog documents of any dialect as documents that a registry takes.
+#
+# Rule: what becomes of a document is `document.dialects.whole`; here its source is named in whatever is wrong with it.
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One document in whatever dialect it is: where it was read from, and its value."""
+
+    source: str
+    value: Any
+
+
+def read_raw(location: str, stdin: Callable[[], IO[bytes]] | None = None) -> Iterator[Raw]:
+    """Each document at `location`: a file, a folder (read in order of names), or `-` for standard input."""
+    if location == STANDARD_INPUT:
+        stream = stdin() if stdin else sys.stdin.buffer
+        yield Raw("standard input", parse_value(stream.read(), "standard input", yaml_allowed=True))
+        return
+    for file in document_files(Path(location)):
+        yield _read_file(file)
+
+
+def read_every(location: str) -> Iterator[tuple[Raw | UnreadableDocument, bool]]:
+    """The same, with what a load of a folder passes over, for it is not named as a catalog; that is marked with False.
+
+    In place of a document that is passed over and cannot be read is what is wrong.
+    """
+    path = Path(location)
+    if location == STANDARD_INPUT or not path.is_dir():
+        yield from ((raw, True) for raw in read_raw(location))
+        return
+    meant = frozenset(document_files(path))
+    for file in every_file(path):
+        try:
+            yield _read_file(file), file in meant
+        except UsageError as error:
+            if file in meant:
+                raise
+            yield UnreadableDocument(str(file), str(error)), False
+
+
+def read_each(location: str) -> Iterator[Raw | UnreadableDocument]:
+    """Each document that a load reads, with what is wrong in place of one that cannot be read."""
+    path = Path(location)
+    if location == STANDARD_INPUT:
+        sources: list[tuple[str, Callable[[], Raw]]] = [("standard input", lambda: next(read_raw(location)))]
+    elif not path.exists():
+        raise UsageError(f"there is no file or folder '{path}'")
+    else:
+        sources = [(str(file), partial(_read_file, file)) for file in document_files(path)]
+    for source, read_one in sources:
+        try:
+            yield read_one()
+        except UsageError as error:
+            yield UnreadableDocument(source, str(error))
+
+
+def _read_file(file: Path) -> Raw:
+    return Raw(str(file), parse_value(file_bytes(file), str(file), yaml_allowed=file.suffix in YAML_SUFFIXES))
+
+
+def recognise(raw: Raw, *, any_model: bool = False) -> Detection:
+    """How a document was recognised; raises `UsageError` where it is none of a catalog, or not of one dialect.
+
+    With `any_model` one that nothing tells of passes for one of today: it may be of a model of its own.
+    """
+    try:
+        return detect(raw.value)
+    except ForeignDocument as error:
+        if any_model and not error.known:
+            return Detection(DIALECTS[DEFAULT.name], "", "")
+        raise ForeignDocument(f"{raw.source} {error}", known=error.known) from None
+    except UsageError as error:
+        raise UsageError(f"{raw.source}: {error}") from None
+
+
+def in_canonical(
+    raw: Raw, dialect: Dialect | None = None, *, group: str = ""
+) -> tuple[tuple[Document, ...], tuple[Problem, ...]]:
+    """The documents that a registry takes one after the other for what was read, and the notes of reading it."""
+    chosen = dialect or recognise(raw).dialect
+    try:
+        documents, notes = whole(raw.value, chosen, group)
+    except UsageError as error:
+        raise UsageError(f"{raw.source} {error}") from None
+    return tuple(Document(raw.source, one) for one in documents), notes

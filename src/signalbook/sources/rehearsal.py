@@ -18,12 +18,10 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError, UsageError
-from signalbook.registry.reads import Limits
+from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry
-from signalbook.sources.check import Finding, refusal
-from signalbook.sources.dialects import Raw
-from signalbook.sources.documents import Document, choose_model
-from signalbook.sources.lint import UNREADABLE
+from signalbook.sources.documents import Document, Raw, choose_model
+from signalbook.sources.lint import UNREADABLE, Finding, refusal
 from signalbook.sources.loading import Loadable, Loading, Unkept, holder, loadable
 
 __all__ = ["Trial", "rehearse"]

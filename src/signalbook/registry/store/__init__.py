@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from signalbook.registry.store.backup import restore
 from signalbook.registry.store.connection import Connection, Job, Row, StoreBusy
-from signalbook.registry.store.opening import open_store
-from signalbook.registry.store.store import Store
+from signalbook.registry.store.sqlite import restore
+from signalbook.registry.store.store import Store, open_store
 
 __all__ = ["Connection", "Job", "Row", "Store", "StoreBusy", "open_store", "restore"]

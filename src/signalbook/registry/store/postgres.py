@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import Row, StoreBusy
-from signalbook.registry.store.migrate import migrate
+from signalbook.registry.store.connection import Row, StoreBusy, migrate
 
 try:
     import psycopg

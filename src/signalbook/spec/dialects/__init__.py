@@ -1,6 +1,6 @@
 """The dialects that catalog documents have been written in since 2022, each as one value.
 
-Rule: what differs between two dialects is data here; `signalbook.document.dialects` reads and writes by it.
+Rule: what differs between two dialects is data here; `signalbook.dialects.convert` reads and writes by it.
 """
 
 from __future__ import annotations

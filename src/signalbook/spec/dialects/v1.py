@@ -1,6 +1,6 @@
 """The dialects of 1.0: three release candidates, and the three texts that share the label 1.0-rc2.
 
-Rule: what all of them accept alike is in `signalbook.document.spelling`; here is what a whole document has elsewhere.
+Rule: what all of them accept alike is in `signalbook.model.normalise`; here is what a whole document has elsewhere.
 
     1.0-rc1            v1.0-rc1   2025-04-01    message-level `deprecated`, the old marker for "now"
     1.0-rc2-2025-06    v1.0-rc2   2025-06-19    `basemessageurl`

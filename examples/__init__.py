@@ -1,0 +1,1 @@
+"""Programs that show Signalbook at work; not part of the package."""

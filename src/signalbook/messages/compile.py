@@ -1,0 +1,558 @@
+"""The protocols: how each property of `protocoloptions` is read from a message, one row a protocol.
+
+Rule 1: an option is a plain value; a collection holds named properties. A row says how either is read, which of them
+is the key a consumer would route by, and which belong to that key; `document.property_places` says their types.
+Rule 2: names compare with case, but for HTTP's headers.
+Rule 3: what a definition states besides the options of its protocol says nothing about a message.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
+from signalbook.cloudevents.timestamp import is_timestamp
+from signalbook.cloudevents.uri import is_absolute_uri
+from signalbook.dialects.forms import has_inferred_schema, holds_more
+from signalbook.errors import Problem
+from signalbook.messages.constraint import Constraint, ContentType, Named, Read
+from signalbook.messages.definition import Definition
+from signalbook.messages.fill import milliseconds
+from signalbook.messages.observe import MessageKind, Observed
+from signalbook.messages.payload import PayloadCheck
+from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.protocols import Message, find_protocol
+from signalbook.protocols.fields import pointer
+from signalbook.protocols.names import stated_protocol
+from signalbook.protocols.places import (
+    CONTENT_TYPE,
+    ENVELOPE,
+    EVENT_FORMAT,
+    EVENT_MODE,
+    PLACES,
+    Place,
+    Property,
+    Section,
+    fault,
+    name_fault,
+    named_members,
+    section_fault,
+)
+from signalbook.protocols.types import Form, canonical
+from signalbook.template import Template
+
+__all__ = [
+    "CLOUDEVENTS",
+    "PROTOCOLS",
+    "TYPE",
+    "Compiled",
+    "Limits",
+    "Plan",
+    "Protocol",
+    "compile_definition",
+    "constants",
+    "data_constraints",
+    "envelope_constraints",
+    "envelope_key",
+    "mode_constraint",
+    "protocol_constraints",
+    "transport_constraints",
+]
+
+# The CloudEvents envelope: what `envelopemetadata` and `envelopeoptions` say about an event.
+#
+# Rule 1: the attributes that CloudEvents defines are strings in every transport, so a type that is declared for one is
+# judged as text; an extension is judged in the form in which its transport carries it.
+# Rule 2: what is inferred (`datacontenttype`, `dataschema`) constrains nothing.
+
+
+CLOUDEVENTS = "CloudEvents/1.0"
+TYPE = "/envelopemetadata/type"
+
+# It is the same in every event, so nobody routes by it.
+_SAME_FOR_ALL = "/envelopemetadata/specversion"
+
+
+def envelope_constraints(stated: Any) -> Iterator[Constraint]:
+    """What `envelopemetadata` says about an event, in the order in which it stands there."""
+    for name, given in stated.items() if isinstance(stated, Mapping) else ():
+        if given is not None:
+            yield Constraint.of(
+                pointer("/envelopemetadata", name),
+                _attribute(name) if name != "dataschema" else _schema_named(Property.of(given).value),
+                Property.of(given),
+                ENVELOPE.place(name),
+                Form.TEXT if name in ATTRIBUTE_TYPES else None,
+                attribute=name,
+            )
+
+
+def envelope_key(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """The key that `type` is, where it is declared with a value that has text in it."""
+    return tuple(one for one in constraints if one.path == TYPE and one.is_key)
+
+
+def constants(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """All constants among the metadata: together they are the key of a definition that has no other."""
+    return tuple(one for one in constraints if one.is_constant and one.path != _SAME_FOR_ALL)
+
+
+def data_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+    """What `datacontenttype` says about the data of a message."""
+    stated = document.get("datacontenttype")
+    if stated is not None and not _is_of_event(stated):
+        yield _content_type("/datacontenttype", _data, stated)
+
+
+def transport_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+    """What `datacontenttype` and `envelopeoptions.format` say about the content type at the message itself."""
+    stated = document.get("datacontenttype")
+    if _is_of_event(stated):
+        yield _content_type("/datacontenttype", _transport, stated)
+    options = document.get("envelopeoptions")
+    named = options.get("format") if isinstance(options, Mapping) else None
+    if named is not None:
+        yield _content_type("/envelopeoptions/format", _structured, named, EVENT_FORMAT)
+
+
+def _is_of_event(stated: Any) -> bool:
+    parsed = ContentType.parse(stated) if isinstance(stated, str) else None
+    return parsed is not None and parsed.is_event
+
+
+def mode_constraint(mode: Any) -> Constraint | None:
+    """What `envelopeoptions.mode` says about how an event is carried."""
+    if mode is None:
+        return None
+    wrong = fault(EVENT_MODE, Property.plain(mode))
+    return Constraint("/envelopeoptions/mode", _mode, constant=canonical(mode).lower(), code="mode", fault=wrong)
+
+
+def _attribute(name: str) -> Read:
+    def read(observed: Observed) -> Sequence[Any]:
+        value = observed.attributes.get(name)
+        return () if value is None else (value,)
+
+    return read
+
+
+def _schema_named(stated: Any) -> Read:
+    """The event's `dataschema`, which is absolute; where a definition has a relative one, also as that."""
+    read = _attribute("dataschema")
+    if not isinstance(stated, str) or is_absolute_uri(stated):
+        return read
+    ending = stated if stated.startswith("/") else f"/{stated}"
+
+    def read_both(observed: Observed) -> Sequence[Any]:
+        found = read(observed)
+        return (*found, stated) if any(isinstance(one, str) and one.endswith(ending) for one in found) else found
+
+    return read_both
+
+
+def _content_type(path: str, read: Read, stated: Any, place: Place = CONTENT_TYPE) -> Constraint:
+    return Constraint.of(path, read, Property.plain(stated), place, Form.TEXT)
+
+
+def _one(text: str | None) -> Sequence[str]:
+    return () if text is None else (text,)
+
+
+def _transport(observed: Observed) -> Sequence[str]:
+    return _one(observed.transport_content_type())
+
+
+def _data(observed: Observed) -> Sequence[str]:
+    return _one(observed.data_content_type())
+
+
+def _mode(observed: Observed) -> Sequence[str]:
+    return _one(None if observed.mode is None else observed.mode.value)
+
+
+def _structured(observed: Observed) -> Sequence[str]:
+    """The content type of a structured event; in binary mode it is that of the data, and no format of an event."""
+    return _one(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
+
+
+_OPTIONS = "/protocoloptions"
+ReadOption = Callable[[Message], Sequence[Any]]
+ReadMember = Callable[[Message, str], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Named properties: how the values of a name are read, and in which form."""
+
+    read: ReadMember
+    form: Form = Form.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One row: plain options, collections, the places of the key in their order, and what belongs to a key."""
+
+    options: Mapping[str, ReadOption]
+    collections: Mapping[str, Collection] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    beside_key: tuple[str, ...] = ()
+    # Options that must be there whenever a message says so.
+    needed: Mapping[str, Callable[[Observed], bool]] = field(default_factory=dict)
+
+
+def _single(name: str) -> ReadOption:
+    def read(message: Message) -> Sequence[Any]:
+        value = message.fields.get(name)
+        return () if value is None else (value,)
+
+    return read
+
+
+def _pairs(field_name: str, named: Named) -> ReadMember:
+    def read(message: Message, name: str) -> Sequence[Any]:
+        return named(message.fields.get(field_name, ()), name)
+
+    return read
+
+
+def _text(value: bytes | None) -> Any:
+    """Bytes as the text they are, or as they are."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _key(message: Message) -> Sequence[Any]:
+    value = message.fields.get("key")
+    return () if value is None else (_text(value),)
+
+
+def _key_base64(message: Message) -> Sequence[Any]:
+    value = message.fields.get("key")
+    return () if value is None else (base64.b64encode(value).decode(),)
+
+
+def _correlation_data(message: Message) -> Sequence[Any]:
+    """The text, where it is one, and Base64: the text of the specification has bytes, its model file a text."""
+    value = message.fields.get("correlation_data")
+    if value is None:
+        return ()
+    coded = base64.b64encode(value).decode()
+    text = _text(value)
+    return (text, coded) if isinstance(text, str) else (coded,)
+
+
+def _timestamp(message: Message) -> Sequence[Any]:
+    """Kafka's timestamp, in milliseconds since 1970."""
+    value = message.fields.get("timestamp")
+    if isinstance(value, str) and is_timestamp(value):
+        return (milliseconds(value),)
+    return () if value is None else (value,)
+
+
+def _body(message: Message) -> Sequence[Any]:
+    return (message.get("body", "data"),)
+
+
+def _section(section: str) -> ReadMember:
+    def read(message: Message, name: str) -> Sequence[Any]:
+        members = message.fields.get(section)
+        value = None if members is None else members.get(name)
+        return () if value is None else (value,)
+
+    return read
+
+
+def _options(*names: str, **special: ReadOption) -> dict[str, ReadOption]:
+    return {**{name: _single(name) for name in names}, **special}
+
+
+_MQTT3 = _options("topic_name", "qos", "retain")
+_MQTT5 = {
+    **_MQTT3,
+    **_options(
+        "payload_format_indicator",
+        "message_expiry_interval",
+        "response_topic",
+        "content_type",
+        correlation_data=_correlation_data,
+    ),
+}
+
+PROTOCOLS: Mapping[str, Protocol] = {
+    "HTTP": Protocol(
+        options=_options("path", "method", "status"),
+        collections={
+            "headers": Collection(_pairs("headers", Named(fold=str.lower))),
+            "query": Collection(_pairs("query", Named())),
+        },
+        keys=(f"{_OPTIONS}/path",),
+        beside_key=(f"{_OPTIONS}/method", f"{_OPTIONS}/status"),
+        # A status makes the definition one of a response; a request has a method.
+        needed={
+            "status": lambda observed: True,
+            "method": lambda observed: _message(observed).get("status") is not None,
+        },
+    ),
+    "AMQP/1.0": Protocol(
+        options=_options(body=_body),
+        collections={
+            name: Collection(_section(name), Form.AMQP)
+            for name in (
+                *("properties", "application-properties", "message-annotations", "delivery-annotations"),
+                *("header", "footer"),
+            )
+        },
+        keys=(f"{_OPTIONS}/properties/subject", f"{_OPTIONS}/properties/to"),
+    ),
+    "MQTT/5.0": Protocol(
+        options=_MQTT5,
+        collections={"user_properties": Collection(_pairs("user_properties", Named()))},
+        keys=(f"{_OPTIONS}/topic_name",),
+    ),
+    "MQTT/3.1.1": Protocol(options=_MQTT3, keys=(f"{_OPTIONS}/topic_name",)),
+    "KAFKA": Protocol(
+        options=_options("topic", "partition", key=_key, key_base64=_key_base64, timestamp=_timestamp),
+        collections={"headers": Collection(_pairs("headers", Named(_text)))},
+        keys=(f"{_OPTIONS}/topic", f"{_OPTIONS}/key"),
+    ),
+    "NATS": Protocol(
+        options=_options("subject", "reply"),
+        collections={"headers": Collection(_pairs("headers", Named()))},
+        keys=(f"{_OPTIONS}/subject",),
+    ),
+}
+
+
+def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[Constraint]:
+    """What `protocoloptions` says about a message of a protocol, in the order in which it stands there.
+
+    With `held` a property definition may stand where 1.0 has a plain value, see `dialects.held`.
+    """
+    row = PROTOCOLS.get(protocol)
+    if row is None or not isinstance(stated, Mapping):
+        return
+    for name, value in stated.items():
+        place = PLACES[protocol].get(name)
+        if isinstance(place, Place):
+            constraint = _option(row, name, place, _plain(value, held))
+            if constraint is not None:
+                yield constraint
+        elif place is not None:
+            yield from _members(row.collections[name], name, place, value, held)
+
+
+def _members(collection: Collection, field_name: str, section: Section, value: Any, held: bool) -> Iterator[Constraint]:
+    path = f"{_OPTIONS}/{field_name}"
+    wrong = section_fault(value)
+    if wrong is not None:
+        yield Constraint(path, lambda observed: _single(field_name)(_message(observed)), fault=wrong)
+    for _, name, member in named_members(value):
+        given = _plain(member, held) if section.plain else Property.of(member)
+        made = _member(collection, section.place(name), pointer(path, name), name, given)
+        wrong = None if section.plain else name_fault(section, name)
+        yield made if wrong is None else replace(made, fault=made.fault or wrong)
+
+
+def _plain(value: Any, held: bool) -> Property:
+    return Property.of(value) if held and isinstance(value, Mapping) else Property.plain(value)
+
+
+def _message(observed: Observed) -> Message:
+    assert observed.message is not None, "protocol constraints are tested on messages only"
+    return observed.message
+
+
+def _option(row: Protocol, name: str, place: Place, given: Property) -> Constraint | None:
+    if given.value is None and not given.required:
+        return None
+    read = row.options[name]
+    made = Constraint.of(f"{_OPTIONS}/{name}", lambda observed: read(_message(observed)), given, place, Form.JSON)
+    return replace(made, needed=row.needed[name]) if name in row.needed else made
+
+
+def _member(collection: Collection, place: Place, path: str, name: str, given: Property) -> Constraint:
+    read = collection.read
+    return Constraint.of(path, lambda observed: read(_message(observed), name), given, place, collection.form)
+
+
+# `Compiled`: one definition made ready to be tested, and its `Plan` for each kind of message.
+#
+# Rule 1: a plan says which constraints apply to a kind of message, which of them are the key, and what can never fit.
+# Rule 2: a message of another protocol than the definition's is not tested on it, and its key does not hold.
+
+
+_NO_PROTOCOL = Protocol({})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an endpoint says where its messages say nothing."""
+
+    protocol: str | None = None
+    mode: str | None = None
+    envelope: str | None = None
+
+    @classmethod
+    def of(cls, endpoint: Mapping[str, Any]) -> Limits:
+        """The limits of an endpoint's attributes."""
+        options = endpoint.get("envelopeoptions")
+        mode = options.get("mode") if isinstance(options, Mapping) else None
+        envelope = endpoint.get("envelope")
+        return cls(
+            _protocol(endpoint.get("protocol")),
+            mode if isinstance(mode, str) else None,
+            envelope if isinstance(envelope, str) and envelope else None,
+        )
+
+
+_NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A definition's constraints by what they are about."""
+
+    definition: Definition
+    envelope: str | None
+    protocol: str | None
+    on_envelope: tuple[Constraint, ...]
+    on_protocol: tuple[Constraint, ...]
+    on_data: tuple[Constraint, ...]
+    on_transport: tuple[Constraint, ...]
+    mode: Constraint | None
+    payload: PayloadCheck
+
+    @property
+    def row(self) -> Protocol:
+        """The protocol's row; an empty one where nobody knows the protocol."""
+        return PROTOCOLS.get(self.protocol or "", _NO_PROTOCOL)
+
+    def plan(self, kind: MessageKind, protocol: str | None, limits: Limits | None = None) -> Plan:
+        """How messages of a kind that come over a protocol are tested."""
+        limits = limits or _NO_LIMITS
+        envelope, bound = self.envelope or limits.envelope, self.protocol or limits.protocol
+        if kind is MessageKind.BARE:
+            return self._bare(envelope, bound)
+        on_protocol = self.on_protocol if self.protocol == protocol else ()
+        misfit: Problem | None = None
+        if bound is not None and bound != protocol:
+            misfit = Problem("/protocol", "protocol", f'the message came over "{protocol}", not over "{bound}"')
+        elif kind is MessageKind.EVENT and envelope not in (None, CLOUDEVENTS):
+            misfit = _envelope_misfit(envelope)
+        elif kind is MessageKind.NATIVE and envelope is not None and not on_protocol:
+            # What is no event is known by what the protocol says of it, and by nothing else.
+            misfit = Problem("/envelope", "envelope", f'the message has no envelope, "{envelope}" is wanted')
+        is_event = kind is MessageKind.EVENT and envelope == CLOUDEVENTS
+        on_envelope = self.on_envelope if is_event else ()
+        mode = self.mode or mode_constraint(limits.mode)
+        tests = (
+            *on_envelope,
+            *on_protocol,
+            *self.on_data,
+            *self.on_transport,
+            *((mode,) if is_event and mode is not None else ()),
+        )
+        key: tuple[Constraint, ...] = ()
+        if misfit is None or misfit.code != "protocol":
+            key = envelope_key(on_envelope) or self._protocol_key(on_protocol)
+            key = key or constants((*on_envelope, *on_protocol))
+        return Plan(self, kind, tests, key, misfit, bound is not None)
+
+    def _bare(self, envelope: str | None, bound: str | None) -> Plan:
+        misfit = None if envelope == CLOUDEVENTS else _envelope_misfit(envelope)
+        on_envelope = () if misfit else self.on_envelope
+        key = envelope_key(on_envelope) or constants(on_envelope)
+        # Where there is no transport, nothing is said about its content type.
+        return Plan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
+
+    def _protocol_key(self, on_protocol: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+        row = self.row
+        found = {one.path: one for one in on_protocol if one.is_key}
+        for path in row.keys:
+            if path in found:
+                return (found[path], *(found[beside] for beside in row.beside_key if beside in found))
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits.
+
+    `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope.
+    """
+
+    compiled: Compiled
+    kind: MessageKind
+    tests: tuple[Constraint, ...]
+    key: tuple[Constraint, ...]
+    misfit: Problem | None = None
+    is_bound: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        """Whether its key is one constant."""
+        return len(self.key) == 1 and self.key[0].constant is not None
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether it is bound to what carried the message: to its protocol, or to none where it is a bare event."""
+        return self.is_bound is not (self.kind is MessageKind.BARE)
+
+    @property
+    def derives_from(self) -> tuple[str, ...]:
+        """The definitions it derives from."""
+        return self.compiled.definition.derives_from
+
+
+def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
+    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+    document = definition.document
+    protocol = _protocol(document.get("protocol"))
+    options = document.get("envelopeoptions")
+    framing = document.get("dataschemaframing")
+    payload = PayloadCheck(
+        library.source(document),
+        library,
+        _payload_type(document.get("datacontenttype")),
+        references=library.references(document),
+        framing=framing.lower() if isinstance(framing, str) else None,
+        is_all=definition.envelope is None and protocol is None,
+        is_inferred=has_inferred_schema(document),
+    )
+    if before is not None and before.definition == definition:
+        return replace(before, payload=payload)
+    return Compiled(
+        definition=definition,
+        envelope=definition.envelope,
+        protocol=protocol,
+        on_envelope=tuple(envelope_constraints(document.get("envelopemetadata"))),
+        on_protocol=tuple(
+            protocol_constraints(protocol or "", document.get("protocoloptions"), held=holds_more(document))
+        ),
+        on_data=tuple(data_constraints(document)),
+        on_transport=tuple(transport_constraints(document)),
+        mode=mode_constraint(options.get("mode") if isinstance(options, Mapping) else None),
+        payload=payload,
+    )
+
+
+def _protocol(value: Any) -> str | None:
+    """A protocol's name as messages have it; one that nobody knows as it stands."""
+    stated = stated_protocol(value)
+    return (find_protocol(stated) or stated) if stated else None
+
+
+def _payload_type(stated: Any) -> str | None:
+    """The content type that a definition states for payloads; that of an envelope, or a template, is none."""
+    parsed = ContentType.parse(stated) if isinstance(stated, str) and Template.parse(stated).literal else None
+    return None if parsed is None or parsed.is_event else str(stated)
+
+
+def _envelope_misfit(wanted: str | None) -> Problem:
+    words = f'the message is a CloudEvent, "{wanted}" is wanted' if wanted else "the definition has no envelope"
+    return Problem("/envelope", "envelope", words)

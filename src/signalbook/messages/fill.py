@@ -1,0 +1,333 @@
+"""Where the properties of a definition stand in a message: the way from a definition to what is sent.
+
+Rule 1: a slot is one place that a definition says something about: its path in the definition, the field of the message
+on paper, and the name within that field where it holds several.
+Rule 2: which places a protocol has, and of which types, is the table of `document.property_places`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
+from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
+from signalbook.errors import Problem
+from signalbook.protocols import Typed, address_of
+from signalbook.protocols.fields import pointer
+from signalbook.protocols.places import ENVELOPE, PLACES, Place, Section, named_members
+from signalbook.protocols.types import TEXTS, Form, canonical, is_of, value_template
+from signalbook.template import Template
+
+__all__ = [
+    "NOTHING",
+    "NOW",
+    "BadSlot",
+    "Filling",
+    "Origin",
+    "Slot",
+    "envelope_slots",
+    "in_event",
+    "lay_out",
+    "milliseconds",
+    "protocol_slots",
+    "template_of",
+]
+
+REQUIRED = frozenset({"id", "source", "type"})
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One property: `value` is None where the definition leaves it open."""
+
+    path: str
+    field: str
+    name: str
+    type: str
+    value: Any = None
+    required: bool = False
+    is_content_type: bool = False
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        return self.name or self.field
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a field with one value or a member of AMQP's header: old dialects have templates there."""
+        return self.field == "header" or bool(self.field and not self.name)
+
+
+def envelope_slots(document: Mapping[str, Any]) -> Iterator[Slot]:
+    """The CloudEvents attributes that a materialised definition declares."""
+    metadata = document.get("envelopemetadata")
+    for name, member in metadata.items() if isinstance(metadata, Mapping) else ():
+        if not isinstance(member, Mapping):
+            continue
+        path = pointer("/envelopemetadata", name)
+        place = ENVELOPE.place(name)
+        kind = str(member.get("type") or place.name)
+        required = name in REQUIRED or member.get("required") is True
+        yield Slot(path, "", name, kind, member.get("value"), required, place.is_content_type)
+
+
+def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]:
+    """The properties of a protocol's message that a materialised definition declares."""
+    options = document.get("protocoloptions")
+    if isinstance(options, Mapping):
+        for name, place in PLACES.get(protocol, {}).items():
+            stated = options.get(name)
+            if isinstance(place, Section):
+                yield from _named(name, place, stated)
+            elif stated is not None:
+                # Without its address nothing can be sent.
+                yield _slot(name, "", place, stated, required=name == address_of(protocol))
+
+
+def _named(field: str, section: Section, value: Any) -> Iterator[Slot]:
+    """The properties by name that a field holds, as an array or as a map."""
+    for _, name, member in named_members(value):
+        if name and (isinstance(member, Mapping) or section.plain):  # a write takes no name that is empty
+            yield _slot(field, name, section.place(name), member)
+
+
+def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = False) -> Slot:
+    """The slot of a property definition, or of a plain value in its place."""
+    member = stated if isinstance(stated, Mapping) else {"value": stated}
+    path = pointer("/protocoloptions", field)
+    named = member.get("type")
+    return Slot(
+        pointer(path, name) if name else path,
+        field,
+        name,
+        place.name if named is None or (named == "any" and place.type not in TEXTS) else str(named),
+        member.get("value"),
+        required or member.get("required") is True,
+        place.is_content_type,
+    )
+
+
+# Laying values into a message ----------------------------------------------------------------------------------------
+
+
+class BadSlot(ValueError):
+    """A value that is none of its property's type."""
+
+    def __init__(self, slot: Slot, words: str) -> None:
+        super().__init__(words)
+        self.slot = slot
+
+
+def lay_out(protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
+    """The fields of a message that has these values; raises `BadSlot`."""
+    fields: dict[str, Any] = {}
+    for slot, value in filled:
+        try:
+            _lay(protocol, fields, slot, value)
+        except ValueError as error:
+            raise BadSlot(slot, f"value ({canonical(value)}) {error}") from None
+    return fields
+
+
+def _lay(protocol: str, fields: dict[str, Any], slot: Slot, value: Any) -> None:
+    if protocol == "AMQP/1.0" and slot.name:
+        fields.setdefault(slot.field, {})[slot.name] = _amqp(slot, value)
+    elif slot.name:
+        text = canonical(value)
+        carried = text.encode() if protocol == "KAFKA" else text
+        fields[slot.field] = (*fields.get(slot.field, ()), (slot.name, carried))
+    elif slot.field == "key_base64":
+        fields["key"] = _decoded(value)
+    elif slot.field in ("key", "correlation_data"):
+        fields[slot.field] = value if isinstance(value, bytes) else canonical(value).encode()
+    else:
+        fields[slot.field] = typed("integer" if slot.field == "status" else slot.type, value)
+
+
+def in_event(slot: Slot, value: Any) -> Any:
+    """A value as an event has it: a string for an attribute of CloudEvents' own, and for a number that no integer is.
+
+    Raises ValueError where the value is not of the property's type.
+    """
+    found = typed(slot.type, value)
+    if slot.type == "number" and is_of("integer", Form.TEXT, found):
+        found = int(found)
+    if found.__class__ not in (bool, int, float):
+        return found
+    if slot.name in ATTRIBUTE_TYPES:
+        return found if slot.type in TEXTS else canonical(found)
+    if slot.type not in _NUMBERS or found.__class__ is bool:
+        return found
+    whole = isinstance(found, int) or found.is_integer()
+    return int(found) if whole and is_of("integer", Form.JSON, int(found)) else canonical(found)
+
+
+_NUMBERS = frozenset({"number", "ulong", "any"})
+
+
+def typed(kind: str, value: Any) -> Any:
+    """A value that a definition may state as text, in its own type; raises ValueError where it is none."""
+    if kind in ("integer", "ulong") and isinstance(value, str):
+        return _whole(value)
+    if kind in ("integer", "ulong") and value.__class__ is float and value.is_integer():
+        return int(value)
+    if kind == "boolean" and isinstance(value, str):
+        if value not in ("true", "false"):
+            raise ValueError("is not true or false")
+        return value == "true"
+    return value
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("is not a valid integer") from None
+
+
+def _amqp(slot: Slot, value: Any) -> Any:
+    """A value in the AMQP type that the definition's type means."""
+    value = typed(slot.type, value)
+    if slot.type == "timestamp" and isinstance(value, str) and is_timestamp(value):
+        return Typed("timestamp", milliseconds(value))
+    if slot.type == "uuid" and isinstance(value, str):
+        return Typed("uuid", value)
+    if value.__class__ is int and (slot.type == "ulong" or value > _LONGEST):
+        return Typed("ulong", value)
+    if slot.type == "number" and isinstance(value, str):
+        return float(value)
+    return _decoded(value) if slot.type == "binary" else value
+
+
+_LONGEST = 2**63 - 1  # of the numbers that need no type of their own
+
+
+def milliseconds(text: str) -> int:
+    """A timestamp in milliseconds since 1970."""
+    minutes, seconds, fraction = instant(text)
+    # `instant` counts from March of year 0, which is 719,468 days before 1970.
+    return (minutes * 60 - 719_468 * 86_400 + seconds) * 1000 + int(fraction.ljust(3, "0")[:3] or 0)
+
+
+def _decoded(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        return base64.b64decode(str(value), validate=True)
+    except binascii.Error:
+        raise ValueError("is not valid Base64") from None
+
+
+# Values for the properties of a definition: what was given, what the definition says, what can be made up.
+#
+# Rule 1: a value that is given wins, unless it contradicts the definition; a given value that fits a template gives the
+# template's names their values, for all properties alike.
+# Rule 2: an optional template whose names have no value is left out; a required one is a gap. All gaps are kept.
+# Rule 3: each template is matched against what was made of it: what it gives back must be what was put in.
+
+
+NOW = "0000-01-01T00:00:00Z"
+NOTHING: Any = object()
+
+
+def _this_moment() -> datetime:
+    return datetime.now(UTC)
+
+
+def _random_id() -> str:
+    return str(uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where times and ids come from."""
+
+    clock: Callable[[], datetime] = _this_moment
+    new_id: Callable[[], str] = _random_id
+
+
+@dataclass(slots=True)
+class Filling:
+    """The values of one message while it is built, with all that is missing or wrong."""
+
+    context: dict[str, str]
+    origin: Origin
+    missing: dict[str, Problem] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def learn(self, pairs: Iterable[tuple[Slot, Any]]) -> None:
+        """Take the names' values from properties that are given whole."""
+        for slot, given in pairs:
+            template = template_of(slot)
+            if template is None or template.literal or given is None:
+                continue
+            found = template.match(canonical(given))
+            if found is None:
+                self.wrong(slot, "template", f"value ({canonical(given)}) does not fit {template.text}")
+                continue
+            for name, text in found.items():
+                known = self.context.setdefault(name, text)
+                if known != text:
+                    self.wrong(slot, "placeholder_conflict", f"{name} is {text} here and {known} elsewhere")
+
+    def value(self, slot: Slot, given: Any = NOTHING) -> Any:
+        """The value of a property, or `NOTHING` where it has none."""
+        if slot.type == "timestamp" and slot.value == NOW:
+            return self.now() if given is NOTHING else given
+        template = template_of(slot)
+        if given is not NOTHING:
+            return self._given(slot, template, given)
+        if template is not None and not template.literal:
+            return self._expanded(slot, template)
+        if slot.value is None and slot.required:
+            self.lacks(slot, slot.label)
+        return NOTHING if slot.value is None else slot.value
+
+    def _given(self, slot: Slot, template: Template | None, given: Any) -> Any:
+        constant = slot.value is not None and (template is None or template.literal)
+        if constant and canonical(given) != canonical(slot.value):
+            words = f"value ({canonical(given)}) contradicts the definition's ({canonical(slot.value)})"
+            self.wrong(slot, "value", words)
+        return given
+
+    def _expanded(self, slot: Slot, template: Template) -> Any:
+        absent = tuple(name for name in template.names if name not in self.context)
+        if absent:
+            self.left_out[slot.path] = absent
+            if slot.required:
+                for name in absent:
+                    self.lacks(slot, name)
+            return NOTHING
+        text = template.expand(self.context)
+        if template.match(text) != template.given_back(self.context):
+            self.wrong(slot, "template", f"{text} would not give back what was put into {template.text}")
+        return text
+
+    def now(self) -> str:
+        """This moment as a timestamp."""
+        return format_timestamp(self.origin.clock())
+
+    def lacks(self, slot: Slot, name: str) -> None:
+        """Note a gap."""
+        words = f"{name} needs a value" if name == slot.label else f"{slot.label} needs a value for {name}"
+        self.missing.setdefault(name, Problem(slot.path, "missing", words))
+
+    def wrong(self, slot: Slot, code: str, words: str) -> None:
+        """Note what is wrong with a property."""
+        self.problems.append(Problem(slot.path, code, words))
+
+
+def template_of(slot: Slot) -> Template | None:
+    """The template that a property's value is; None where it is open, or of a type that has none."""
+    if isinstance(slot.value, str) and (slot.type in TEXTS or slot.is_plain):
+        attribute = "" if slot.field else slot.name
+        return value_template(slot.value, slot.type, attribute, is_content_type=slot.is_content_type)
+    return None

@@ -1,0 +1,565 @@
+"""`Observed`: one message as definitions see it: its protocol, its event where it is one, its payload.
+
+Rule 1: a message is an event, bare or carried by a protocol, or it is native. Which it is the message says itself: by
+content type, by its metadata, or as a JSON object with `specversion` where the binding has no content type.
+Rule 2: what claims to be an event and is none, and what is no message at all, is `Unreadable`; nothing that is given
+raises.
+Rule 3: a batch is a JSON array, or any other iterable of messages. A text that begins like an array and is none is one
+message that cannot be read.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import brotli
+import msgspec
+import orjson
+import zstandard
+
+from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
+from signalbook.errors import Problem
+from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import write_json
+from signalbook.protocols import (
+    BINDINGS,
+    JsonError,
+    Message,
+    Mode,
+    Typed,
+    WireError,
+    claims_event,
+    from_message,
+    mode_of,
+    read_members,
+)
+from signalbook.protocols.amqp_values import read_value
+from signalbook.protocols.types import Form, canonical
+
+__all__ = [
+    "LARGEST",
+    "CannotUndo",
+    "Given",
+    "GivenAll",
+    "MessageKind",
+    "Observed",
+    "UnknownEncoding",
+    "Unreadable",
+    "content_encodings",
+    "each",
+    "holds_batch",
+    "is_batch",
+    "is_label",
+    "observe",
+    "plain_body",
+    "undo",
+]
+
+# The body of an AMQP message that is no data section, as the payload that a schema judges.
+#
+# Rule: a binary value is its bytes; every other value or sequence is the JSON that its AMQP types stand for.
+
+
+def plain_body(written: bytes) -> bytes | None:
+    """The payload of a body on paper; what is no JSON there is taken as it is."""
+    problems: list[Problem] = []
+    try:
+        value = read_value(msgspec.json.decode(written), "", problems)
+        if problems:
+            return written
+        return value if isinstance(value, bytes) else write_json(_plain(value))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return written or None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, Typed):
+        return canonical(value) if value.type == "timestamp" else _plain(value.value)
+    return canonical(value) if isinstance(value, bytes) else value
+
+
+# Undoing the content encodings of a payload, within a bound.
+#
+# Rule 1: what cannot be undone, or would become larger than the bound, is a problem in words; nothing else is raised.
+# Rule 2: `identity` and the names of character sets, which some senders write here, are labels: there is nothing to
+# undo.
+# An encoding that is neither known nor a label is `UnknownEncoding`, and the payload stays as it came.
+
+
+LARGEST = 64 * 1024 * 1024
+_MOST_ENCODINGS = 4
+_CHUNK = 64 * 1024
+
+
+class CannotUndo(Exception):
+    """Why a payload stays encoded, in words."""
+
+
+class UnknownEncoding(CannotUndo):
+    """That nobody knows a content encoding."""
+
+
+def is_label(name: str) -> bool:
+    """Whether the name of a content encoding says nothing that would have to be undone.
+
+    >>> [name for name in ("", "identity", "utf-8", "ISO-8859-1", "gzip", "hex", "aes") if is_label(name)]
+    ['', 'identity', 'utf-8', 'ISO-8859-1']
+    """
+    name = name.strip().lower()
+    if name in ("", "identity"):
+        return True
+    try:
+        "".encode(name)  # which takes the encodings of texts, and no others
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def undo(encodings: str, payload: bytes) -> bytes:
+    """The payload before it was encoded; `encodings` is the list of a header, the last applied last."""
+    names = [name.strip().lower() for name in encodings.split(",")]
+    if len(names) > _MOST_ENCODINGS:
+        raise CannotUndo(f"{len(names)} content encodings are more than are undone")
+    for name in reversed(names):
+        undo_one = _ENCODINGS.get(name)
+        if undo_one is not None:
+            payload = undo_one(payload)
+        elif not is_label(name):
+            raise UnknownEncoding(f'the content encoding "{name[:40]}" is not known')
+    return payload
+
+
+def _inflate(window: int) -> Callable[[bytes], bytes]:
+    def undo_one(payload: bytes) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        # A gzip file may have several members one after another.
+        while payload:
+            reader = zlib.decompressobj(window)
+            try:
+                parts.append(reader.decompress(payload, LARGEST - size + 1))
+            except zlib.error as error:
+                raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
+            size += len(parts[-1])
+            _bound(size)
+            if not reader.eof:
+                raise CannotUndo("the payload is not what its content encoding says: it ends too early")
+            payload = reader.unused_data
+        return b"".join(parts)
+
+    return undo_one
+
+
+def _deflate(payload: bytes) -> bytes:
+    """RFC 9110 section 8.4.1.2 means zlib's format; some senders leave its header out."""
+    has_header = len(payload) > 1 and payload[0] & 15 == 8 and int.from_bytes(payload[:2], "big") % 31 == 0
+    return _inflate(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)(payload)
+
+
+def _zstd(payload: bytes) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    try:
+        # RFC 9659: a window of 8 MiB is what every reader has.
+        with zstandard.ZstdDecompressor(max_window_size=2**23).stream_reader(
+            payload, read_across_frames=True
+        ) as reader:
+            while part := reader.read(_CHUNK):
+                parts.append(part)
+                size += len(part)
+                _bound(size)
+    except zstandard.ZstdError as error:
+        raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
+    return b"".join(parts)
+
+
+def _brotli(payload: bytes) -> bytes:
+    reader = brotli.Decompressor()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while not reader.is_finished():
+            parts.append(reader.process(payload, output_buffer_limit=_CHUNK))
+            payload = b""
+            size += len(parts[-1])
+            _bound(size)
+            if not parts[-1] and reader.can_accept_more_data():
+                raise CannotUndo("the payload is not what its content encoding says: it ends too early")
+    except brotli.error as error:
+        raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
+    return b"".join(parts)
+
+
+def _bound(size: int) -> None:
+    if size > LARGEST:
+        raise CannotUndo(f"the payload becomes larger than {LARGEST:,} bytes")
+
+
+_gzip = _inflate(zlib.MAX_WBITS | 16)
+_ENCODINGS: Mapping[str, Callable[[bytes], bytes]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "zstd": _zstd,
+    "br": _brotli,
+}
+
+
+Given = Message | CloudEvent | bytes | str | Mapping[str, Any]
+GivenAll = Given | Iterable[Given]
+# What is one message, or one document; any other iterable is several.
+_ONE = (Message, CloudEvent, bytes, str, Mapping, bytearray, memoryview)
+_JSON = (str, int, float, Decimal, type(None))
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class MessageKind(enum.Enum):
+    """How a message is tested: on its envelope alone, on envelope and protocol, or on its protocol."""
+
+    BARE = "bare"
+    EVENT = "event"
+    NATIVE = "native"
+
+
+_NOTHING: dict[str, Any] = {}
+
+
+class Observed:
+    """One message; `attributes` are those of its event, in the form in which they were carried.
+
+    A payload that is not what its content encoding says is `unreadable_payload`, in words; one whose encoding nobody
+    knows stays as it came, and `unknown_encoding` has the words.
+    """
+
+    __slots__ = (
+        "attributes", "event", "form", "kind", "message", "mode", "protocol", "unknown_encoding", "unreadable_payload",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        message: Message | None,
+        event: CloudEvent | None,
+        mode: Mode | None = None,
+        unreadable_payload: str | None = None,
+        unknown_encoding: str | None = None,
+    ) -> None:
+        self.message = message
+        self.event = event
+        self.mode = mode
+        self.attributes: dict[str, Any] = _NOTHING if event is None else event._attributes
+        self.unreadable_payload = unreadable_payload
+        self.unknown_encoding = unknown_encoding
+        self.form = Form.JSON
+        if message is None:
+            self.kind, self.protocol = MessageKind.BARE, None
+        else:
+            self.kind, self.protocol = MessageKind.NATIVE if event is None else MessageKind.EVENT, message.protocol
+            if mode is Mode.BINARY:
+                self.form = Form.AMQP if message.protocol == "AMQP/1.0" else Form.TEXT
+
+    def payload(self) -> bytes | None:
+        """The bytes that a payload schema judges; None where there are none."""
+        if self.event is not None:
+            try:
+                return self.event.payload() or None
+            except CloudEventError:
+                # A charset that nobody knows; what came is judged as it is.
+                data = self.event.data
+                return None if data is None else data.content
+        assert self.message is not None
+        if self.message.get("body", "data") != "data":
+            return plain_body(self.message.payload or b"")
+        return self.message.payload or None
+
+    def is_json(self) -> bool:
+        """Whether the payload is known to be JSON already."""
+        data = None if self.event is None else self.event._data
+        return data is not None and data[0] == "json" and data[2]
+
+    def data_content_type(self) -> str | None:
+        """The content type of the payload."""
+        return self.transport_content_type() if self.event is None else self.event.content_type
+
+    def transport_content_type(self) -> str | None:
+        """The content type that stands at the message itself."""
+        if self.message is None:
+            return None
+        stated = [text for text in BINDINGS[self.message.protocol].content_types(self.message) if isinstance(text, str)]
+        return stated[0] if stated else None
+
+
+class Unreadable:
+    """What cannot be read, and why; `hint` is a message with as much of its `type` as could be read."""
+
+    __slots__ = ("hint", "problems")
+
+    def __init__(self, problems: tuple[Problem, ...], hint: Observed | None = None) -> None:
+        self.problems = problems
+        self.hint = hint
+
+
+def each(given: GivenAll) -> Iterator[Given]:
+    """The messages that were given: one, or all that an iterable has."""
+    if isinstance(given, _ONE) or not isinstance(given, Iterable):
+        yield given  # type: ignore[misc]  # whatever it is: what is no message is unreadable
+    else:
+        yield from given
+
+
+def observe(given: Given) -> Iterator[Observed | Unreadable]:
+    """What was given: one message, or the events of a batch in their order."""
+    if isinstance(given, CloudEvent):
+        yield Observed(None, given)
+    elif isinstance(given, Message):
+        if given.protocol in BINDINGS:
+            yield from _observe_message(given)
+        else:
+            words = f"the message came over {given.protocol}, which is not known"
+            yield Unreadable((Problem("/protocol", "malformed", words),))
+    else:
+        yield from _observe_paper(given)
+
+
+def is_batch(given: GivenAll) -> bool:
+    """Whether what was given is to hold any number of events."""
+    if isinstance(given, Message):
+        binding = BINDINGS.get(given.protocol)
+        return binding is not None and Mode.BATCH in binding.modes and mode_of(given) is Mode.BATCH
+    if isinstance(given, bytes | str):
+        return given[:1] in (b"[", "[") or given.lstrip()[:1] in (b"[", "[")
+    if isinstance(given, bytearray | memoryview):
+        return is_batch(bytes(given))
+    return not isinstance(given, _ONE) and isinstance(given, Iterable)
+
+
+def holds_batch(given: GivenAll) -> bool:
+    """Whether what was given is a batch indeed: an iterable, or a JSON array that is empty or has an object."""
+    if not is_batch(given):
+        return False
+    document: Any = given
+    if not isinstance(given, _ONE):
+        return True
+    if isinstance(given, Message):
+        document = _decoded(given)[0].payload or b""
+    try:
+        elements = _elements(document)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return not elements or any(bytes(one)[:1] == b"{" for one in elements)
+
+
+def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
+    if not isinstance(given, _ONE):
+        words = "is no message: a mapping, a text, bytes, a CloudEvent or a Message is one"
+        yield Unreadable((Problem("", "malformed", f"{words}, not {type(given).__name__}"),))
+        return
+    try:
+        text = _written(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        yield Unreadable((Problem("", "malformed", f"is no JSON: {error}"),))
+        return
+    if is_batch(text):
+        yield from _observe_batch(text)
+        return
+    try:
+        members = read_members(text)
+    except JsonError as error:
+        words = f"is neither a message on paper nor a CloudEvent: {error}"
+        yield Unreadable((Problem("", "malformed", words),))
+        return
+    if "protocol" in members:
+        yield from _observe_written(text)
+    elif "specversion" in members:
+        yield _observe_event(text)
+    else:
+        words = "is neither a message on paper, which has a protocol, nor a CloudEvent, which has a specversion"
+        yield Unreadable((Problem("", "malformed", words),), _bare_hint(text))
+
+
+def _written(given: Any) -> bytes:
+    """A document or a mapping as the text of one message; raises where it has none."""
+    if isinstance(given, str):
+        return given.encode()
+    if not isinstance(given, Mapping):
+        return bytes(given)
+    value = dict(given)
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        # It has numbers that only a writer of exact numbers takes, or it is none; that writer says which.
+        text = encode_json(value).encode()
+        _refuse_unwritten(value, _JSON)
+    # A number that is none is written as null.
+    if b"null" in text:
+        _refuse_unwritten(value)
+    return text
+
+
+def _refuse_unwritten(value: Any, scalars: tuple[type, ...] = (object,)) -> None:
+    """Raise where a value has numbers or names that JSON has not, or other scalars, though a writer takes them."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            for name in one:
+                if not isinstance(name, str):
+                    raise TypeError(f"{name!r} is no name of a member")
+            left += one.values()
+        elif isinstance(one, list | tuple):
+            left += one
+        elif isinstance(one, float) and not math.isfinite(one):
+            raise ValueError(f"{one} is no number of JSON")
+        elif not isinstance(one, scalars):
+            raise TypeError(f"a {type(one).__name__} is no value of JSON")
+
+
+def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
+    try:
+        message = Message.from_json(text)
+    except WireError as error:
+        # What is at a place says what it must be; the whole needs a name.
+        named = [one.message if one.path else f"the message {one.message}" for one in error.problems]
+        yield Unreadable(
+            tuple(Problem(one.path, "malformed", words) for one, words in zip(error.problems, named, strict=True))
+        )
+        return
+    yield from _observe_message(message)
+
+
+def _observe_event(text: bytes) -> Observed | Unreadable:
+    try:
+        return Observed(None, decode(text))
+    except CloudEventError as error:
+        return Unreadable(_malformed(error), _bare_hint(text))
+
+
+def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Observed | Unreadable]:
+    """The events of a batch in their order, bare or carried by a message."""
+    mode = None if message is None else Mode.BATCH
+    try:
+        for place, element in enumerate(iter_batch(text)):
+            if isinstance(element, CloudEventError):
+                yield Unreadable(_malformed(element), _batch_hint(text, place, message))
+            else:
+                yield Observed(message, element, mode)
+    except CloudEventError as error:
+        yield Unreadable(_malformed(error))
+
+
+def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
+    message, unreadable, unknown = _decoded(message)
+    if not claims_event(message):
+        yield Observed(message, None, None, unreadable, unknown)
+        return
+    mode = mode_of(message)
+    if mode is Mode.BATCH and Mode.BATCH in BINDINGS[message.protocol].modes:
+        yield from _observe_batch(message.payload or b"", message)
+        return
+    try:
+        yield Observed(message, from_message(message), mode, unreadable, unknown)
+    except CloudEventError as error:
+        if _is_native(message):
+            yield Observed(message, None, None, unreadable, unknown)
+        else:
+            yield Unreadable(_malformed(error), _carried_hint(message))
+
+
+def _is_native(message: Message) -> bool:
+    """Whether a message that is no event claimed to be one only by having the word `specversion` in its payload."""
+    if claims_event(Message(message.protocol, message.fields)):
+        return False
+    try:
+        return "specversion" not in read_members(message.payload or b"")
+    except JsonError:
+        return True
+
+
+def _decoded(message: Message) -> tuple[Message, str | None, str | None]:
+    """The message with its payload's content encodings undone, or why that cannot be: it is wrong, or not known."""
+    encodings = content_encodings(message)
+    if not encodings or not message.payload:
+        return message, None, None
+    try:
+        return Message(message.protocol, message.fields, undo(encodings, message.payload)), None, None
+    except UnknownEncoding as error:
+        return message, None, str(error)
+    except CannotUndo as error:
+        return message, str(error), None
+
+
+def content_encodings(message: Message) -> str:
+    """The content encodings that a message states, separated by commas."""
+    if message.protocol == "AMQP/1.0":
+        section = message.get("properties") or {}
+        value = section.get("content-encoding")
+        found = [value.value if isinstance(value, Typed) else value]
+    else:
+        field = "user_properties" if message.protocol == "MQTT/5.0" else "headers"
+        found = message.values(field, "content-encoding", any_case=True)
+    texts = [text.decode(errors="replace") if isinstance(text, bytes) else text for text in found]
+    return ",".join(text for text in texts if isinstance(text, str))
+
+
+# What of an unreadable message tells its type ------------------------------------------------------------------------
+
+
+def _malformed(error: CloudEventError) -> tuple[Problem, ...]:
+    return tuple(Problem(_in_definition(one.path), "malformed", one.message) for one in error.problems)
+
+
+def _in_definition(path: str) -> str:
+    """A place of an event in the words of definitions."""
+    if not path or path.startswith("/data/") or path in ("/data", "/data_base64"):
+        return "/data" if path else ""
+    return f"/envelopemetadata{path}"
+
+
+def _bare_hint(text: bytes) -> Observed | None:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return _hint(None, value.get("type") if isinstance(value, dict) else None)
+
+
+def _carried_hint(message: Message) -> Observed | None:
+    binding = BINDINGS[message.protocol]
+    if mode_of(message) is not Mode.BINARY:
+        try:
+            value = orjson.loads(message.payload or b"")
+        except orjson.JSONDecodeError:
+            return None
+        return _hint(message, value.get("type") if isinstance(value, dict) else None)
+    for name, value in binding.carried(message):
+        if (name.lower() if binding.any_case else name) in [f"{prefix}type" for prefix in binding.prefixes]:
+            try:
+                return _hint(message, binding.read_value(value))
+            except ValueError:
+                return None
+    return None
+
+
+def _batch_hint(text: bytes, place: int, message: Message | None) -> Observed | None:
+    try:
+        value = orjson.loads(text)[place]
+    except (orjson.JSONDecodeError, IndexError, KeyError):
+        return None
+    return _hint(message, value.get("type") if isinstance(value, dict) else None)
+
+
+def _hint(message: Message | None, named: Any) -> Observed | None:
+    if not isinstance(named, str):
+        return None
+    hint = Observed(message, None)
+    hint.kind = MessageKind.BARE if message is None else MessageKind.EVENT
+    hint.attributes = {"type": named}
+    return hint

@@ -1,0 +1,218 @@
+"""What the endpoint and schema specifications say and a model cannot: one check a rule.
+
+Rule 1: as in `message_checks`, a check sees canonical attributes and trusts no shape.
+Rule 2: a placeholder may stand in any string option, so a value with one is not judged.
+
+endpoint/spec.md and schema/spec.md at commit 7f31467 (1.0-rc2) and at 1.0-rc4; E-n are the rules of the digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Subject, is_template, section
+from signalbook.model.xids import Xid
+
+USAGES = ("subscriber", "consumer", "producer")
+
+
+def _options(subject: Subject) -> Mapping[str, Any]:
+    return section(subject.attrs, "protocoloptions")
+
+
+def _objects(subject: Subject, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    value = _options(subject).get(name)
+    for index, member in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(member, dict):
+            yield index, member
+
+
+def _usage(subject: Subject) -> list[str]:
+    usage = subject.attrs.get("usage")
+    return [str(role) for role in usage] if isinstance(usage, list) else []
+
+
+# --- usage, channel, envelope -----------------------------------------------------------------------------------
+
+
+def usage_values(subject: Subject) -> Iterator[Finding]:
+    """E-1: one or more of the three roles."""
+    usage = subject.attrs["usage"]
+    if not isinstance(usage, list):
+        return
+    if not usage:
+        yield ("usage",), "must have at least one value"
+    for index, role in enumerate(usage):
+        if role not in USAGES:
+            yield ("usage", index), f"value ({role}) must be one of: {', '.join(USAGES)}"
+
+
+def usage_stated(subject: Subject) -> Iterator[Finding]:
+    """E-1: the text requires it, the published model does not."""
+    if "usage" not in subject.attrs:
+        yield ("usage",), "is missing"
+
+
+def usage_single(subject: Subject) -> Iterator[Finding]:
+    """E-1: one role, or subscriber and consumer together where one connection serves both (since 1.0-rc4)."""
+    usage = _usage(subject)
+    if len(usage) < 2:
+        return
+    if sorted(usage) != ["consumer", "subscriber"] or subject.attrs.get("protocol") in ("HTTP", "KAFKA"):
+        yield ("usage",), f"values ({', '.join(usage)}) should be those of separate endpoints"
+
+
+def not_empty(attribute: str) -> Check:
+    """E-2: a string that says something."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        if subject.attrs[attribute] == "":
+            yield (attribute,), "must not be empty"
+
+    return check
+
+
+def envelope_format(subject: Subject) -> Iterator[Finding]:
+    """E-5: only a structured event has a format."""
+    options = section(subject.attrs, "envelopeoptions")
+    if options.get("mode") == "binary" and "format" in options:
+        yield ("envelopeoptions", "format"), 'must not be present when "mode" is binary'
+
+
+# --- addresses and authorization --------------------------------------------------------------------------------
+
+# E-12; Kafka's addresses have no scheme of a URI.
+_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "HTTP": ("http", "https"),
+    "AMQP/1.0": ("amqp", "amqps"),
+    "MQTT/3.1.1": ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss"),
+    "MQTT/5.0": ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss"),
+    "NATS": ("nats", "tls", "ws"),
+}
+
+
+def address_absolute(subject: Subject) -> Iterator[Finding]:
+    """E-6: an address is a whole one."""
+    for index, member in _objects(subject, "endpoints"):
+        uri = member.get("uri")
+        if isinstance(uri, str) and not is_template(uri) and not ABSOLUTE.fullmatch(uri):
+            yield ("protocoloptions", "endpoints", index, "uri"), f"value ({uri}) must be an absolute URI"
+
+
+def address_scheme(subject: Subject) -> Iterator[Finding]:
+    """E-12: the scheme is one of the protocol's."""
+    schemes = _SCHEMES.get(str(subject.attrs.get("protocol")))
+    for index, member in _objects(subject, "endpoints"):
+        uri = member.get("uri")
+        if schemes and isinstance(uri, str) and ":" in uri and uri.partition(":")[0].lower() not in (*schemes, "{"):
+            words = f"value ({uri}) should have one of the schemes: {', '.join(schemes)}"
+            yield ("protocoloptions", "endpoints", index, "uri"), words
+
+
+def bootstrap_servers(subject: Subject) -> Iterator[Finding]:
+    """E-6: where there is a list of brokers, it names some."""
+    for index, member in _objects(subject, "endpoints"):
+        servers = member.get("bootstrap.servers")
+        if isinstance(servers, list) and (not servers or "" in servers):
+            path = ("protocoloptions", "endpoints", index, "bootstrap.servers")
+            yield path, "must name at least one server, and none by an empty string"
+
+
+def authorization_values(subject: Subject) -> Iterator[Finding]:
+    """E-7: what is stated says something."""
+    for index, member in _objects(subject, "authorization"):
+        for name in ("type", "mechanism", "resourceuri", "authorityuri", "granttypes"):
+            if member.get(name) in ("", []):
+                yield ("protocoloptions", "authorization", index, name), "must not be empty"
+
+
+def authorization_type(subject: Subject) -> Iterator[Finding]:
+    """E-7: the kinds that clients know."""
+    known = ("oauth2", "plain", "sasl", "x509cert", "apikey")
+    for index, member in _objects(subject, "authorization"):
+        kind = member.get("type")
+        if isinstance(kind, str) and kind and kind.lower() not in known:
+            words = f"value ({kind}) should be one of: OAuth2, Plain, SASL, X509Cert, APIKey"
+            yield ("protocoloptions", "authorization", index, "type"), words
+
+
+def sasl_mechanism(subject: Subject) -> Iterator[Finding]:
+    """E-7: only SASL has mechanisms."""
+    for index, member in _objects(subject, "authorization"):
+        if "mechanism" in member and str(member.get("type", "")).lower() != "sasl":
+            yield ("protocoloptions", "authorization", index, "mechanism"), 'must only be present when "type" is SASL'
+
+
+def messagegroup_references(subject: Subject) -> Iterator[Finding]:
+    """E-9: an absolute URI, which nobody checks, or the xid of a message group."""
+    groups = subject.attrs["messagegroups"]
+    for index, reference in enumerate(groups if isinstance(groups, list) else ()):
+        if not isinstance(reference, str) or ABSOLUTE.fullmatch(reference):
+            continue
+        try:
+            xid = Xid.parse(reference)
+        except ValueError:
+            xid = Xid()
+        if xid.kind != "group" or xid.groups != "messagegroups":
+            words = f"value ({reference}) must be an absolute URI or the xid of a message group"
+            yield ("messagegroups", index), words
+
+
+# --- protocols --------------------------------------------------------------------------------------------------
+
+
+def either_option(one: str, other: str) -> Check:
+    """E-10: an endpoint publishes to a name or subscribes with a filter."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        if {one, other} <= _options(subject).keys():
+            yield ("protocoloptions", other), f'must not be present together with "{one}"'
+
+    return check
+
+
+def needs_option(option: str, needed: str) -> Check:
+    """E-10: sharing is a matter of subscriptions."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        options = _options(subject)
+        if option in options and needed not in options:
+            yield ("protocoloptions", option), f'must only be present together with "{needed}"'
+
+    return check
+
+
+def shared_group_name(subject: Subject) -> Iterator[Finding]:
+    """E-10: the bare name of the group; MQTT puts it between slashes itself."""
+    group = _options(subject).get("sharedsubscriptiongroup")
+    if isinstance(group, str) and "/" in group:
+        yield ("protocoloptions", "sharedsubscriptiongroup"), f'value ({group}) must not contain "/"'
+
+
+def consumer_group(subject: Subject) -> Iterator[Finding]:
+    """E-10: a consumer joins a group, a subscriber makes one (since 1.0-rc4)."""
+    usage, options = _usage(subject), _options(subject)
+    if "consumer" in usage and not options.get("consumergroup"):
+        yield ("protocoloptions", "consumergroup"), "should be present, since a consumer joins a group"
+    if usage == ["subscriber"] and "consumergroup" in options:
+        yield ("protocoloptions", "consumergroup"), "should not be present, since a subscriber makes the group"
+
+
+def consumer_options(subject: Subject) -> Iterator[Finding]:
+    """E-10: offsets are a consumer's."""
+    usage = _usage(subject)
+    if not usage or "consumer" in usage:
+        return
+    for name in ("autooffsetreset", "enableautocommit"):
+        if name in _options(subject):
+            yield ("protocoloptions", name), "must only be present for a consumer"
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------
+
+
+def schema_format_stated(subject: Subject) -> Iterator[Finding]:
+    """S-2: the published model requires it, the text does not; without it nothing is validated."""
+    if "format" not in subject.attrs:
+        yield ("format",), "is missing, so the document is not validated"

@@ -1,0 +1,467 @@
+"""Asking the named rules about an entity.
+
+Rule 1: a rule belongs to types that state its domain in `modelcompatiblewith`, whoever wrote their model.
+Rule 2: findings are values; the caller decides whether the first one refuses a write or all are shown.
+Rule 3: a message definition is judged by the envelope and the protocol that it has in effect, be they its own, its
+base's or its group's, and with all that it inherits.
+
+The rules themselves are in `rule_table`; docs/reference/rules.md lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from signalbook.errors import Problem, RegistryError
+from signalbook.model import endpoint_rules as endpoint
+from signalbook.model import message_rules as message
+from signalbook.model import message_rules as protocol
+from signalbook.model.message_rules import NAME, NAME_AND_VERSION, SELECTORS, Level, Rule, Severity, Subject, whole
+from signalbook.model.normalise import to_canonical
+from signalbook.protocols.names import find_protocol
+from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
+
+__all__ = ["RULES", "Rule", "Subject", "check", "rereads", "rules_for"]
+
+# The table of named rules: what the specification demands of messages, endpoints and schemas beyond a model.
+#
+# Rule 1: a rule is a row. Its name stands in every finding, in docs/reference/rules.md and in the cases that break it.
+# Rule 2: an `error` refuses a write; a `warning` is for `signalbook lint`. What one of the texts or published models
+# allows is never an error, so a document that is right in one version is accepted in all.
+# Rule 3: the first finding of the first row is what a refused write is told, so what explains others comes first.
+
+
+_MQTT = ("MQTT/3.1.1", "MQTT/5.0")
+_MQTT_WILDCARD = re.compile(r"[+#]")
+_NATS_WILDCARD = re.compile(r"(^|\.)(\*|>)(\.|$)")
+_FULL = "a name and a version, separated by a slash"
+_SHORT = "a name, or a name and a version separated by a slash"
+
+_messagegroup = partial(Rule, domain=MESSAGE, level="group")
+_message = partial(Rule, domain=MESSAGE, level="version")
+_event = partial(Rule, domain=MESSAGE, level="version", on="envelopemetadata")
+_options = partial(Rule, domain=MESSAGE, level="version", on="protocoloptions")
+_endpoint = partial(Rule, domain=ENDPOINT, level="group")
+_network = partial(Rule, domain=ENDPOINT, level="group", on="protocoloptions")
+_schemagroup = partial(Rule, domain=SCHEMA, level="group")
+_schema = partial(Rule, domain=SCHEMA, level="version")
+
+RULES: tuple[Rule, ...] = (
+    _messagegroup(
+        "messagegroup-envelope-name",
+        "The `envelope` of a message group is a name and a version, such as `CloudEvents/1.0`.",
+        message.named("envelope", NAME_AND_VERSION, _FULL),
+        on="envelope",
+    ),
+    _messagegroup(
+        "messagegroup-protocol-name",
+        "The `protocol` of a message group is a name, or a name and a version, such as `MQTT/5.0`.",
+        message.named("protocol", NAME, _SHORT),
+        on="protocol",
+    ),
+    _message(
+        "message-envelope-name",
+        "The `envelope` of a message is a name and a version, such as `CloudEvents/1.0`.",
+        message.named("envelope", NAME_AND_VERSION, _FULL),
+        on="envelope",
+    ),
+    _message(
+        "message-protocol-name",
+        "The `protocol` of a message is a name, or a name and a version, such as `MQTT/5.0`.",
+        message.named("protocol", NAME, _SHORT),
+        on="protocol",
+    ),
+    _message(
+        "message-envelope-of-group",
+        "A message has the `envelope` of its group, where the group states one.",
+        message.of_group("envelope"),
+        on="envelope",
+        reads=("envelope",),
+    ),
+    _message(
+        "message-protocol-of-group",
+        "A message has the `protocol` of its group, where the group states one.",
+        message.of_group("protocol"),
+        on="protocol",
+        reads=("protocol",),
+    ),
+    _message(
+        "message-metadata-objects",
+        "`envelopemetadata`, `envelopeoptions` and `protocoloptions` are objects, whatever envelope and protocol are.",
+        message.metadata_objects,
+    ),
+    _message(
+        "message-envelope-stated",
+        "A message repeats the `envelope` of its group, since other groups may borrow it.",
+        message.envelope_stated,
+        severity="warning",
+        reads=("envelope",),
+    ),
+    _message(
+        "message-envelopemetadata-stated",
+        "A message with an `envelope` has `envelopemetadata`, its own or those of its `basemessage`.",
+        message.stated("envelopemetadata", "an envelope is set"),
+        on="envelope",
+        severity="warning",
+    ),
+    _message(
+        "message-protocoloptions-stated",
+        "A message with a `protocol` has `protocoloptions`, its own or those of its `basemessage`.",
+        message.protocoloptions_stated,
+        on="protocol",
+        severity="warning",
+    ),
+    _message(
+        "message-basemessage-reference",
+        "`basemessage` is an absolute URI, or the xid of a message or of its version.",
+        message.base_reference,
+        on="basemessage",
+    ),
+    _message(
+        "message-basemessage-chain",
+        "Following `basemessage` never leads back to a message already seen, nor through more than 100.",
+        message.base_chain,
+        on="basemessage",
+    ),
+    _message(
+        "message-one-dataschema",
+        "`dataschema` and `dataschemauri` are not both present.",
+        message.one_dataschema,
+        on="dataschema",
+    ),
+    _message(
+        "message-dataschemaformat-present",
+        "A message with `dataschema` or `dataschemauri` has `dataschemaformat`, its own or that of its `basemessage`.",
+        message.dataschema_has_format,
+    ),
+    _message(
+        "message-dataschemaformat-name",
+        "`dataschemaformat` is a name and a version, such as `JsonSchema/draft-07`.",
+        message.named("dataschemaformat", NAME_AND_VERSION, _FULL),
+        on="dataschemaformat",
+    ),
+    _message(
+        "message-dataschemauri-reference",
+        "`dataschemauri` is a URI or a relative reference.",
+        message.uri_reference("dataschemauri"),
+        on="dataschemauri",
+    ),
+    _message(
+        "message-dataschemaxid-agrees",
+        "Where both are present, `dataschemauri` is the `self` URL of what `dataschemaxid` names.",
+        message.dataschemaxid_agrees,
+        on="dataschemaxid",
+    ),
+    _message(
+        "message-datacontenttype-syntax",
+        "`datacontenttype` is a media type.",
+        message.content_type_syntax,
+        on="datacontenttype",
+    ),
+    _message(
+        "message-datacontenttype-agrees",
+        "The content type is the same wherever a definition states it; for a structured event it is the envelope's, for"
+        " a binary one that of the data.",
+        message.content_types_agree,
+    ),
+    _message(
+        "message-property",
+        "The value of a property is one that a message can have: of its `type`, or of the type that the text implies"
+        " for it, in JSON or as a string, with placeholders as the text has them, and one that its protocol can send,"
+        " which a wildcard is not; its `type` is one that the property can have, its `required` is true or false, its"
+        " `description` is not empty, its `specurl` a URI reference. An option that is a number or a flag is one of"
+        " JSON, and the `mode` of an event is `binary` or `structured`.",
+        message.properties,
+        reads=("envelope", "protocol"),
+    ),
+    _event(
+        "cloudevents-required",
+        "`id`, `source`, `specversion` and `type` are never `required: false`.",
+        protocol.event_required,
+    ),
+    _event("cloudevents-specversion", "The value of `specversion` is `1.0`.", protocol.event_specversion),
+    _event(
+        "cloudevents-attribute-name",
+        "CloudEvents attributes have names of lower-case letters and digits.",
+        protocol.event_names,
+    ),
+    _event(
+        "cloudevents-dataschema-agrees",
+        "The value of the event's `dataschema` is that of `dataschemauri`, where both are present.",
+        protocol.event_dataschema,
+    ),
+    _message(
+        "cloudevents-options",
+        "A message of which `envelopeoptions.mode` is `binary` has no `envelopeoptions.format`, which only a structured"
+        " event has, and is not one of MQTT 3.1.1, which carries no others.",
+        protocol.event_options,
+        on="envelopeoptions",
+        reads=("envelope", "protocol"),
+    ),
+    _event("cloudevents-id-value", "The event's `id` has no fixed value.", protocol.event_id, severity="warning"),
+    _event(
+        "cloudevents-time-value",
+        "The event's `time` has no value but `0000-01-01T00:00:00Z`, which means now.",
+        protocol.event_time,
+        severity="warning",
+    ),
+    _event(
+        "cloudevents-type-is-messageid",
+        "The `messageid` is the value of the event's `type`.",
+        protocol.event_type,
+        severity="warning",
+    ),
+    _options(
+        "http-status-or-method",
+        "An HTTP message has a `status` or a `method`, not both.",
+        protocol.http_direction,
+        protocols=("HTTP",),
+    ),
+    _options(
+        "http-header-name",
+        "The headers of an HTTP message have valid names.",
+        protocol.names("headers"),
+        protocols=("HTTP",),
+    ),
+    _options(
+        "http-query-name",
+        "The query parameters of an HTTP message have names, which are percent-encoded.",
+        protocol.names("query"),
+        protocols=("HTTP",),
+    ),
+    _options(
+        "message-property-name",
+        "The headers of Kafka and NATS and the user properties of MQTT have names, which the protocol can send.",
+        protocol.names("headers", "user_properties"),
+        protocols=("KAFKA", "MQTT/5.0", "NATS"),
+    ),
+    _options(
+        "kafka-one-key",
+        "A Kafka record has a `key` or a `key_base64`, not both.",
+        protocol.kafka_key,
+        protocols=("KAFKA",),
+    ),
+    _options(
+        "amqp-property-name",
+        "Application properties, annotations and footers of an AMQP message have names of ASCII characters.",
+        protocol.names("application-properties", "message-annotations", "delivery-annotations", "footer"),
+        protocols=("AMQP/1.0",),
+    ),
+    _options(
+        "amqp-property-unique",
+        "Application properties, annotations and footers of an AMQP message have names of their own, whatever the keys"
+        " are under which a map has them.",
+        protocol.unique_names,
+        protocols=("AMQP/1.0",),
+    ),
+    _options(
+        "amqp-message-id-value",
+        "The `message-id` of an AMQP message has no fixed value; it may be a template.",
+        protocol.amqp_message_id,
+        protocols=("AMQP/1.0",),
+        severity="warning",
+    ),
+    _endpoint(
+        "endpoint-usage-values",
+        "`usage` has at least one value, each of `subscriber`, `consumer`, `producer`.",
+        endpoint.usage_values,
+        on="usage",
+    ),
+    _endpoint("endpoint-usage-stated", "An endpoint states its `usage`.", endpoint.usage_stated, severity="warning"),
+    _endpoint(
+        "endpoint-usage-single",
+        "`usage` has one value; `subscriber` and `consumer` go together, but not for HTTP and KAFKA.",
+        endpoint.usage_single,
+        on="usage",
+        severity="warning",
+    ),
+    _endpoint("endpoint-channel", "`channel` is not empty.", endpoint.not_empty("channel"), on="channel"),
+    _endpoint(
+        "endpoint-envelope-name",
+        "The `envelope` of an endpoint is a name, or a name and a version.",
+        message.named("envelope", NAME, _SHORT),
+        on="envelope",
+    ),
+    _endpoint(
+        "endpoint-protocol-name",
+        "The `protocol` of an endpoint is a name, or a name and a version.",
+        message.named("protocol", NAME, _SHORT),
+        on="protocol",
+    ),
+    _endpoint(
+        "endpoint-envelope-format",
+        "`envelopeoptions.format` is not present when `mode` is `binary`.",
+        endpoint.envelope_format,
+        on="envelopeoptions",
+    ),
+    _endpoint(
+        "endpoint-messagegroups-reference",
+        "Each of `messagegroups` is an absolute URI or the xid of a message group.",
+        endpoint.messagegroup_references,
+        on="messagegroups",
+    ),
+    _network(
+        "endpoint-address-absolute",
+        "The network addresses of an endpoint are absolute URIs.",
+        endpoint.address_absolute,
+    ),
+    _network(
+        "endpoint-address-scheme",
+        "The network addresses of an endpoint have a scheme of its protocol.",
+        endpoint.address_scheme,
+        severity="warning",
+    ),
+    _network(
+        "endpoint-authorization-values", "What `authorization` states is not empty.", endpoint.authorization_values
+    ),
+    _network(
+        "endpoint-authorization-type",
+        "The `type` of an authorization is one that the specification names.",
+        endpoint.authorization_type,
+        severity="warning",
+    ),
+    _network(
+        "endpoint-sasl-mechanism",
+        "An authorization has a `mechanism` only when its `type` is `SASL`.",
+        endpoint.sasl_mechanism,
+    ),
+    _network(
+        "mqtt-topic-or-filter",
+        "An MQTT endpoint has a `topic` or a `topicfilter`, not both.",
+        endpoint.either_option("topic", "topicfilter"),
+        protocols=_MQTT,
+    ),
+    _network(
+        "mqtt-endpoint-topic-wildcard",
+        "The `topic` of an MQTT endpoint has no wildcards.",
+        protocol.no_wildcards("topic", _MQTT_WILDCARD, "topic"),
+        protocols=_MQTT,
+        severity="warning",
+    ),
+    _network(
+        "mqtt-shared-group-needs-filter",
+        "An MQTT endpoint has a `sharedsubscriptiongroup` only together with a `topicfilter`.",
+        endpoint.needs_option("sharedsubscriptiongroup", "topicfilter"),
+        protocols=("MQTT/5.0",),
+    ),
+    _network(
+        "mqtt-shared-group-name",
+        "The `sharedsubscriptiongroup` of an MQTT endpoint has no slash.",
+        endpoint.shared_group_name,
+        protocols=("MQTT/5.0",),
+    ),
+    _network(
+        "nats-subject-or-filter",
+        "A NATS endpoint has a `subject` or a `subjectfilter`, not both.",
+        endpoint.either_option("subject", "subjectfilter"),
+        protocols=("NATS",),
+    ),
+    _network(
+        "nats-endpoint-subject-wildcard",
+        "The `subject` of a NATS endpoint has no wildcards.",
+        protocol.no_wildcards("subject", _NATS_WILDCARD, "subject"),
+        protocols=("NATS",),
+        severity="warning",
+    ),
+    _network(
+        "nats-queuegroup-needs-filter",
+        "A NATS endpoint has a `queuegroup` only together with a `subjectfilter`.",
+        endpoint.needs_option("queuegroup", "subjectfilter"),
+        protocols=("NATS",),
+    ),
+    _network(
+        "kafka-bootstrap-servers",
+        "Where a Kafka endpoint lists `bootstrap.servers`, it names at least one, and none by an empty string.",
+        endpoint.bootstrap_servers,
+        protocols=("KAFKA",),
+    ),
+    _network(
+        "kafka-consumergroup",
+        "A Kafka consumer names its `consumergroup`, a Kafka subscriber does not.",
+        endpoint.consumer_group,
+        protocols=("KAFKA",),
+        severity="warning",
+    ),
+    _network(
+        "kafka-consumer-options",
+        "`autooffsetreset` and `enableautocommit` are for Kafka consumers only.",
+        endpoint.consumer_options,
+        protocols=("KAFKA",),
+    ),
+    _schemagroup(
+        "schemagroup-format-name",
+        "The `format` of a schema group is a name and a version, such as `Avro/1.11.0`.",
+        message.named("format", NAME_AND_VERSION, _FULL),
+        on="format",
+        severity="warning",
+    ),
+    _schema(
+        "schema-format-stated",
+        "A schema states its `format`, without which its document is not validated.",
+        endpoint.schema_format_stated,
+        severity="warning",
+    ),
+    _schema(
+        "schema-format-name",
+        "The `format` of a schema is a name and a version, such as `Avro/1.11.0`.",
+        message.named("format", NAME_AND_VERSION, _FULL),
+        on="format",
+        severity="warning",
+    ),
+)
+
+
+def check(domain: str, level: Level, subject: Subject, severity: Severity | None = None) -> Iterator[Problem]:
+    """The findings of all rules of a domain and level about one entity, in the order of the table."""
+    if domain == MESSAGE and level == "version":
+        try:
+            found = whole(subject.xid, subject.attrs, subject.group, subject.lookup)
+        except RegistryError as error:  # what comes together cannot be spelled in one way
+            if severity != "warning":
+                yield Problem("", error.name, str(error), {key: str(value) for key, value in error.args_.items()})
+            return
+        if found is not subject.attrs:
+            subject = replace(subject, inherited=found)
+            if severity != "warning":
+                yield from _by_model(subject)
+    attrs = subject.whole
+    for on, rule in _applicable(domain, level, severity, find_protocol(attrs.get("protocol")) or ""):
+        if on in attrs or not on:
+            for path, words in rule.check(subject):
+                yield rule.problem(path, words)
+
+
+def _by_model(subject: Subject) -> Iterator[Problem]:
+    """What a model finds in a definition once it knows which metadata are for which envelope and protocol."""
+    own, found = subject.attrs, subject.whole
+    named = {
+        name: found[name]
+        for selector, metadata in SELECTORS
+        for name in (selector, *metadata)
+        if name in found and found[name] != own.get(name)
+    }
+    if named and subject.by_model is not None:
+        yield from subject.by_model(to_canonical(MESSAGE, {**own, **named}, subject.xid), subject.xid)
+
+
+@lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
+def rules_for(domain: str, level: Level, severity: Severity | None = None) -> tuple[Rule, ...]:
+    """The rules for entities of a type, of one severity or of both."""
+    return tuple(
+        rule for rule in RULES if (rule.domain, rule.level) == (domain, level) and severity in (None, rule.severity)
+    )
+
+
+@lru_cache(maxsize=256)
+def _applicable(domain: str, level: Level, severity: Severity | None, protocol: str) -> tuple[tuple[str, Rule], ...]:
+    rules = rules_for(domain, level, severity)
+    return tuple((rule.on, rule) for rule in rules if not rule.protocols or protocol in rule.protocols)
+
+
+@lru_cache(maxsize=256)
+def rereads(domain: str) -> frozenset[str]:
+    """The attributes of a group that rules about its resources look at: if one changes, they are checked again."""
+    return frozenset(name for rule in RULES if rule.domain == domain and rule.level == "version" for name in rule.reads)

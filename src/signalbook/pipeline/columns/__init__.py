@@ -1,0 +1,1 @@
+"""The fast path: many messages of one type judged and written as columns."""

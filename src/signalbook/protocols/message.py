@@ -1,0 +1,234 @@
+"""`Message`: an observed message, and its one JSON form.
+
+Rule 1: the fields carry the names of `protocoloptions`; which ones a protocol has is the table `FIELDS`.
+Rule 2: `from_json(m.to_json()) == m`; what is wrong with a message on paper is listed whole, each with its path.
+Rule 3: `Message(…)` itself checks nothing: who builds one from a client's objects gives the Python types of `fields`;
+`settled` is for those whose fields somebody else has given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import orjson
+
+from signalbook.errors import Problem, SignalbookError
+from signalbook.jsontext import JsonError, read_members
+from signalbook.protocols import fields as kinds
+from signalbook.protocols.fields import Kind, Read, pointer
+from signalbook.protocols.names import find_protocol
+
+__all__ = ["FIELDS", "Message", "WireError"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """How a name on paper is read: the field it means and the kind of its value."""
+
+    field: str
+    kind: Kind
+
+
+def _rows(**table: Kind) -> dict[str, _Spelling]:
+    rows = {}
+    for name, kind in table.items():
+        rows[name] = _Spelling(name, kind)
+        if kind is kinds.BYTES:
+            rows[f"{name}_base64"] = _Spelling(name, kinds.BINARY)
+    return rows
+
+
+_SECTIONS = ("properties", "application-properties", "message-annotations", "delivery-annotations", "header", "footer")
+_MQTT3 = _rows(topic_name=kinds.TEXT, qos=kinds.whole(0, 2), retain=kinds.FLAG)
+_MQTT5 = _MQTT3 | _rows(
+    payload_format_indicator=kinds.whole(0, 1),
+    message_expiry_interval=kinds.whole(0, 2**32 - 1),
+    response_topic=kinds.TEXT,
+    correlation_data=kinds.BYTES,
+    content_type=kinds.TEXT,
+    user_properties=kinds.PAIRS,
+)
+_NATS = _rows(subject=kinds.TEXT, reply=kinds.TEXT, headers=kinds.PAIRS)
+
+FIELDS: Mapping[str, Mapping[str, _Spelling]] = {
+    "HTTP": _rows(
+        method=kinds.TEXT, path=kinds.TEXT, query=kinds.PAIRS, headers=kinds.PAIRS, status=kinds.coded(100, 599)
+    ),
+    # `body` names the section that is not `data`: `value` or `sequence`; the payload is then its JSON form on paper.
+    "AMQP/1.0": {name: _Spelling(name, kinds.SECTION) for name in _SECTIONS}
+    | _rows(body=kinds.choice("data", "value", "sequence")),
+    "MQTT/5.0": _MQTT5 | {"payload_format": _MQTT5["payload_format_indicator"]},
+    "MQTT/3.1.1": _MQTT3,
+    "KAFKA": _rows(
+        topic=kinds.TEXT,
+        partition=kinds.whole(0, 2**31 - 1),
+        offset=kinds.whole(0, 2**63 - 1),
+        timestamp=kinds.MOMENT,
+        key=kinds.BYTES,
+        headers=kinds.HEADERS,
+    ),
+    "NATS": _NATS | {"reply-to": _NATS["reply"]},
+}
+_PAYLOADS = ("payload", "payload_base64", "payload_json")
+
+
+class WireError(SignalbookError):
+    """A message on paper that is none: every problem, with its path."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "; ".join(f"{problem.path or '(message)'}: {problem.message}" for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One observed message: its protocol, that protocol's own fields, and the payload's bytes (None: it has none)."""
+
+    protocol: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    payload: bytes | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", MappingProxyType(dict(self.fields)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message, (self.protocol, dict(self.fields), self.payload)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The field's value, or the default where the message has none."""
+        return self.fields.get(name, default)
+
+    def values(self, name: str, key: str, *, any_case: bool = False) -> list[Any]:
+        """Every value that a multi-valued field has under a key."""
+        pairs = self.fields.get(name, ())
+        if any_case:
+            key = key.lower()
+            return [value for found, value in pairs if found.lower() == key]
+        return [value for found, value in pairs if found == key]
+
+    @classmethod
+    def from_json(cls, document: bytes | str | Mapping[str, Any]) -> Message:
+        """The message that a JSON text or its value means; raises `WireError`.
+
+        From a text, the payload in `payload_json` keeps its spelling and its numbers exactly.
+        """
+        problems: list[Problem] = []
+        members = _members(document)
+        protocol = _known_protocol(members.pop("protocol", None))
+        payload = _read_payload(members, problems)
+        found = _read_fields(protocol, members.items(), lambda kind: kind.read, problems)
+        if problems:
+            raise WireError(*problems)
+        return cls(protocol, found, payload)
+
+    def settled(self) -> Message:
+        """The message with each field under its own name and in its own Python type; raises `WireError`.
+
+        Older spellings are taken, and a name in Python may have underscores for hyphens.
+        """
+        problems: list[Problem] = []
+        protocol = _known_protocol(self.protocol)
+        members = ((_on_paper(name, FIELDS[protocol]), value) for name, value in self.fields.items())
+        payload: Any = self.payload
+        if not isinstance(payload, bytes | None):
+            problems.append(Problem("/payload", "type", "must be bytes or None"))
+        found = _read_fields(protocol, members, lambda kind: kind.settle, problems)
+        if problems:
+            raise WireError(*problems)
+        return Message(protocol, found, self.payload)
+
+    def to_json(self) -> dict[str, Any]:
+        """The message on paper, as a JSON value; a payload that is no text goes into `payload_base64`."""
+        written: dict[str, Any] = {"protocol": self.protocol}
+        table = FIELDS[self.protocol]
+        for name, value in self.fields.items():
+            if value is not None:
+                ending, form = table[name].kind.write(value)
+                written[name + ending] = form
+        if self.payload is not None:
+            ending, form = kinds.BYTES.write(self.payload)
+            written["payload" + ending] = form
+        return written
+
+    def to_bytes(self) -> bytes:
+        """The message on paper, as one line of JSON."""
+        return orjson.dumps(self.to_json())
+
+
+def _known_protocol(name: Any) -> str:
+    protocol = find_protocol(name)
+    if protocol is None:
+        known = ", ".join(FIELDS)
+        words = (
+            f'"{name}" is not a protocol; use one of {known}' if name is not None else f"is missing; use one of {known}"
+        )
+        raise WireError(Problem("/protocol", "value", words))
+    return protocol
+
+
+def _members(document: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
+    """The members as JSON values; `payload_json` as the text it is."""
+    if isinstance(document, Mapping):
+        return dict(document)
+    try:
+        raw = read_members(document.encode() if isinstance(document, str) else bytes(document))
+        return {
+            name: bytes(text) if name == "payload_json" else msgspec.json.decode(text) for name, text in raw.items()
+        }
+    except (JsonError, UnicodeError, RecursionError, msgspec.DecodeError) as error:
+        raise WireError(Problem("", "malformed", f"is not one JSON object: {error}")) from None
+
+
+def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | None:
+    values = {name: members.pop(name) for name in _PAYLOADS if name in members}
+    # Null is the payload that payload_json gives; elsewhere it says that there is none.
+    given = [name for name, value in values.items() if value is not None or name == "payload_json"]
+    if len(given) > 1:
+        problems.append(Problem(f"/{given[1]}", "value", f"must not be there together with {given[0]}"))
+    if not given:
+        return None
+    name = given[0]
+    value, path = values[name], f"/{name}"
+    if name != "payload_json":
+        kind = kinds.BYTES if name == "payload" else kinds.BINARY
+        return kind.read(value, path, problems)  # type: ignore[no-any-return]
+    if isinstance(value, bytes):
+        return value
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        problems.append(Problem(path, "type", f"is no JSON value: {error}"))
+        return None
+
+
+def _on_paper(name: str, table: Mapping[str, _Spelling]) -> str:
+    """The field's name as it is on paper, of one that Python may have written with underscores."""
+    hyphened = name.replace("_", "-")
+    return hyphened if name not in table and hyphened in table else name
+
+
+def _read_fields(
+    protocol: str, members: Iterable[tuple[str, Any]], way: Callable[[Kind], Read], problems: list[Problem]
+) -> dict[str, Any]:
+    table = FIELDS[protocol]
+    found: dict[str, Any] = {}
+    for name, value in members:
+        row = table.get(name)
+        if row is None:
+            known = ", ".join(dict.fromkeys(spelling.field for spelling in table.values()))
+            words = f"is no field of {protocol}; it has {known}"
+            problems.append(Problem(pointer("", name), "unknown", words))
+        elif value is None:
+            continue
+        elif row.field in found:
+            problems.append(Problem(pointer("", name), "value", f"gives {row.field} a second time"))
+        else:
+            found[row.field] = way(row.kind)(value, pointer("", name), problems)
+    return found

@@ -1,0 +1,1 @@
+"""Reading a registry: what a path addresses, flags, filters, and entities as JSON text."""

@@ -1,0 +1,326 @@
+"""Filters over the stored tree: which entities a request leaves, as a tree of what was picked.
+
+Rule 1: an alternative's clauses are pushed down the tree: those about an entity decide about it, those about a
+collection decide about its members, and an entity stays where something of it is left (FILTER-7).
+Rule 2: a clause that takes an array for a single value is refused: by the model where it can be nothing else, by what
+is stored where it finds nothing for that reason, or would hold for that reason.
+Rule 3: the index proposes candidates where a clause asks for equality; every answer comes from the entity itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from signalbook.errors import RegistryError
+from signalbook.model.attributes import Attribute, Attributes
+from signalbook.model.levels import Level
+from signalbook.model.model import GroupType, Model, ResourceType
+from signalbook.registry import index, rows
+from signalbook.registry.filters import Clause, Clauses, Filter, query, split
+from signalbook.registry.flags import InlineSet, Path, Step, Wild
+from signalbook.registry.index import lookup
+from signalbook.registry.read.render import Picked, View, pair
+from signalbook.registry.read.targets import Target
+from signalbook.registry.rows import Row
+from signalbook.registry.setup import spelling_of
+
+__all__ = ["MISS", "Search", "refuse_arrays"]
+
+MISS = object()  # nothing of the entity is left
+Found = Picked | None | object
+_META = InlineSet({"meta": InlineSet.NOTHING})
+_CHUNK = 200
+
+
+@dataclass(slots=True)
+class Search:
+    """One request's filters at work, with a limit on how long they may look."""
+
+    view: View
+    seconds: float = 10.0
+    until: float = 0.0
+    looked: int = 0
+    partial: bool = False  # whether the last candidates were but those that the index knows of
+    spare: int = 200  # entities to look at for arrays where the index knows of none that match
+    stumbled: RegistryError | None = None
+
+    def _look(self) -> None:
+        self.looked += 1
+        if self.looked % 256 == 1:
+            now = time.monotonic()
+            if not self.until:
+                self.until = now + self.seconds
+            elif now > self.until:
+                raise RegistryError(
+                    "bad_filter", self.view.subject, value="filter",
+                    error_detail=f"it took longer than {self.seconds:g} s; ask a smaller collection, or for equality",
+                )  # fmt: skip
+
+    def hold(self, clauses: Clauses, attrs: Mapping[str, Any]) -> bool:
+        """Tell whether an entity satisfies all clauses; one that only an array keeps from it is remembered.
+
+        A clause that holds where there is nothing is refused at once: what it lets through would be a wrong answer.
+        """
+        failed: Clause | None = None
+        for clause in clauses:
+            if not clause.holds(attrs):
+                if clause.array_in(attrs) is None:
+                    return False
+                failed = failed or clause
+        for clause in (failed,) if failed else clauses:
+            place = clause.array_in(attrs) if failed or clause.negative else None
+            if place is not None:
+                self.stumbled = self.stumbled or clause.refused(place, self.view.subject, attrs)
+                if not failed:
+                    raise self.stumbled
+        return failed is None
+
+    def check(self, found: Found) -> Found:
+        """Return what was found; where that is nothing because a clause takes an array for a value, say so."""
+        if self.stumbled is not None and (found is MISS or found == {}):
+            raise self.stumbled
+        return found
+
+    def registry(self, row: Row, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of the registry."""
+        attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
+        groups = self.view.model.groups
+        return self._node(
+            attrs, alternatives, groups.__contains__, lambda plural, below: self.groups(groups[plural], below)
+        )
+
+    def groups(self, kind: GroupType, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
+        """Return the groups that are left of a collection."""
+        low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
+        left: dict[str, Picked | None] = {}
+        for one in self.view.db.execute(rows.SELECT_RANGE, (low, high)):
+            row = Row(*one)
+            _keep(left, row, self.group(kind, row, alternatives))
+        return left
+
+    def group(self, kind: GroupType, row: Row, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of a group."""
+        self._look()
+        attrs = orjson.loads(self.view.group(kind, row))
+        return self._node(
+            attrs, alternatives, kind.resources.__contains__,
+            lambda plural, alts: self.resources(kind, kind.resources[plural], f"{row.xid}/{plural}", alts),
+        )  # fmt: skip
+
+    def resources(
+        self, group: GroupType, kind: ResourceType, path: str, alternatives: Sequence[Clauses]
+    ) -> dict[str, Picked | None]:
+        """Return the resources that are left of a collection."""
+        left: dict[str, Picked | None] = {}
+        for row, default in self.candidates(group, kind, path, alternatives):
+            _keep(left, row, self.resource(kind, row, default, alternatives))
+        if not left and self.partial and any(clause.watched for clauses in alternatives for clause in clauses):
+            self._look_for_arrays(kind, path, alternatives)
+        return left
+
+    def _look_for_arrays(self, kind: ResourceType, path: str, alternatives: Sequence[Clauses]) -> None:
+        """Look at some resources that the index did not propose, only to say that a clause takes an array for a value.
+
+        However many there are: this must not make of a look at the index one at the whole collection.
+        """
+        if self.stumbled is None and self.spare:
+            some = self.view.db.execute(
+                f"{rows.SELECT_RESOURCES} LIMIT ?", (*rows.range_of(rows.RESOURCE, path), self.spare)
+            )
+            self.spare -= len(some)
+            for row, default in map(pair, some):
+                self.resource(kind, row, default, alternatives)
+
+    def resource(self, kind: ResourceType, row: Row, default: Row | None, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of a resource."""
+        self._look()
+        alternatives = self._spelled(kind, alternatives)
+        asks_meta = any(clause.head == "meta" for clauses in alternatives for clause in clauses)
+        doc, self.view.doc = self.view.doc, False
+        try:
+            attrs = orjson.loads(self.view.resource(kind, row, default, _META if asks_meta else InlineSet.NOTHING))
+        finally:
+            self.view.doc = doc
+        return self._node(attrs, alternatives, "versions".__eq__, lambda _, alts: self.versions(kind, row, alts))
+
+    def versions(self, kind: ResourceType, row: Row, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
+        """Return the versions that are left of a resource."""
+        found = self.view.target(row)
+        if found is None:
+            return {}
+        real = found[0]
+        left: dict[str, Picked | None] = {}
+        for one in self.view.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions")):
+            version = Row(*one)
+            _keep(left, version, self.version(kind, row, real, version, alternatives))
+        return left
+
+    def version(self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]) -> Found:
+        """Return what is left of a version: all of it or nothing."""
+        self._look()
+        alternatives = self._spelled(kind, alternatives)
+        attrs = orjson.loads(self.view.version(kind, row, real, version))
+        return None if any(self.hold(clauses, attrs) for clauses in alternatives) else MISS
+
+    def _spelled(self, kind: ResourceType, alternatives: Sequence[Clauses]) -> Sequence[Clauses]:
+        """Return clauses with attributes named as the answer names them, whichever version's name was given."""
+        aliases, shown = spelling_of(kind).aliases, self.view.spec.attributes
+        if all(c.head not in aliases and c.head not in shown for clauses in alternatives for c in clauses):
+            return alternatives
+        return [
+            tuple(_renamed(c, lambda head: shown.get(n := aliases.get(head, head), n)) for c in cs)
+            for cs in alternatives
+        ]
+
+    def _node(
+        self, attrs: Mapping[str, Any], alternatives: Sequence[Clauses], is_collection: Any, members_of: Any
+    ) -> Found:
+        below: dict[str, list[Clauses]] = {}
+        for clauses in alternatives:
+            own, nested = split(clauses, is_collection)
+            if not self.hold(own, attrs):
+                continue
+            if not nested:
+                return None
+            if len(nested) == 1:  # nothing is a member of two collections
+                for plural, rest in nested.items():
+                    below.setdefault(plural, []).append(rest)
+        picked = Picked()
+        for plural, rests in below.items():
+            members = members_of(plural, rests)
+            if members:
+                picked.members[plural] = members
+                picked.queries[plural] = query(rests)
+        return picked if picked.members else MISS
+
+    # ---- candidates
+
+    def candidates(
+        self, group: GroupType, kind: ResourceType, path: str, alternatives: Sequence[Clauses]
+    ) -> Iterator[tuple[Row, Row | None]]:
+        """Return the resources that may match: those the index knows of, or all."""
+        typename = f"{group.plural}/{kind.plural}"
+        indexed = [self._indexed(typename, kind, path, clauses) for clauses in alternatives]
+        db = self.view.db
+        low, high = rows.range_of(rows.RESOURCE, path)
+        self.partial = all(keys is not None for keys in indexed)
+        if not self.partial:
+            yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
+            return
+        shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
+        ordered = sorted({key for keys in indexed if keys for key in keys} | {key for (key,) in shown})
+        for start in range(0, len(ordered), _CHUNK):
+            chunk = ordered[start : start + _CHUNK]
+            marks = ", ".join("?" * len(chunk))
+            yield from map(pair, db.execute(rows.SELECT_RESOURCES_IN.format(marks), tuple(chunk)))
+
+    def _indexed(self, typename: str, kind: ResourceType, path: str, clauses: Clauses) -> set[str] | None:
+        """Return the keys of resources of which some version may satisfy a clause, or None where no index helps."""
+        best: set[str] | None = None
+        low, high = rows.range_of(rows.VERSION, path)
+        for clause in clauses:
+            number = lookup(typename, _canonical(kind, clause))
+            if number is None:
+                continue
+            found = {
+                key[: key.rindex("/versions/")].replace(rows.VERSION, rows.RESOURCE, 1)
+                for key in index.find(self.view.db, number, low, high)
+            }
+            best = found if best is None else best & found
+        return best
+
+
+def _canonical(kind: ResourceType, clause: Clause) -> Clause:
+    """Return a clause about a version as the index has it: without `versions`, in canonical spelling."""
+    if clause.head == "versions":
+        clause = clause.tail()
+    aliases = spelling_of(kind).aliases
+    return _renamed(clause, lambda head: aliases.get(head, head))
+
+
+def _renamed(clause: Clause, name: Callable[[str], str]) -> Clause:
+    head = clause.head
+    return clause if head is None or name(head) == head else replace(clause, path=(name(head), *clause.path[1:]))
+
+
+def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:
+    if found is not MISS:
+        left[row.xid.rpartition("/")[2]] = found  # type: ignore[assignment]
+
+
+def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) -> Filter:
+    """Refuse a clause whose path, by the model, leads to nothing but an array that it takes for one value.
+
+    Return the filter with those clauses watched whose path may lead to one, as what is stored tells.
+    """
+    alternatives = tuple(
+        tuple(_watched(clause, model, target, subject) for clause in clauses) for clauses in wanted.alternatives
+    )
+    return replace(wanted, alternatives=alternatives)
+
+
+def _watched(clause: Clause, model: Model, target: Target, subject: str) -> Clause:
+    level, path = _level_of(clause.path, model, target)
+    above = len(clause.path) - len(path)
+    arrays: set[int] = set()
+    definitions = list(_named(level.attributes, path[0])) if path else []
+    for place, step in enumerate(path[1:], above + 1):
+        if any(_takes_for_one(attribute, step) for attribute in definitions):
+            arrays.add(place)
+        definitions = [inner for attribute in definitions for inner in _below(attribute, step)]
+    unsure = any(attribute.type == "any" for attribute in definitions)
+    if clause.compares:
+        found = [attribute for attribute in definitions if attribute.type == "array"]
+        arrays.update(len(clause.path) for _ in found)
+        definitions = [attribute for attribute in definitions if attribute.type != "array"]
+    if arrays and not definitions:
+        raise clause.refused(min(arrays), subject, {})
+    return replace(clause, watched=bool(arrays) or unsure)
+
+
+def _takes_for_one(attribute: Attribute, step: Step) -> bool:
+    return attribute.type == "array" and (isinstance(step, str) or step is Wild.MEMBERS)
+
+
+def _below(attribute: Attribute, step: Step) -> Iterator[Attribute]:
+    """What a step below an attribute may be by the model; an attribute of any type has more such below it."""
+    if attribute.type == "any":
+        yield attribute
+    elif attribute.type == "object":
+        yield from _named(attribute.attributes, step)
+    elif attribute.item is not None and (attribute.type == "array") is (isinstance(step, int) or step is Wild.ITEMS):
+        yield attribute.item
+
+
+def _named(attributes: Attributes, step: Step) -> Iterator[Attribute]:
+    """The definitions that a member may have: its own, those that `ifvalues` bring, and that of an extension."""
+    if isinstance(step, str) and step in attributes:
+        yield attributes[step]
+    elif isinstance(step, str) and "*" in attributes:
+        yield attributes["*"]
+    elif step is Wild.MEMBERS:
+        yield from attributes.values()
+    for attribute in attributes.values():
+        for siblings in attribute.ifvalues.values():
+            yield from _named(siblings, step)
+
+
+def _level_of(path: Path, model: Model, target: Target) -> tuple[Level, Path]:
+    """What a path's first attribute is looked up in, and the path from there on."""
+    group, resource = target.group, target.resource
+    if group is None and path and path[0] in model.groups:
+        group, path = model.groups[str(path[0])], path[1:]
+    elif group is None:
+        return model.level, path
+    if resource is None and path and path[0] in group.resources:
+        resource, path = group.resources[str(path[0])], path[1:]
+    elif resource is None:
+        return group.level, path
+    if path and path[0] == "meta":
+        return resource.meta_level, path[1:]
+    return resource.version_level, path[1:] if path and path[0] == "versions" else path

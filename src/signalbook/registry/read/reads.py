@@ -1,0 +1,419 @@
+"""Answering GET: one entity, a collection, or the registry's own documents, with every flag that shapes an answer.
+
+Rule 1: all of an answer comes from one snapshot of the store.
+Rule 2: a page of a plain collection is a range of keys; sorting and filtering look at what they must, then page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+import orjson
+
+from signalbook.errors import RegistryError
+from signalbook.registry import filters, rows
+from signalbook.registry import flags as inlines
+from signalbook.registry.filters import Filter, collated
+from signalbook.registry.flags import Flags, InlineSet, Path, PathError, Wild, parse_path, values_at
+from signalbook.registry.read.queries import MISS, Search, refuse_arrays
+from signalbook.registry.read.render import Picked, View, pair
+from signalbook.registry.read.targets import COLLECTIONS, Target
+from signalbook.registry.rows import Row
+from signalbook.registry.setup import Setup
+from signalbook.registry.store import Connection
+from signalbook.spec.versions import SpecVersion
+
+__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "make_view", "parse", "read_target"]
+
+# The `sort` flag: the order of a collection's entities.
+#
+# Rule 1: every order is total and repeatable: entities with the same value follow their ids in the same direction
+# (SORT-3, SORT-5).
+# Rule 2: an entity without a value comes lowest; values of different types come in the order boolean, number, text.
+
+
+MAX_TEXT = 1024
+Key: TypeAlias = tuple[int, Any]
+Attrs = TypeVar("Attrs", bound=Mapping[str, Any])
+
+_DIRECTIONS: Mapping[str, bool] = {"": False, "asc": False, "desc": True}
+_MISSING: Key = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """An attribute to sort on, and the direction."""
+
+    path: Path
+    descending: bool = False
+
+    def key(self, id_: str, attrs: Mapping[str, Any]) -> tuple[Key, tuple[str, str], str]:
+        """What to compare one entity by, lowest first."""
+        return _rank(next(values_at(self.path, attrs), None)), collated(id_), id_
+
+    def sorted(self, items: Iterable[tuple[str, Attrs]]) -> list[tuple[str, Attrs]]:
+        """The (id, attributes) pairs in order, whatever order they came in."""
+        return sorted(items, key=lambda item: self.key(*item), reverse=self.descending)
+
+
+def _rank(value: Any) -> Key:
+    if isinstance(value, bool):
+        return 1, value
+    if isinstance(value, int | float):
+        return 2, value
+    return (3, collated(value)) if isinstance(value, str) else _MISSING
+
+
+def parse(text: str, subject: str, collections: Container[str] = ()) -> Sort:
+    """The order that `text` (`ATTRIBUTE[=asc|desc]`) asks for; `collections` are names it must not lead into."""
+    name, sign, direction = text.partition("=")
+    if len(text) > MAX_TEXT:
+        raise _bad(subject, text[:60] + "...", f"longer than {MAX_TEXT} characters")
+    if direction not in _DIRECTIONS or (sign and not direction):
+        raise _bad(subject, text, f'the order is "asc" or "desc", not "{direction}"')
+    try:
+        path = parse_path(name)
+    except PathError as error:
+        raise _bad(subject, text, str(error)) from None
+    if any(isinstance(step, Wild) for step in path):
+        raise _bad(subject, text, "a wildcard leads to more than one value")
+    if path[0] in collections:
+        raise _bad(subject, text, f'"{path[0]}" is a collection, not an attribute')
+    return Sort(path, _DIRECTIONS[direction])
+
+
+def _bad(subject: str, value: str, detail: str) -> RegistryError:
+    return RegistryError("bad_sort", subject, value=value, error_detail=detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one answer may cost."""
+
+    page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
+    size: int = 256 << 20  # characters of one answer
+    seconds: float = 10.0  # of filtering
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer's JSON text; for a part of a collection where the next part begins, and how many there are."""
+
+    text: str
+    next: str = ""
+    count: int | None = None
+
+
+def make_view(
+    db: Connection, setup: Setup, flags: Flags, spec: SpecVersion, base: str, target: Target, limits: Limits
+) -> View:
+    """Return the view that a request's flags ask for."""
+    root = "" if target.xid == "/" else target.xid
+    return View(
+        db, setup.model, spec, base, setup.registryid, flags.doc, flags.binary, flags.collections, bool(flags.filters),
+        setup.capabilities.shortself, root, limits.size, _subject(target, flags),
+        {
+            "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
+            "model": lambda: setup.full_model(spec),
+            "modelsource": lambda: setup.source,
+        },
+    )  # fmt: skip
+
+
+def _subject(target: Target, flags: Flags) -> str:
+    return f"{target.path}?{flags.raw}" if flags.raw else target.path
+
+
+def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: Limits) -> Page:
+    """Return the answer to a GET."""
+    if flags.collections and target.kind not in ("registry", "group"):
+        raise RegistryError("bad_flag", target.path, flag="collections")
+    if flags.sort is not None and target.kind not in COLLECTIONS:
+        raise RegistryError("sort_noncollection", view.subject)
+    inline = inlines.parse_inline(flags.inline, _shape(setup, target), view.subject)
+    if target.kind in ("registry", "export"):
+        _check_available(setup, inline)
+    wanted = filters.parse(flags.filters, view.subject)
+    wanted = refuse_arrays(wanted, setup.model, target, view.subject)
+    if not setup.capabilities.pagination:  # nobody could ask for the rest, so there is none: it is all or `too_large`
+        limits = replace(limits, page=1 << 62)
+    return _READERS[target.kind](_Reading(view, target, flags, inline, wanted, limits))
+
+
+def _check_available(setup: Setup, inline: InlineSet) -> None:
+    """Refuse to inline a kind of data that the registry does not give out: CAP-3."""
+    for name in sorted(inlines.CONFIGURATION):
+        if inline.child(name) is not None and name not in setup.capabilities.available:
+            raise RegistryError("not_available", name)
+
+
+def _shape(setup: Setup, target: Target) -> inlines.Shape:
+    if target.kind in ("registry", "export"):
+        return setup.shape
+    if target.kind in ("groups", "group"):
+        return inlines.group_shape(target.group_type)
+    if target.kind in ("resources", "resource"):
+        return inlines.resource_shape(target.resource_type)
+    return inlines.META if target.kind == "meta" else inlines.version_shape(target.resource_type)
+
+
+@dataclass(slots=True)
+class _Reading:
+    view: View
+    target: Target
+    flags: Flags
+    inline: InlineSet
+    wanted: Filter
+    limits: Limits
+
+    def search(self) -> Search:
+        return Search(self.view, self.limits.seconds)
+
+    def missing(self, xid: str) -> RegistryError:
+        return RegistryError("not_found", xid)
+
+    def row(self, kind: str, xid: str) -> Row:
+        """Return the row of an entity that has to be there, in exactly this spelling."""
+        row = rows.load(self.view.db, kind + xid.lower())
+        if row is None or row.xid != xid:
+            raise self.missing(xid)
+        return row
+
+    def picked(self, find: Callable[[Search, Sequence[filters.Clauses]], object]) -> Picked | None:
+        """Return what the filters leave of the entity asked for, which is an error where that is nothing: FILTER-9."""
+        if not self.wanted:
+            return None
+        search = self.search()
+        found = MISS if self.wanted.excludeall else search.check(find(search, self.wanted.alternatives))
+        if found is MISS:
+            raise self.missing(self.target.path)
+        return found  # type: ignore[return-value]
+
+    def members(
+        self, find: Callable[[Search, Sequence[filters.Clauses]], dict[str, Picked | None]]
+    ) -> dict[str, Picked | None]:
+        """Return what the filters leave of the collection asked for."""
+        search = self.search()
+        found = {} if self.wanted.excludeall else find(search, self.wanted.alternatives)
+        search.check(found)
+        return found
+
+
+# ---- single entities
+
+
+def _read_registry(reading: _Reading) -> Page:
+    row = reading.row("a", "/")
+    picked = reading.picked(lambda search, alternatives: search.registry(row, alternatives))
+    return Page(reading.view.registry(row, reading.inline, picked))
+
+
+def _read_group(reading: _Reading) -> Page:
+    kind = reading.target.group_type
+    row = reading.row(rows.GROUP, reading.target.xid)
+    picked = reading.picked(lambda search, alternatives: search.group(kind, row, alternatives))
+    return Page(reading.view.group(kind, row, reading.inline, picked))
+
+
+def _read_resource(reading: _Reading) -> Page:
+    kind = reading.target.resource_type
+    found = rows.load_resource(reading.view.db, rows.resource_key(reading.target.xid))
+    if found is None or found[0].xid != reading.target.xid:
+        raise reading.missing(reading.target.xid)
+    picked = reading.picked(lambda search, alternatives: search.resource(kind, *found, alternatives))
+    return Page(reading.view.resource(kind, *found, reading.inline, picked))
+
+
+def _read_meta(reading: _Reading) -> Page:
+    kind = reading.target.resource_type
+    xid = reading.target.resource_xid
+    row = rows.load(reading.view.db, rows.resource_key(xid))
+    if row is None or row.xid != xid:
+        raise reading.missing(reading.target.xid)
+    found = reading.view.target(row)
+    text = reading.view.meta(kind, row, found[0] if found else None)
+    if reading.wanted:
+        attrs = orjson.loads(text)
+        reading.picked(lambda search, all_: None if any(search.hold(clauses, attrs) for clauses in all_) else MISS)
+    return Page(text)
+
+
+def _resource_of(reading: _Reading, missing: str) -> tuple[Row, Row]:
+    """Return the resource that owns the versions asked for, and the one that really has them."""
+    xid = reading.target.resource_xid
+    row = rows.load(reading.view.db, rows.resource_key(xid))
+    if row is None or row.xid != xid:
+        raise reading.missing(missing)
+    if reading.view.doc and row.xref is not None:
+        raise RegistryError("cannot_doc_xref", reading.target.xid)
+    found = reading.view.target(row)
+    if found is None:
+        raise reading.missing(missing)
+    return row, found[0]
+
+
+def _read_version(reading: _Reading) -> Page:
+    target = reading.target
+    row, real = _resource_of(reading, target.xid)
+    version = rows.load(reading.view.db, rows.version_key(real.xid, target.vid))
+    if version is None or version.xid.rpartition("/")[2] != target.vid:
+        raise reading.missing(target.xid)
+    kind = target.resource_type
+    reading.picked(lambda search, alternatives: search.version(kind, row, real, version, alternatives))
+    return Page(reading.view.version(kind, row, real, version, reading.inline))
+
+
+# ---- collections
+
+
+def _read_groups(reading: _Reading) -> Page:
+    kind, view = reading.target.group_type, reading.view
+    members = None
+    if reading.wanted:
+        members = reading.members(lambda search, alternatives: search.groups(kind, alternatives))
+    path = reading.target.xid
+    return _page(
+        reading, rows.GROUP, path, members,
+        plain=lambda found: view.join_groups(kind, (Row(*one) for one in found), reading.inline, members),
+        select=rows.SELECT_RANGE,
+        total=lambda: orjson.loads(reading.row("a", "/").counts).get(kind.plural, 0),
+    )  # fmt: skip
+
+
+def _read_resources(reading: _Reading) -> Page:
+    target, view = reading.target, reading.view
+    kind = target.resource_type
+    group = rows.load(view.db, rows.group_key(target.group_xid))
+    if group is None or group.xid != target.group_xid:
+        raise reading.missing(target.group_xid)
+    members = None
+    if reading.wanted:
+        members = reading.members(
+            lambda search, alternatives: search.resources(target.group_type, kind, target.xid, alternatives)
+        )
+    counts = orjson.loads(group.counts)
+    return _page(
+        reading, rows.RESOURCE, target.xid, members,
+        plain=lambda found: view.join_resources(kind, map(pair, found), reading.inline, members),
+        select=rows.SELECT_RESOURCES,
+        total=lambda: counts.get(kind.plural, 0),
+    )  # fmt: skip
+
+
+def _read_versions(reading: _Reading) -> Page:
+    target, view = reading.target, reading.view
+    kind = target.resource_type
+    row, real = _resource_of(reading, target.resource_xid)
+    members = None
+    if reading.wanted:
+        members = reading.members(lambda search, alternatives: search.versions(kind, row, alternatives))
+    return _page(
+        reading, rows.VERSION, real.xid + "/versions", members,
+        plain=lambda found: view.join_versions(
+            kind, row, real, (Row(*one) for one in found), reading.inline, members
+        ),
+        select=rows.SELECT_RANGE,
+        total=lambda: real.size,
+    )  # fmt: skip
+
+
+def _page(
+    reading: _Reading, letter: str, path: str, members: Mapping[str, Any] | None, *,
+    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str, total: Callable[[], int],
+) -> Page:  # fmt: skip
+    """Return one page of a collection, in the order asked for."""
+    limit = min(reading.flags.limit or reading.limits.page, reading.limits.page)
+    db = reading.view.db
+    if reading.flags.sort is not None:
+        return _sorted_page(reading, letter, path, members, plain, select, limit)
+    after = _token(reading.flags.page, reading.view.subject)
+    if members is not None:
+        return _chosen_page(db, members, letter, path, after, limit, plain, select)
+    found = db.execute(f"{select} LIMIT ?", (*rows.child_range(letter, path, after), limit + 1))
+    more = len(found) > limit
+    text = plain(found[:limit])
+    if not more:
+        return Page(text, count=total() if after or reading.flags.limit else None)
+    return Page(text, _name(_id_of(found[limit - 1])), total())
+
+
+def _chosen_page(
+    db: Connection, members: Mapping[str, Any], letter: str, path: str, after: str | None, limit: int,
+    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str,
+) -> Page:  # fmt: skip
+    """Return a page of the members that a filter left."""
+    ids = sorted((id_ for id_ in members if after is None or id_.lower() > after.lower()), key=str.lower)
+    chosen = ids[:limit]
+    found = rows.load_members(db, letter, path, chosen, resources=select is rows.SELECT_RESOURCES)
+    return Page(plain(found), _name(chosen[-1]) if len(ids) > limit else "", len(members))
+
+
+def _sorted_page(
+    reading: _Reading, letter: str, path: str, members: Mapping[str, Any] | None,
+    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str, limit: int,
+) -> Page:  # fmt: skip
+    """Return a page of a collection in the order of an attribute: SORT-1 to SORT-5."""
+    target = reading.target
+    nested = {"groups": set(target.group_type.resources), "resources": {"versions"}}.get(target.kind, set())
+    order = parse(reading.flags.sort or "", reading.view.subject, nested)
+    found = reading.view.db.execute(select, rows.child_range(letter, path, None))
+    by_id = {_id_of(one): one for one in found if members is None or _id_of(one) in members}
+    entries = orjson.loads(plain(list(by_id.values()))) if by_id else {}
+    ids = [id_ for id_, _ in order.sorted(entries.items())]
+    start = _offset(reading.flags.page, reading.view.subject)
+    chosen = ids[start : start + limit]
+    following = _name(str(start + limit)) if start + limit < len(ids) else ""
+    return Page(plain([by_id[id_] for id_ in chosen]), following, len(ids))
+
+
+def _id_of(found: tuple[Any, ...]) -> str:
+    return str(found[1]).rpartition("/")[2]
+
+
+# ---- pages are named by where they begin; clients pass the name back as it is
+
+
+def _name(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def _token(page: str | None, subject: str) -> str | None:
+    if page is None:
+        return None
+    try:
+        place = base64.urlsafe_b64decode(page + "=" * (-len(page) % 4)).decode()
+    except (binascii.Error, ValueError):
+        raise _bad_page(subject) from None
+    if "\0" in place or _name(place) != page:
+        raise _bad_page(subject)
+    return place
+
+
+def _offset(page: str | None, subject: str) -> int:
+    text = _token(page, subject)
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise _bad_page(subject)
+    return int(text)
+
+
+def _bad_page(subject: str) -> RegistryError:
+    return RegistryError("bad_request", subject, error_detail='the value of "page" is none that this server gave')
+
+
+_READERS: Mapping[str, Callable[[_Reading], Page]] = {
+    "registry": _read_registry,
+    "export": _read_registry,
+    "groups": _read_groups,
+    "group": _read_group,
+    "resources": _read_resources,
+    "resource": _read_resource,
+    "meta": _read_meta,
+    "versions": _read_versions,
+    "version": _read_version,
+}

@@ -1,0 +1,653 @@
+"""Avro's binary encoding, read strictly, within bounds, and with the place of what is wrong.
+
+Rule 1: this is the judge; `avro_fast` only repeats its answers sooner for schemas where that is safe.
+Rule 2: bytes that no writer produces are refused: a boolean other than 0 and 1, an integer out of its range, a
+negative length or index.
+Rule 3: depth and the number of values are bounded, whatever counts the bytes claim.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, Rounded
+from typing import Any
+from uuid import UUID
+
+from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values, raw_default, single
+
+__all__ = [
+    "DEEPEST_VALUE",
+    "MOST_PAIRS",
+    "MOST_VALUES",
+    "BadPayload",
+    "Cursor",
+    "Decoder",
+    "Resolution",
+    "TooManyPairs",
+    "decoder",
+    "field_of",
+    "logical_value",
+    "names_match",
+    "promotes",
+]
+
+# The values of Avro's logical types in Python.
+#
+# Rule 1: a value that its logical type cannot have is refused, never bent: a time of day beyond the day, a decimal with
+# more digits than declared, a date outside of the years 1 to 9999 (no table holds one).
+# Rule 2: nanoseconds stay the number they are: Python's and Spark's timestamps end at microseconds.
+#
+# | logical type | value |
+# |---|---|
+# | date, time-millis, time-micros | `datetime.date`, `datetime.time` |
+# | timestamp-millis, timestamp-micros | `datetime.datetime` in UTC; local-timestamp-*: without a zone |
+# | timestamp-nanos, local-timestamp-nanos | `int` |
+# | decimal, big-decimal | `decimal.Decimal` |
+# | uuid | `uuid.UUID` |
+# | duration | a dictionary of `months`, `days`, `milliseconds` |
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCAL_EPOCH = datetime(1970, 1, 1)
+_DAY_ONE = date(1970, 1, 1).toordinal()
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, Rounded])
+_SCALES = 1_000_000
+
+
+def _time(unit: int) -> Callable[[int], time]:
+    per_second = 1_000_000 // unit
+
+    def read(value: int) -> time:
+        seconds, rest = divmod(value, per_second)
+        if not 0 <= seconds < 86_400:
+            raise ValueError(f"{value} is no time of day")
+        return time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * unit)
+
+    return read
+
+
+def _timestamp(unit: int, epoch: datetime) -> Callable[[int], datetime]:
+    def read(value: int) -> datetime:
+        try:
+            return epoch + timedelta(microseconds=value * unit)
+        except OverflowError:
+            raise ValueError(f"{value} is no time of the years 1 to 9999") from None
+
+    return read
+
+
+def _date(value: int) -> date:
+    try:
+        return date.fromordinal(value + _DAY_ONE)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{value} is no day of the years 1 to 9999") from None
+
+
+def _duration(value: bytes) -> dict[str, int]:
+    months, days, milliseconds = (int.from_bytes(value[at : at + 4], "little") for at in (0, 4, 8))
+    return {"months": months, "days": days, "milliseconds": milliseconds}
+
+
+def _decimal(precision: int, scale: int) -> Callable[[bytes], Decimal]:
+    # Ten to the precision has this many bits at most; a longer number need not be made to see that it is too long.
+    bits = precision * 10 // 3 + 1
+
+    def read(value: bytes) -> Decimal:
+        unscaled = int.from_bytes(value, "big", signed=True)
+        if unscaled.bit_length() <= bits:
+            found = Decimal(unscaled)
+            if found.adjusted() < precision:
+                return found.scaleb(-scale, _EXACT)
+        raise ValueError(f"a number has more than the {precision} digits of its type")
+
+    return read
+
+
+def _big_decimal(value: bytes) -> Decimal:
+    """Decode bytes and a scale, each as Avro writes them."""
+    size, at = _varint(value, 0)
+    if not 0 <= size <= len(value) - at:
+        raise ValueError("a big-decimal ends too early")
+    scale, end = _varint(value, at + size)
+    if end != len(value) or abs(scale) > _SCALES:
+        raise ValueError("a big-decimal has a wrong scale")
+    return Decimal(int.from_bytes(value[at : at + size], "big", signed=True)).scaleb(-scale, _EXACT)
+
+
+def _varint(value: bytes, at: int) -> tuple[int, int]:
+    found = shift = 0
+    while at < len(value) and shift < 70:
+        byte = value[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (found >> 1) ^ -(found & 1), at
+        shift += 7
+    raise ValueError("a big-decimal ends too early")
+
+
+def _uuid_of_bytes(value: bytes) -> UUID:
+    return UUID(bytes=value)
+
+
+_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("int", "date"): _date,
+    ("int", "time-millis"): _time(1000),
+    ("long", "time-micros"): _time(1),
+    ("long", "timestamp-millis"): _timestamp(1000, _EPOCH),
+    ("long", "timestamp-micros"): _timestamp(1, _EPOCH),
+    ("long", "local-timestamp-millis"): _timestamp(1000, _LOCAL_EPOCH),
+    ("long", "local-timestamp-micros"): _timestamp(1, _LOCAL_EPOCH),
+    ("string", "uuid"): UUID,
+    ("fixed", "uuid"): _uuid_of_bytes,
+    ("fixed", "duration"): _duration,
+    ("bytes", "big-decimal"): _big_decimal,
+}
+
+
+def logical_value(node: Node) -> Callable[[Any], Any] | None:
+    """What makes a node's value of the decoded one, `ValueError` or `OverflowError` where it is out of range."""
+    if node.logical == "decimal":
+        return _decimal(node.precision, node.scale)
+    return _READERS.get((node.kind, node.logical))
+
+
+# Can a reader's schema read what a writer's schema wrote: Avro 1.12, "Schema Resolution".
+#
+# Rule 1: two types match as the specification says; names match without their namespace, or by a reader's alias, as
+# Java's `SchemaCompatibility` has it.
+# Rule 2: a pair of types is readable unless something shows that it is not. So recursive types end, and the answer does
+# not depend on where one starts.
+# Rule 3: logical types play no part here; `avro_compare` judges what they mean.
+
+
+MOST_PAIRS = 200_000
+
+_PROMOTIONS = {
+    "int": frozenset({"long", "float", "double"}),
+    "long": frozenset({"float", "double"}),
+    "float": frozenset({"double"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+
+Key = tuple[int, int]
+Pair = tuple[Node, Node]
+
+
+class TooManyPairs(Exception):
+    """Two schemas with so many types against each other that the question is not worth its answer."""
+
+
+def promotes(writer: str, reader: str) -> bool:
+    """Tell whether a primitive type is read as another."""
+    return reader in _PROMOTIONS.get(writer, ())
+
+
+def names_match(writer: Node, reader: Node) -> bool:
+    """Tell whether a reader's named type means the writer's."""
+    return writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2] or writer.name in reader.aliases
+
+
+def field_of(writer: dict[str, Field], reader: Field) -> Field | None:
+    """The writer's field that a reader's field reads: of the same name, else of an alias."""
+    found = writer.get(reader.name)
+    if found is None:
+        found = next((writer[alias] for alias in reader.aliases if alias in writer), None)
+    return found
+
+
+class Resolution:
+    """Which types of a reader's schema read which types of a writer's."""
+
+    def __init__(self, writer: Node, reader: Node) -> None:
+        self._pairs: dict[Key, list[list[Key]] | None] = {}
+        self._discover(writer, reader)
+        self._unreadable = self._refute()
+
+    def readable(self, writer: Node, reader: Node) -> bool:
+        """Tell whether every value of a writer's type can be read as the reader's."""
+        return (id(writer), id(reader)) not in self._unreadable
+
+    def matches(self, writer: Node, reader: Node) -> bool:
+        """Tell whether two types match at their surface, whatever lies within."""
+        return self._pairs.get((id(writer), id(reader))) is not None or (
+            writer.kind == reader.kind and (not writer.name or names_match(writer, reader))
+        )
+
+    def member(self, writer: Node, reader: Node) -> Node | None:
+        """The member of a reader's union that reads a writer's type: the readable one of its name, else the first."""
+        found = [member for member in reader.members if self.readable(writer, member)]
+        same = [member for member in found if member.label == writer.label]
+        if same or found:
+            return (same or found)[0]
+        return next((member for member in reader.members if self.matches(writer, member)), None)
+
+    def _discover(self, writer: Node, reader: Node) -> None:
+        waiting: list[Pair] = [(writer, reader)]
+        while waiting:
+            one = waiting.pop()
+            key = (id(one[0]), id(one[1]))
+            if key in self._pairs:
+                continue
+            if len(self._pairs) >= MOST_PAIRS:
+                raise TooManyPairs
+            needs = _needs(*one)
+            self._pairs[key] = None if needs is None else [[(id(w), id(r)) for w, r in any_of] for any_of in needs]
+            for any_of in needs or ():
+                waiting.extend(any_of)
+
+    def _refute(self) -> set[Key]:
+        """Every pair that is unreadable, found from those that are so by themselves."""
+        users: dict[Key, list[tuple[Key, int]]] = {}
+        left: dict[tuple[Key, int], int] = {}
+        waiting: list[Key] = []
+        for key, needs in self._pairs.items():
+            if needs is None or not all(needs):
+                waiting.append(key)
+                continue
+            for number, any_of in enumerate(needs):
+                alternatives = set(any_of)
+                left[key, number] = len(alternatives)
+                for other in alternatives:
+                    users.setdefault(other, []).append((key, number))
+        unreadable: set[Key] = set(waiting)
+        while waiting:
+            for key, number in users.get(waiting.pop(), ()):
+                left[key, number] -= 1
+                if not left[key, number] and key not in unreadable:
+                    unreadable.add(key)
+                    waiting.append(key)
+        return unreadable
+
+
+def _needs(writer: Node, reader: Node) -> list[list[Pair]] | None:
+    """What must be readable for a pair to be so, one of each inner list; None where the two do not match at all."""
+    if writer.kind == "union":
+        return [[(member, reader)] for member in writer.members]
+    if reader.kind == "union":
+        return [[(writer, member) for member in reader.members]]
+    if writer.kind != reader.kind:
+        return [] if promotes(writer.kind, reader.kind) else None
+    if writer.inner is not None and reader.inner is not None:
+        return [[(writer.inner, reader.inner)]]
+    if writer.name and not names_match(writer, reader):
+        return None
+    if writer.kind == "record":
+        return _fields(writer, reader)
+    if writer.kind == "enum" and reader.default is None and not set(writer.symbols) <= set(reader.symbols):
+        return None
+    return None if writer.size != reader.size else []
+
+
+def _fields(writer: Node, reader: Node) -> list[list[Pair]]:
+    by_name = {field.name: field for field in writer.fields}
+    needs: list[list[Pair]] = []
+    for field in reader.fields:
+        found = field_of(by_name, field)
+        if found is not None:
+            needs.append([(found.node, field.node)])
+        elif field.default is NOTHING:
+            # One of nothing: never met. The other fields are looked at all the same, to be told about.
+            needs.append([])
+    return needs
+
+
+DEEPEST_VALUE = 100
+MOST_VALUES = 4_000_000
+
+Decoder = Callable[["Cursor"], Any]
+
+
+class BadPayload(Exception):
+    """A payload that is none of its schema, and the steps to the place."""
+
+    def __init__(self, message: str, *steps: str | int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.steps = list(steps)
+
+
+class Cursor:
+    """A place in the bytes, and what may still be spent."""
+
+    __slots__ = ("at", "data", "depth", "left")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+        self.depth = DEEPEST_VALUE
+        self.left = MOST_VALUES
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        end = self.at + size
+        if size < 0 or end > len(self.data):
+            raise BadPayload(f"{size} bytes are announced, {len(self.data) - self.at} are left")
+        found = self.data[self.at : end]
+        self.at = end
+        return found
+
+    def long(self) -> int:
+        """Return the next integer, of 64 bits."""
+        data, at, found, shift = self.data, self.at, 0, 0
+        try:
+            while True:
+                byte = data[at]
+                at += 1
+                found |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift > 63:
+                    raise BadPayload("an integer has more than ten bytes")
+        except IndexError:
+            raise BadPayload("the payload ends within an integer") from None
+        if found >> 64:
+            raise BadPayload("an integer has more than 64 bits")
+        self.at = at
+        return (found >> 1) ^ -(found & 1)
+
+    def spend(self, values: int) -> None:
+        """Count values, so that a few bytes cannot announce more than memory holds."""
+        self.left -= values
+        if self.left < 0:
+            raise BadPayload(f"the payload holds more than {MOST_VALUES} values")
+
+
+def decoder(writer: Node, reader: Node | None = None) -> Decoder:
+    """What reads a value that the writer's schema wrote, as the reader's schema sees it."""
+    if reader is None or reader is writer:
+        return _Compiler(None).compile(writer, writer)
+    return _Compiler(Resolution(writer, reader)).compile(writer, reader)
+
+
+class _Compiler:
+    """Makes the decoder of each pair of types once."""
+
+    def __init__(self, resolution: Resolution | None) -> None:
+        self._resolution = resolution
+        self._made: dict[tuple[int, int, bool], Decoder | None] = {}
+
+    def compile(self, writer: Node, reader: Node, logical: bool = True) -> Decoder:
+        key = (id(writer), id(reader), logical)
+        if key in self._made:
+            # A type within itself: its decoder is looked up when it is needed.
+            return self._made[key] or (lambda cursor: self._made[key](cursor))  # type: ignore[misc]
+        self._made[key] = None
+        made = self._make(writer, reader)
+        convert = logical_value(reader) if logical else None
+        self._made[key] = made if convert is None else _converted(made, convert)
+        return self._made[key] or made
+
+    def _make(self, writer: Node, reader: Node) -> Decoder:
+        if writer.kind == "union":
+            return self._union(writer, reader)
+        if reader.kind == "union":
+            member = self._resolution.member(writer, reader) if self._resolution else None
+            if member is None:
+                return _refuse(f"a value of type {writer.label} is none of the union's members")
+            return _labelled(self.compile(writer, member), member, len(of_values(reader)) > 1)
+        if writer.kind != reader.kind or (self._resolution and not self._resolution.matches(writer, reader)):
+            return self._promoted(writer, reader)
+        match writer.kind:
+            case "record":
+                return self._record(writer, reader)
+            case "array":
+                return self._array(writer, reader)
+            case "map":
+                return self._map(writer, reader)
+            case "enum":
+                return _enum(writer, reader)
+            case "fixed":
+                return _fixed(writer.size) if writer.size == reader.size else _refuse("the sizes differ")
+        return _PRIMITIVES[writer.kind]
+
+    def _promoted(self, writer: Node, reader: Node) -> Decoder:
+        read = _PRIMITIVES.get(writer.kind)
+        change = _CHANGES.get((writer.kind, reader.kind))
+        if read is None or change is None:
+            return _refuse(f"a value of type {writer.label} is no {reader.label}")
+        return lambda cursor: change(read(cursor))
+
+    def _union(self, writer: Node, reader: Node) -> Decoder:
+        if writer is reader:
+            several = len(of_values(reader)) > 1
+            members = [_labelled(self.compile(member, member), member, several) for member in writer.members]
+        else:
+            members = [self.compile(member, reader) for member in writer.members]
+
+        def read(cursor: Cursor) -> Any:
+            index = cursor.long()
+            if not 0 <= index < len(members):
+                raise BadPayload(f"the union has {len(members)} members, the payload says {index}")
+            return members[index](cursor)
+
+        return read
+
+    def _record(self, writer: Node, reader: Node) -> Decoder:
+        by_name = {field.name: field for field in writer.fields}
+        sources = {id(found): field for field in reader.fields if (found := field_of(by_name, field)) is not None}
+        steps: list[tuple[str, str, Decoder]] = []
+        for field in writer.fields:
+            target = sources.get(id(field))
+            if target is None:
+                steps.append((field.name, "", self.compile(field.node, field.node, logical=False)))
+            else:
+                steps.append((field.name, target.name, self.compile(field.node, target.node)))
+        present = {target.name for target in sources.values()}
+        absent = [field for field in reader.fields if field.name not in present]
+        order = [field.name for field in reader.fields]
+        as_written = not absent and [target for _, target, _ in steps] == order
+        defaults = [(field.name, _defaulted(raw_default(field), field.node)) for field in absent]
+
+        def read(cursor: Cursor) -> Any:
+            cursor.spend(len(steps) + 1)
+            cursor.depth -= 1
+            if cursor.depth < 0:
+                raise BadPayload(f"nested deeper than {DEEPEST_VALUE} records, arrays and maps")
+            found = {}
+            for name, target, decode in steps:
+                try:
+                    found[target] = decode(cursor)
+                except BadPayload as bad:
+                    bad.steps.insert(0, name)
+                    raise
+            cursor.depth += 1
+            if as_written:
+                return found
+            found.update(defaults)
+            return {name: found[name] for name in order}
+
+        return read
+
+    def _array(self, writer: Node, reader: Node) -> Decoder:
+        assert writer.inner is not None
+        assert reader.inner is not None
+        decode = self.compile(writer.inner, reader.inner)
+
+        def read(cursor: Cursor) -> Any:
+            found: list[Any] = []
+            _deeper(cursor)
+            while count := _block(cursor):
+                cursor.spend(count)
+                for _ in range(count):
+                    try:
+                        found.append(decode(cursor))
+                    except BadPayload as bad:
+                        bad.steps.insert(0, len(found))
+                        raise
+            cursor.depth += 1
+            return found
+
+        return read
+
+    def _map(self, writer: Node, reader: Node) -> Decoder:
+        assert writer.inner is not None
+        assert reader.inner is not None
+        decode = self.compile(writer.inner, reader.inner)
+
+        def read(cursor: Cursor) -> Any:
+            found: dict[str, Any] = {}
+            _deeper(cursor)
+            while count := _block(cursor):
+                cursor.spend(count)
+                for _ in range(count):
+                    key = _string(cursor)
+                    try:
+                        found[key] = decode(cursor)
+                    except BadPayload as bad:
+                        bad.steps.insert(0, key)
+                        raise
+            cursor.depth += 1
+            return found
+
+        return read
+
+
+def _deeper(cursor: Cursor) -> None:
+    cursor.depth -= 1
+    if cursor.depth < 0:
+        raise BadPayload(f"nested deeper than {DEEPEST_VALUE} records, arrays and maps")
+
+
+def _block(cursor: Cursor) -> int:
+    """The number of items in the next block.
+
+    A negative one is followed by the block's size in bytes, which "permits fast skipping" (Avro 1.12, Arrays). A reader
+    of all items has no use for it: it is ignored, as by other readers.
+    """
+    count = cursor.long()
+    if count < 0:
+        count = -count
+        cursor.long()
+    return count
+
+
+def _converted(read: Decoder, convert: Callable[[Any], Any]) -> Decoder:
+    def both(cursor: Cursor) -> Any:
+        value = read(cursor)
+        try:
+            return convert(value)
+        except (ValueError, OverflowError) as error:
+            raise BadPayload(str(error)) from None
+
+    return both
+
+
+def _labelled(read: Decoder, member: Node, several: bool) -> Decoder:
+    """A member of a union with several: its value goes under its label, as in Avro's JSON encoding."""
+    if member.kind == "null" or not several:
+        return read
+    label = member.label
+
+    def labelled(cursor: Cursor) -> Any:
+        try:
+            return {label: read(cursor)}
+        except BadPayload as bad:
+            bad.steps.insert(0, label)
+            raise
+
+    return labelled
+
+
+def _defaulted(raw: Any, node: Node) -> Any:
+    """A field's default as decoding it would give it."""
+    if node.kind == "union":
+        number, value = raw
+        member = node.members[number]
+        value = _defaulted(value, member)
+        return value if member.kind == "null" or len(of_values(node)) < 2 else {member.label: value}
+    if node.inner is not None:
+        inner = node.inner
+        if node.kind == "array":
+            return [_defaulted(item, inner) for item in raw]
+        return {key: _defaulted(item, inner) for key, item in raw.items()}
+    if node.kind == "record":
+        return {field.name: _defaulted(raw[field.name], field.node) for field in node.fields}
+    convert = logical_value(node)
+    try:
+        return raw if convert is None else convert(raw)
+    except (ValueError, OverflowError):
+        return raw
+
+
+def _refuse(message: str) -> Decoder:
+    def refuse(cursor: Cursor) -> Any:
+        raise BadPayload(message)
+
+    return refuse
+
+
+def _boolean(cursor: Cursor) -> bool:
+    byte = cursor.take(1)[0]
+    if byte > 1:
+        raise BadPayload(f"a boolean is 0 or 1, not {byte}")
+    return byte == 1
+
+
+def _int(cursor: Cursor) -> int:
+    value = cursor.long()
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        raise BadPayload(f"{value} is no int, which has 32 bits")
+    return value
+
+
+def _string(cursor: Cursor) -> str:
+    try:
+        return cursor.take(cursor.long()).decode()
+    except UnicodeDecodeError as error:
+        raise BadPayload(f"a string is not UTF-8: {error.reason}") from None
+
+
+def _fixed(size: int) -> Decoder:
+    return lambda cursor: cursor.take(size)
+
+
+def _enum(writer: Node, reader: Node) -> Decoder:
+    known = set(reader.symbols)
+    values = [symbol if symbol in known else reader.default for symbol in writer.symbols]
+
+    def read(cursor: Cursor) -> Any:
+        index = cursor.long()
+        if not 0 <= index < len(values):
+            raise BadPayload(f"{writer.name} has {len(values)} symbols, the payload says {index}")
+        if values[index] is None:
+            raise BadPayload(f'"{writer.symbols[index]}" is not a symbol of {reader.name}')
+        return values[index]
+
+    return read
+
+
+_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
+_PRIMITIVES: dict[str, Decoder] = {
+    "null": lambda cursor: None,
+    "boolean": _boolean,
+    "int": _int,
+    "long": Cursor.long,
+    "float": lambda cursor: _FLOAT.unpack(cursor.take(4))[0],
+    "double": lambda cursor: _DOUBLE.unpack(cursor.take(8))[0],
+    "bytes": lambda cursor: cursor.take(cursor.long()),
+    "string": _string,
+}
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadPayload(f"bytes read as a string are not UTF-8: {error.reason}") from None
+
+
+_CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("int", "long"): int,
+    ("int", "float"): single,
+    ("int", "double"): float,
+    ("long", "float"): single,
+    ("long", "double"): float,
+    ("float", "double"): float,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): _text,
+}

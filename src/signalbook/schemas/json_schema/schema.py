@@ -1,0 +1,331 @@
+"""JSON Schema draft-07, 2019-09 and 2020-12: documents read, payloads checked, on jsonschema-rs.
+
+Rule 1: the name of the format says which draft; a `$schema` that says otherwise is a problem.
+Rule 2: numbers are exact (`json_exact`), and nothing outside the catalog is asked (`references`).
+Rule 3: `format` and `contentEncoding` are asserted in draft-07, where the specification wants them checked, and are
+annotations in 2019-09 and 2020-12 unless the metaschema in use asks for the format-assertion vocabulary.
+Rule 4: all problems of a payload are listed while that is cheap, at most 100; else the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import jsonschema_rs
+
+from signalbook.errors import Problem
+from signalbook.jsontext import LONG, RUNS, BadJson, careful, decode, quick
+from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
+from signalbook.schemas.json_schema.places import (
+    MOST_WORK,
+    PATTERNS,
+    Dialect,
+    Index,
+    Place,
+    too_deep,
+    too_many_patterns,
+    work,
+)
+from signalbook.schemas.references import ROOT, Library, read_json
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from signalbook.schemas.json_schema.columns import Columns
+
+__all__ = [
+    "DRAFTS",
+    "Draft",
+    "JsonSchema",
+    "read_any_draft",
+    "read_draft_07",
+    "read_draft_2019_09",
+    "read_draft_2020_12",
+]
+
+MOST_PROBLEMS = 100
+# Values times evaluations up to which the engine is asked for all problems; it makes each before it returns the first.
+_CHEAP = 20_000
+_LONGEST_MESSAGE = 300
+_LINK = "urn:signalbook:link"
+# Makes the answer about a good payload, without the Python call that a named tuple's own constructor is.
+_new = tuple.__new__
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One edition: the format's name, its `$schema`, the engine's class and number for it, and what it asserts."""
+
+    format: str
+    metaschema: str
+    validator: type[jsonschema_rs.Validator]
+    number: int
+    dialect: Dialect
+    asserts: frozenset[str] = frozenset()
+
+    def names(self, uri: str) -> bool:
+        """Tell whether a `$schema` is this draft's; http for https and an empty fragment make no difference."""
+        return _plain(uri) == _plain(self.metaschema)
+
+
+DRAFT_07 = Draft(
+    "JsonSchema/draft-07",
+    "http://json-schema.org/draft-07/schema#",
+    jsonschema_rs.Draft7Validator,
+    jsonschema_rs.Draft7,
+    Dialect(
+        ref_stands_alone=True,
+        tuples="items",
+        ignores=frozenset(
+            {
+                "dependentRequired",
+                "dependentSchemas",
+                "unevaluatedProperties",
+                "unevaluatedItems",
+                "prefixItems",
+                "minContains",
+                "maxContains",
+                "$dynamicRef",
+                "$recursiveRef",
+            }
+        ),
+    ),
+    frozenset({"format", "contentEncoding", "contentMediaType"}),
+)
+DRAFT_2019_09 = Draft(
+    "JsonSchema/draft/2019-09",
+    "https://json-schema.org/draft/2019-09/schema",
+    jsonschema_rs.Draft201909Validator,
+    jsonschema_rs.Draft201909,
+    Dialect(ref_stands_alone=False, tuples="items", ignores=frozenset({"prefixItems", "$dynamicRef"})),
+)
+DRAFT_2020_12 = Draft(
+    "JsonSchema/draft/2020-12",
+    "https://json-schema.org/draft/2020-12/schema",
+    jsonschema_rs.Draft202012Validator,
+    jsonschema_rs.Draft202012,
+    Dialect(ref_stands_alone=False, tuples="prefixItems", ignores=frozenset({"additionalItems", "$recursiveRef"})),
+)
+DRAFTS = (DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)
+
+
+def _plain(uri: str) -> str:
+    return uri.strip().rstrip("#").removeprefix("https://").removeprefix("http://").lower()
+
+
+def _nobody(uri: str) -> Any:
+    raise LookupError(f"nothing is fetched: {uri}")
+
+
+# `$ref` and not the document itself, so that the engine's own copy is used; made once, as every document needs one.
+_METASCHEMAS = {
+    draft.format: draft.validator({"$ref": draft.metaschema}, retriever=_nobody, pattern_options=PATTERNS)
+    for draft in DRAFTS
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonSchema:
+    """A JSON Schema, or the part of one that a deep link leads to."""
+
+    draft: Draft
+    index: Index
+    place: Place
+    library: Library
+    validator: jsonschema_rs.Validator
+    work: int
+    link: str = ""
+    _accepts: Callable[[Any], bool] = field(init=False, repr=False)
+    _columns: list[Columns] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_accepts", self.validator.is_valid)
+
+    @property
+    def format(self) -> str:
+        """The canonical name of its draft."""
+        return self.draft.format
+
+    @property
+    def standard(self) -> bool:
+        """Whether all of it has the draft's own metaschema, so that each keyword means what the draft says."""
+        return all(self.draft.names(uri) for uri in self.index.metaschemas)
+
+    @property
+    def accepts(self) -> Callable[[Any], bool]:
+        """What tells whether a value is right that was read exactly; it raises ValueError where the engine gives up."""
+        return self._accepts
+
+    def check(self, payload: bytes, contenttype: str = "") -> Checked:
+        """The problems of a JSON text, and the value it holds."""
+        try:
+            value = careful(payload) if payload.translate(RUNS).count(LONG) else quick(payload)
+            if self._accepts(value):
+                return _new(Checked, ((), value))
+        except (ValueError, RecursionError):
+            try:
+                value = decode(payload)
+            except BadJson as error:
+                return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
+        return self._look_closer(payload, value)
+
+    def _look_closer(self, payload: bytes, value: Any) -> Checked:
+        """The answer about a payload that may be wrong."""
+        try:
+            return Checked(() if self._accepts(value) else self._problems(payload, value), value)
+        except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
+            return Checked((Problem("", "payload", f"the payload cannot be judged: {_short(str(error))}"),), value)
+
+    def _problems(self, payload: bytes, value: Any) -> tuple[Problem, ...]:
+        if (payload.count(b",") + 1) * self.work > _CHEAP:
+            try:
+                self.validator.validate(value)
+            except jsonschema_rs.ValidationError as error:
+                return (_problem(error),)
+        found = tuple(_problem(error) for error in islice(self.validator.iter_errors(value), MOST_PROBLEMS))
+        return found or (Problem("", "payload", "the payload does not match its schema"),)
+
+    def at(self, fragment: str) -> JsonSchema:
+        """The schema at a JSON Pointer into the document, after `#` or not, percent-encoded or not, or at an anchor."""
+        fragment = unquote(fragment.removeprefix("#"))
+        root = self.index.root
+        place = self.index.at(root, fragment) if fragment[:1] in ("", "/") else self.index.follow(root, "#" + fragment)
+        if place is None:
+            raise unusable(f"{fragment} leads to no schema", fragment)
+        if place.schema is self.place.schema:
+            return self
+        validator = _linked(self.draft, self.index.root, fragment, self.library)
+        return JsonSchema(self.draft, self.index, place, self.library, validator, self.work, fragment)
+
+    def columns(self) -> pyarrow.StructType:
+        """The Arrow struct that holds every payload which the check accepts."""
+        return self._table().type
+
+    def convert(self, value: Any) -> dict[str, Any]:
+        """A checked value as that struct holds it."""
+        return self._table().convert(value)
+
+    def restore(self, row: dict[str, Any]) -> Any:
+        """The value that a struct was made of."""
+        return self._table().restore(row)
+
+    def _table(self) -> Columns:
+        if not self._columns:
+            from signalbook.schemas.json_schema.columns import columns_of
+
+            self._columns.append(columns_of(self.index, self.place if self.standard else Place(True, "")))
+        return self._columns[0]
+
+
+def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+    return Problem(pointer(error.instance_path), "payload", _short(error.message))
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def _linked(draft: Draft, root: Place, fragment: str, library: Library) -> jsonschema_rs.Validator:
+    """A validator for a part of a document, which stays whole behind it: the part may refer to the rest."""
+
+    def documents(uri: str) -> Any:
+        return root.schema if uri.partition("#")[0] == root.base else library(uri)
+
+    encoded = "".join(one if one.isalnum() or one in "/~_-.$" else _percent(one) for one in fragment)
+    return _compile(draft, {"allOf": [{"$ref": f"{root.base}#{encoded}"}]}, documents, base_uri=_LINK)
+
+
+def _percent(one: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in one.encode())
+
+
+def _compile(draft: Draft, document: Any, retriever: Any, **options: Any) -> jsonschema_rs.Validator:
+    try:
+        return draft.validator(document, retriever=retriever, pattern_options=PATTERNS, **options)
+    except jsonschema_rs.ValidationError as error:
+        raise unusable(_short(error.message), pointer(error.instance_path)) from error
+    except (ValueError, LookupError, jsonschema_rs.ReferencingError) as error:
+        raise unusable(_short(str(error))) from error
+
+
+def read_draft_07(text: Text, references: References | None = None) -> JsonSchema:
+    """The schema of a draft-07 document; `SchemaError` with every problem where it is none."""
+    return _read((DRAFT_07,), text, references)
+
+
+def read_draft_2019_09(text: Text, references: References | None = None) -> JsonSchema:
+    """The schema of a 2019-09 document; `SchemaError` with every problem where it is none."""
+    return _read((DRAFT_2019_09,), text, references)
+
+
+def read_draft_2020_12(text: Text, references: References | None = None) -> JsonSchema:
+    """The schema of a 2020-12 document; `SchemaError` with every problem where it is none."""
+    return _read((DRAFT_2020_12,), text, references)
+
+
+def read_any_draft(text: Text, references: References | None = None) -> JsonSchema:
+    """The schema of a document whose `$schema` says which draft it is; draft-07 where it does not."""
+    return _read(DRAFTS, text, references)
+
+
+def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) -> JsonSchema:
+    document, _ = read_json(text)
+    if not isinstance(document, dict | bool):
+        raise unusable("a JSON Schema is an object or a boolean")
+    if isinstance(document, dict) and too_deep(document):
+        raise unusable("the document is nested too deep")
+    library = Library(references)
+    draft = _draft(drafts, document, library)
+    _refuse(too_many_patterns([document] if isinstance(document, dict) else []))
+    _refuse(
+        _problem_of_schema(error) for error in islice(_METASCHEMAS[draft.format].iter_errors(document), MOST_PROBLEMS)
+    )
+    base = ROOT + base_of(references).removeprefix("/")
+    index = Index(document, base, library, draft.dialect)
+    spent = work(index, index.root)
+    if spent > MOST_WORK:
+        raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")
+    _refuse(too_many_patterns(library.documents()))
+    try:
+        validator = _compile(draft, document, library, base_uri=base)
+    except SchemaError as error:
+        _refuse(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
+        if library.documents() and not index.lost():
+            raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from error
+        raise
+    return JsonSchema(draft, index, index.root, library, validator, spent)
+
+
+def _problem_of_schema(error: jsonschema_rs.ValidationError) -> Problem:
+    return Problem(pointer(error.instance_path), "schema", _short(error.message))
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    found = tuple(problems)
+    if found:
+        raise SchemaError(found)
+
+
+def _draft(drafts: tuple[Draft, ...], document: Any, library: Library) -> Draft:
+    """The draft of a document: the one that `$schema` names, and it must be one of these."""
+    stated = document.get("$schema") if isinstance(document, dict) else None
+    if stated is None:
+        return drafts[0]
+    if not isinstance(stated, str):
+        raise unusable("$schema is not a text", "/$schema")
+    for draft in drafts:
+        if draft.names(stated):
+            return draft
+    other = next((draft.format for draft in DRAFTS if draft.names(stated)), "")
+    if other:
+        raise unusable(f"$schema says {other}, the format says {drafts[0].format}", "/$schema")
+    try:
+        library(stated)  # a metaschema of the catalog's own, with vocabularies that the engine knows
+    except LookupError:
+        known = ", ".join(draft.metaschema for draft in drafts)
+        raise unusable(f"$schema is {_short(stated)}, which is none of {known}", "/$schema") from None
+    return drafts[-1]

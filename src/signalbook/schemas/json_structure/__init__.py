@@ -1,0 +1,1 @@
+"""JSON Structure, the draft-04 of its core."""

@@ -1,0 +1,114 @@
+"""JSON Structure (draft-04 of its core): one schema, the JSON it takes, and its deep links.
+
+Rule 1: documents are judged by the json-structure package, payloads by the engine that judges JSON Schema: the package
+keeps no bound on patterns, and is slower by far. Where the two differ, the specification decides: a boolean is no
+number, a decimal keeps its precision and scale, a binary is base64.
+Rule 2: a payload's value is its JSON value with every number kept.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from signalbook.errors import Problem
+from signalbook.jsontext import BadJson, decode
+from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
+from signalbook.schemas.json_schema.places import PATTERNS
+from signalbook.schemas.json_schema.schema import read_draft_2020_12
+from signalbook.schemas.json_structure.translate import Document, Translation, read_document
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from signalbook.schemas.json_structure.columns import Cell
+
+__all__ = ["JsonStructureSchema", "read"]
+
+MOST_PROBLEMS = 100
+_LONGEST_MESSAGE = 500
+
+
+def read(text: Text, references: References | None = None) -> JsonStructureSchema:
+    """The schema that a document holds; what it imports is asked of `references` by its URI."""
+    return JsonStructureSchema(read_document(text, references))
+
+
+class JsonStructureSchema:
+    """One JSON Structure; it never changes once made."""
+
+    __slots__ = ("_accepts", "_table", "_validator", "document")
+
+    format = "JsonStructure/draft-04"
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._validator = _compile(Translation(document))
+        self._accepts = self._validator.is_valid
+        self._table: Cell | None = None
+
+    def check(self, payload: bytes, contenttype: str = "") -> Checked:
+        """The problems of a JSON text, and the value it holds."""
+        try:
+            value = decode(payload)
+        except BadJson as error:
+            return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
+        try:
+            if self._accepts(value):
+                return Checked((), value)
+            errors = islice(self._validator.iter_errors(value), MOST_PROBLEMS)
+            problems = tuple(Problem(pointer(one.instance_path), "payload", _plain(one.message)) for one in errors)
+        except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
+            problems = (Problem("", "payload", f"the payload cannot be judged: {_plain(str(error))}"),)
+        return Checked(problems or (Problem("", "payload", "the payload does not match its schema"),), value)
+
+    def at(self, fragment: str) -> JsonStructureSchema:
+        """The type at a JSON Pointer into the document."""
+        link = fragment.removeprefix("#")
+        if link in ("", "/"):
+            return self
+        found = self.document.lookup(link) if link.startswith("/") else None
+        if found is None or not ({"type", "$ref"} & found.keys()):
+            raise unusable(f"{link} leads to no type", link if link.startswith("/") else "")
+        return JsonStructureSchema(Document(self.document.root, found))
+
+    def columns(self) -> pyarrow.DataType:
+        """The Arrow struct of a payload; one that is no object has a single column `value`."""
+        return self._cell().type
+
+    def convert(self, value: Any) -> Any:
+        """A checked value as the struct holds it."""
+        return self._cell().convert(value)
+
+    def _cell(self) -> Cell:
+        if self._table is None:
+            from signalbook.schemas.json_structure.columns import table  # pyarrow is loaded where tables are
+
+            self._table = table(self.document)
+        return self._table
+
+
+def _nobody(uri: str) -> Any:
+    raise LookupError(f"nothing is fetched: {uri}")
+
+
+def _compile(translation: Translation) -> jsonschema_rs.Validator:
+    """What judges payloads; the bounds that hold for a JSON Schema hold for the translation."""
+    try:
+        read_draft_2020_12(translation.schema)
+    except SchemaError as error:
+        raise unusable(f"the document asks for too much, or is no JSON Structure: {_plain(str(error))}") from None
+    try:
+        return jsonschema_rs.Draft202012Validator(
+            translation.schema, validate_formats=True, formats=translation.formats, retriever=_nobody,
+            pattern_options=PATTERNS,
+        )  # fmt: skip
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise unusable(f"the document is not a JSON Structure: {_plain(str(error))}") from None
+
+
+def _plain(message: str) -> str:
+    message = message.replace('"js-', '"')
+    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"

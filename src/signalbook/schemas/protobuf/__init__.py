@@ -1,0 +1,1 @@
+"""Protobuf 2 and 3."""

@@ -1,0 +1,311 @@
+"""What changed between two Protobuf texts, and which promises that breaks.
+
+Rule 1: backward means that the newer text reads what the older wrote, forward the other way round; both on the wire.
+Rule 2: where Confluent, Karapace, Buf (its WIRE category) and Apicurio agree, so do we; where they differ, we follow
+what a reader of the bytes loses (docs/decisions/0011). What matters to the JSON mapping only breaks nothing.
+Rule 3: messages are paired by their names without the package, fields by their numbers; a path has both names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto
+
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, Schema, pointer
+from signalbook.schemas.protobuf.values import is_map
+
+if TYPE_CHECKING:
+    from signalbook.schemas.protobuf.schema import ProtobufSchema
+
+__all__ = ["compare"]
+
+_BACKWARD: frozenset[Direction] = frozenset({"backward"})
+_FORWARD: frozenset[Direction] = frozenset({"forward"})
+_NONE: frozenset[Direction] = frozenset()
+
+_F = FieldDescriptor
+_TYPES = {getattr(_F, name): name.removeprefix("TYPE_").lower() for name in dir(_F) if name.startswith("TYPE_")}
+# What is read from the same bytes: https://protobuf.dev/programming-guides/proto3/#updating. Enums are with the first.
+_GROUPS = (
+    frozenset({"int32", "uint32", "int64", "uint64", "bool"}),
+    frozenset({"sint32", "sint64"}),
+    frozenset({"fixed32", "sfixed32"}),
+    frozenset({"fixed64", "sfixed64"}),
+)
+
+
+def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
+    """Yield the differences of two Protobuf texts or messages, the breaking ones with the promises they break."""
+    old, new = cast("ProtobufSchema", older), cast("ProtobufSchema", newer)
+    if old.file.package != new.file.package:
+        words = f"the package changes from {old.file.package or 'none'} to {new.file.package or 'none'}"
+        yield Difference("", "package_changed", words)
+    budget = budget or Budget(MOST_STEPS)
+    before, after = _messages(old), _messages(new)
+    for name, message in before.items():
+        if name in after:
+            budget.spend(1 + len(message.fields) + len(after[name].fields))
+            yield from _message(message, after[name], name, _Names(old, new))
+        elif not message.GetOptions().map_entry:
+            yield Difference(pointer([name]), "message_removed", f"the message {name} is gone", _BACKWARD)
+    for name in after.keys() - before.keys():
+        words = f"the message {name} is new: who has the older text cannot read it"
+        yield Difference(pointer([name]), "message_added", words, _FORWARD)
+
+
+class _Names:
+    """The names of types without the package of their text."""
+
+    def __init__(self, old: ProtobufSchema, new: ProtobufSchema) -> None:
+        self._old = old.file.package
+        self._new = new.file.package
+
+    def same(self, old: Any, new: Any) -> bool:
+        """Tell whether two types are called the same."""
+        return _relative(old.full_name, self._old) == _relative(new.full_name, self._new)
+
+
+def _relative(name: str, package: str) -> str:
+    return name.removeprefix(f"{package}.") if package else name
+
+
+def _messages(schema: ProtobufSchema) -> dict[str, Descriptor]:
+    """The messages that a payload can hold: what a deep link reaches, or all of the text with what they reach."""
+    package = schema.file.package
+    if schema.linked and schema.message is not None:
+        start = [schema.message]
+    else:
+        start = list(schema.file.message_types_by_name.values())
+    found: dict[str, Descriptor] = {}
+    waiting = start[::-1]
+    while waiting:
+        one = waiting.pop()
+        # The message of a deep link is the payload, whatever it is called.
+        name = "" if schema.linked and one is schema.message else _relative(one.full_name, package)
+        if name in found or one.full_name.startswith("google.protobuf."):
+            continue
+        if not one.GetOptions().map_entry:
+            found[name] = one
+        if not schema.linked:
+            waiting.extend(reversed(one.nested_types))
+        waiting.extend(field.message_type for field in one.fields if field.message_type is not None)
+    return found
+
+
+def _message(old: Descriptor, new: Descriptor, path: str, names: _Names) -> Iterator[Difference]:
+    steps = (path,) if path else ()
+    before, after = old.fields_by_number, new.fields_by_number
+    for number, field in before.items():
+        if number in after:
+            yield from _field(field, after[number], (*steps, field.name), names)
+        else:
+            yield from _removed(field, new, (*steps, field.name))
+    for number, field in after.items():
+        if number not in before:
+            yield from _added(field, old, (*steps, field.name))
+    yield from _moved(old, new, steps)
+    yield from _reserved(old, new, steps)
+
+
+def _removed(field: FieldDescriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+    place = pointer(steps)
+    if field.is_required:
+        yield Difference(place, "required_removed", f"the required field {field.name} is gone", BREAKS_BOTH)
+    elif _survives(field, new):
+        words = f"{field.name} is gone from the oneof {field.containing_oneof.name}, where it may have been the one set"
+        yield Difference(place, "oneof_field_removed", words, _BACKWARD)
+    else:
+        kept = field.number in _numbers(new)
+        hint = "its number is reserved" if kept else f"its number {field.number} is not reserved, and may be used again"
+        yield Difference(place, "field_removed", f"the field {field.name} is gone; {hint}")
+
+
+def _survives(field: FieldDescriptor, other: Descriptor) -> bool:
+    """Tell whether a field is in a oneof of which the other text has another member."""
+    oneof = _real_oneof(field)
+    return oneof is not None and any(one.number in other.fields_by_number for one in oneof.fields)
+
+
+def _added(field: FieldDescriptor, old: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+    place = pointer(steps)
+    if field.is_required:
+        yield Difference(place, "required_added", f"the required field {field.name} is new", BREAKS_BOTH)
+    elif field.number in _numbers(old):
+        words = (
+            f"{field.name} has the number {field.number}, which was reserved: earlier payloads may hold something else"
+        )
+        yield Difference(place, "reserved_used", words, _BACKWARD, certain=False)
+    elif _survives(field, old):
+        words = f"{field.name} is new in the oneof {field.containing_oneof.name}, which the older text would find unset"
+        yield Difference(place, "oneof_field_added", words, _FORWARD)
+    else:
+        yield Difference(place, "field_added", f"the field {field.name} is new")
+
+
+def _field(old: FieldDescriptor, new: FieldDescriptor, steps: tuple[str, ...], names: _Names) -> Iterator[Difference]:
+    place = pointer(steps)
+    if old.is_required != new.is_required:
+        words = f"{old.name} {'is no longer' if old.is_required else 'becomes'} required"
+        yield Difference(place, "required_changed", words, BREAKS_BOTH)
+    if is_map(old) != is_map(new):
+        words = f"{old.name} {'is no longer' if is_map(old) else 'becomes'} a map"
+        yield Difference(place, "type_changed", words, BREAKS_BOTH)
+        return
+    if is_map(old):
+        for part in ("key", "value"):
+            pair = [one.message_type.fields_by_name[part] for one in (old, new)]
+            yield from _type(pair[0], pair[1], (*steps, part), names)
+    else:
+        if old.is_repeated != new.is_repeated:
+            yield from _label(old, new, place)
+        yield from _type(old, new, steps, names)
+    if old.name != new.name or old.json_name != new.json_name:
+        words = f"field {old.number} changes its name from {old.name} ({old.json_name}) to {new.name} ({new.json_name})"
+        yield Difference(place, "name_changed", f"{words}; the JSON mapping goes by names")
+    if old.has_presence and new.has_presence and _default(old) != _default(new):
+        words = (
+            f"the default of {new.name} changes from {_default(old)!r} to {_default(new)!r}: what is not sent changes"
+        )
+        yield Difference(place, "default_changed", words, BREAKS_BOTH)
+
+
+def _default(field: FieldDescriptor) -> Any:
+    return field.default_value if field.message_type is None and field.has_default_value else None
+
+
+def _label(old: FieldDescriptor, new: FieldDescriptor, place: str) -> Iterator[Difference]:
+    words = f"{new.name} {'becomes' if new.is_repeated else 'is no longer'} repeated"
+    if old.message_type is None and old.type not in (_F.TYPE_STRING, _F.TYPE_BYTES):
+        yield Difference(place, "label_changed", f"{words}: numbers are packed another way", BREAKS_BOTH)
+    else:
+        words = f"{words}: who reads one gets the last of several"
+        yield Difference(place, "label_changed", words, _FORWARD if new.is_repeated else _BACKWARD)
+
+
+def _type(old: FieldDescriptor, new: FieldDescriptor, steps: tuple[str, ...], names: _Names) -> Iterator[Difference]:
+    place = pointer(steps)
+    before, after = _TYPES[old.type], _TYPES[new.type]
+    words = f"the type of {old.name} changes from {_called(old)} to {_called(new)}"
+    if old.enum_type is not None and new.enum_type is not None:
+        if not names.same(old.enum_type, new.enum_type):
+            yield Difference(place, "type_changed", f"{words}; the numbers are the same")
+        yield from _enum(old.enum_type, new.enum_type, steps)
+    elif before != after:
+        yield Difference(place, "type_changed", *_changed_type(old, new, words))
+    elif old.message_type is not None and not names.same(old.message_type, new.message_type):
+        yield Difference(place, "type_changed", words, BREAKS_BOTH)
+
+
+def _changed_type(old: FieldDescriptor, new: FieldDescriptor, words: str) -> tuple[str, frozenset[Direction]]:
+    """What to say of two types, and what their change breaks."""
+    before, after = _TYPES[old.type], _TYPES[new.type]
+    if (before, after) == ("string", "bytes"):
+        return f"{words}, which need not be UTF-8", _FORWARD
+    if (before, after) == ("bytes", "string"):
+        return f"{words}, which must be UTF-8", _BACKWARD
+    if "enum" in (before, after) and {before, after} <= {"enum", *_GROUPS[0]}:
+        closed = (old.enum_type or new.enum_type).is_closed
+        breaks = (_FORWARD if before == "enum" else _BACKWARD) if closed else _NONE
+        return f"{words}{', which lacks other values' if closed else '; the numbers are the same'}", breaks
+    if any(before in group and after in group for group in _GROUPS):
+        return f"{words}; the bytes are the same, large values may be cut", _NONE
+    return words, BREAKS_BOTH
+
+
+def _called(field: FieldDescriptor) -> str:
+    kind = field.message_type or field.enum_type
+    return _TYPES[field.type] if kind is None else str(kind.full_name)
+
+
+def _enum(old: EnumDescriptor, new: EnumDescriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+    before, after = old.values_by_number, new.values_by_number
+    for number, value in before.items():
+        place = pointer((*steps, value.name))
+        if number not in after:
+            words = f"the value {value.name} = {number} of {old.name} is gone"
+            yield Difference(place, "enum_value_removed", words, _BACKWARD if new.is_closed else _NONE)
+        elif not {one.name for one in old.values if one.number == number} & {
+            one.name for one in new.values if one.number == number
+        }:
+            words = f"the value {number} of {old.name} changes its name from {value.name} to {after[number].name}"
+            yield Difference(place, "enum_value_renamed", words)
+    for number, value in after.items():
+        if number not in before:
+            words = f"the value {value.name} = {number} of {new.name} is new"
+            place = pointer((*steps, value.name))
+            yield Difference(place, "enum_value_added", words, _FORWARD if old.is_closed else _NONE)
+
+
+def _real_oneof(field: FieldDescriptor) -> Any:
+    """The oneof of a field; `optional` in proto3 makes one that is none."""
+    oneof = field.containing_oneof
+    if oneof is None or (len(oneof.fields) == 1 and oneof.name == f"_{field.name}"):
+        return None
+    return oneof
+
+
+def _moved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+    """Yield the fields that went into a oneof or out of one.
+
+    Fields that could be set together, and exclude each other for the reader, break the promise of that reader.
+    """
+    shared = set(old.fields_by_number) & set(new.fields_by_number)
+    torn = {"backward": _newly_exclusive(old, new), "forward": _newly_exclusive(new, old)}
+    for number in sorted(shared):
+        before, after = _real_oneof(old.fields_by_number[number]), _real_oneof(new.fields_by_number[number])
+        breaks = frozenset(cast("Direction", direction) for direction, numbers in torn.items() if number in numbers)
+        if (before is None) != (after is None) or breaks:
+            name = new.fields_by_number[number].name
+            places = [f"the oneof {one.name}" if one is not None else "the message" for one in (before, after)]
+            words = (
+                f"{name} moves from {places[0]} to {places[1]}" if places[0] != places[1] else f"{name} has new company"
+            )
+            yield Difference(pointer((*steps, name)), "oneof_changed", words, breaks)
+
+
+def _newly_exclusive(writer: Descriptor, reader: Descriptor) -> set[int]:
+    """The numbers of fields that a writer can set together, of which a reader keeps the last one only."""
+    found: set[int] = set()
+    for oneof in reader.oneofs:
+        known = [writer.fields_by_number[one.number] for one in oneof.fields if one.number in writer.fields_by_number]
+        groups = {field.number: _real_oneof(field).name if _real_oneof(field) else field.number for field in known}
+        if len(set(groups.values())) > 1:
+            found.update(groups)
+    return found
+
+
+def _numbers(message: Descriptor) -> _Ranges:
+    """The numbers that a message reserves."""
+    return _Ranges([(one.start, one.end) for one in _proto(message).reserved_range])
+
+
+class _Ranges:
+    """Numbers in half-open ranges, which may be wide."""
+
+    def __init__(self, ranges: list[tuple[int, int]]) -> None:
+        self.ranges = ranges
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and any(start <= number < end for start, end in self.ranges)
+
+
+def _proto(message: Descriptor) -> DescriptorProto:
+    found = DescriptorProto()
+    message.CopyToProto(found)
+    return found
+
+
+def _reserved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+    before, after = _proto(old), _proto(new)
+    kept = _Ranges([(one.start, one.end) for one in after.reserved_range])
+    used = new.fields_by_number
+    for one in before.reserved_range:
+        gone = not (one.start in kept and one.end - 1 in kept) and not any(
+            one.start <= number < one.end for number in used
+        )
+        if gone:
+            span = str(one.start) if one.end == one.start + 1 else f"{one.start} to {one.end - 1}"
+            yield Difference(pointer(steps), "reserved_removed", f"{new.name} no longer reserves {span}")

@@ -1,0 +1,1 @@
+"""The CNCF Message and Event Catalog API 0.1 on the same store."""

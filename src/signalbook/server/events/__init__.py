@@ -1,0 +1,1 @@
+"""Changes as events: the feed, subscriptions, and deliveries to sinks."""

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from signalbook.errors import StoreError
+from signalbook.registry.store import StoreBusy
+from signalbook.registry.store.sqlite import Turnstile
+from tests.patience import LONG
+
+
+def test_the_one_who_writes_waits_behind_the_one_who_waits(tmp_path: Path) -> None:
+    """A writer that comes back at once does not pass one that was waiting."""
+    path = str(tmp_path / "x.db")
+    hasty, patient = Turnstile(path, 5), Turnstile(path, 5)
+    lock = threading.Lock()
+    order: list[str] = []
+    at_the_gate = threading.Event()
+
+    def take() -> bool:
+        at_the_gate.set()
+        return lock.acquire(blocking=False)
+
+    def waits() -> None:
+        patient.enter(take)
+        order.append("patient")
+        lock.release()
+
+    hasty.enter(lambda: lock.acquire(blocking=False))
+    order.append("hasty")
+    thread = threading.Thread(target=waits)
+    thread.start()
+    assert at_the_gate.wait(LONG)
+    lock.release()
+    hasty.enter(lambda: lock.acquire(blocking=False))
+    order.append("hasty again")
+    thread.join()
+    assert order == ["hasty", "patient", "hasty again"]
+    hasty.close()
+    patient.close()
+    patient.close()
+
+
+def test_a_turn_that_never_comes_is_busy(tmp_path: Path) -> None:
+    """Who waits too long for the lock gives up, and lets the next one try."""
+    path = str(tmp_path / "x.db")
+    one, other = Turnstile(path, 0.1), Turnstile(path, 0.1)
+    with pytest.raises(StoreBusy, match="locked by another writer"):
+        one.enter(lambda: False)
+    other.enter(lambda: True)
+    one.close()
+    other.close()
+
+
+def test_a_place_without_a_turnstile_is_named(tmp_path: Path) -> None:
+    """A turnstile that cannot be made is a StoreError with its path."""
+    with pytest.raises(StoreError, match=r"x\.db-turn['\"] cannot be opened"):
+        Turnstile(str(tmp_path / "none" / "x.db"), 1)

@@ -629,22 +629,24 @@ def test_a_token(make_catalog: MakeCatalog, b: ApiPeer) -> None:
 
 def test_the_catalog_of_the_tests_keeps_its_text(catalog: CatalogServer) -> None:
     """2.2, 3, 4: what replication is tried against does what the text says, so that it is worth the trial."""
+    web = httpx.Client(timeout=LONG)
     root = f"{catalog.address}/messagecatalog"
-    headed = httpx.head(f"{root}/orders/messagedefinitions/order.placed")
+    headed = web.head(f"{root}/orders/messagedefinitions/order.placed")
     assert (200, b"") == (headed.status_code, headed.content)
-    assert ["order.gone"] == [one["id"] for one in httpx.get(f"{root}/orders/messagedefinitions?id=order.gone").json()]
+    assert ["order.gone"] == [one["id"] for one in web.get(f"{root}/orders/messagedefinitions?id=order.gone").json()]
     uri = "urn:acme:orders:order.gone:1"
-    assert "order.gone" == httpx.get(f"{catalog.address}/messagedefinition", params={"uri": uri}).json()["id"]
-    assert 400 == httpx.get(f"{catalog.address}/messagedefinition").status_code
+    assert "order.gone" == web.get(f"{catalog.address}/messagedefinition", params={"uri": uri}).json()["id"]
+    assert 400 == web.get(f"{catalog.address}/messagedefinition").status_code
     refused = [
         definition("a b"),
         {**definition("x"), "definition": {"pub": {}}},
         {**definition("x"), "definition": {"attributes": {"type": {"value": "x", "type": "string"}}}},
         {"id": "x", "specversion": "0.1", "versions": []},
     ]
-    answers = [httpx.post(f"{root}/orders/messagedefinitions", json=one).status_code for one in refused]
+    answers = [web.post(f"{root}/orders/messagedefinitions", json=one).status_code for one in refused]
     assert [400] * len(refused) == answers
-    assert 404 == httpx.get(f"{root}/orders/messagedefinitions/order.placed/versions/x").status_code
+    assert 404 == web.get(f"{root}/orders/messagedefinitions/order.placed/versions/x").status_code
     for number in (1, 2):
         send(catalog, "DELETE", f"/orders/messagedefinitions/order.placed/versions/{number}")
-    assert 404 == httpx.get(f"{root}/orders/messagedefinitions/order.placed").status_code
+    assert 404 == web.get(f"{root}/orders/messagedefinitions/order.placed").status_code
+    web.close()

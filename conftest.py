@@ -5,5 +5,5 @@ Every other module has to be importable: one that is not is an error, never a sk
 
 from importlib.util import find_spec
 
-_AMQP = ["src/signalbook/clients/amqp.py", "src/signalbook/clients/amqp_types.py"]
+_AMQP = ["src/signalbook/clients/amqp.py"]
 collect_ignore = [] if find_spec("proton") else _AMQP

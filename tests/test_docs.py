@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,7 +141,28 @@ def test_every_package_is_explained() -> None:
     assert contract is not None
     packages = {name for name in re.findall(r"[a-z_]+", contract[1]) if name not in ("__main__", "demo")}
     page = "docs/explanation/architecture.md"
-    assert set() == packages - {name for name, _ in rows(page, "## Layers")}
+    explained = {row[0] for row in rows(page, "## Layers")}
+    picture = (ROOT / "docs/images/packages.svg").read_text(encoding="utf-8")
+    assert packages == explained
+    assert packages == set(re.findall(r"/><text [^>]*>([a-z]+)</text>", picture))
+
+
+def test_the_page_on_architecture_names_files_that_exist() -> None:
+    """Each path of a file or a folder in code or in a walk is in the project, or in the package."""
+    text = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^([a-z_0-9/]+\.py) ", text, re.MULTILINE)
+    named = re.findall(r"`([a-z_0-9/]+\.(?:py|toml)|(?:src|tests|docs|scripts|examples)/[a-z_0-9/]+)`", text)
+    assert len(walks) > 50
+    assert [] == sorted(set(_missing([*walks, *named])))
+
+
+def _missing(paths: Iterable[str]) -> Iterator[str]:
+    """The paths that neither the project nor the package has; one without a folder may be in any package."""
+    package = ROOT / "src" / "signalbook"
+    for path in paths:
+        places = [ROOT / path, package / path]
+        if not any(place.exists() for place in places) and ("/" in path or not any(package.rglob(path))):
+            yield path
 
 
 def test_every_page_is_in_the_index() -> None:

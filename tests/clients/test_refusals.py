@@ -20,7 +20,6 @@ FOLDER = Path(signalbook.clients.__file__).parent
         ("http", "httpx", "httpx", "http"),
         ("kafka", "confluent_kafka", "confluent-kafka", "kafka"),
         ("amqp", "proton", "python-qpid-proton", "amqp"),
-        ("amqp_types", "proton", "python-qpid-proton", "amqp"),
         ("mqtt", "paho.mqtt.client", "paho-mqtt", "mqtt"),
         ("nats", "nats.aio.msg", "nats-py", "nats"),
     ],

@@ -49,7 +49,7 @@ __all__ = [
 #
 # 0.1 section 2.1.1: an id is a `segment-nz-nc` of RFC 3986, so it may hold sub-delims and percent-encoded characters.
 # The two spellings `my%20id` and `my id` are one id, as a server sees them in a path. The end of a kept copy's id (`~`
-# and eight hex digits, see `document.xid`) is the same in both. Each id of 1.0 has one of its own in 0.1.
+# and eight hex digits, see `model.xids`) is the same in both. Each id of 1.0 has one of its own in 0.1.
 
 
 # RFC 3986 section 3.3: segment-nz-nc = 1*( unreserved / pct-encoded / sub-delims / "@" ).

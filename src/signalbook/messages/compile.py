@@ -1,7 +1,7 @@
 """The protocols: how each property of `protocoloptions` is read from a message, one row a protocol.
 
 Rule 1: an option is a plain value; a collection holds named properties. A row says how either is read, which of them
-is the key a consumer would route by, and which belong to that key; `document.property_places` says their types.
+is the key a consumer would route by, and which belong to that key; `protocols.places` says their types.
 Rule 2: names compare with case, but for HTTP's headers.
 Rule 3: what a definition states besides the options of its protocol says nothing about a message.
 """

@@ -4,7 +4,7 @@ Rule 1: a property that is absent is fine unless it is needed; of several values
 more than `_MOST_TRIED` it has to be the constant itself, or among the first that differ.
 Rule 2: a placeholder means the same in all properties: what one captured, the next has to agree with.
 Rule 3: `holds` and `problem` say the same; `problem` has the words, and is asked when something is wrong.
-Rule 4: a value that a write would refuse (`document.property_places`) is never satisfied.
+Rule 4: a value that a write would refuse (`protocols.places`) is never satisfied.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class Constraint:
         constant, template = None, None
         if kind == "timestamp" and value == NOW:
             value = None
-        # A number or a flag of an older dialect may be a template, see `dialects.held`.
+        # A number or a flag of an older dialect may be a template, see `dialects.forms.with_held`.
         if isinstance(value, str) and (kind in TEXTS or (given.type == "any" and place.type not in TEXTS)):
             parsed = value_template(value, kind, attribute, is_content_type=place.is_content_type)
             constant, template = (value, None) if parsed.literal else (None, parsed)

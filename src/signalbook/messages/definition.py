@@ -367,7 +367,7 @@ def _origin(steps: tuple[str, ...], layers: tuple[tuple[str, Mapping[str, Any]],
 
 # Materialising a definition: its `xref` followed, then its `basemessage` chain, then everything merged upward.
 #
-# Rule 1: what is merged with what, and what a group adds, is said in `document.inherited`.
+# Rule 1: what is merged with what, and what a group adds, is said in `model.message_rules`.
 # Rule 2: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is
 # missing or
 # lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition is part of

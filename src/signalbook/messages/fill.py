@@ -2,7 +2,7 @@
 
 Rule 1: a slot is one place that a definition says something about: its path in the definition, the field of the message
 on paper, and the name within that field where it holds several.
-Rule 2: which places a protocol has, and of which types, is the table of `document.property_places`.
+Rule 2: which places a protocol has, and of which types, is the table of `protocols.places`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rule 1: a rule is a row of `RULES`: a name, a severity, a sentence, and a check of one definition or endpoint.
 Rule 2: an error is a definition that cannot do what it says; a warning is likely a mistake; a note is good to know.
-Rule 3: every finding is yielded. What is wrong with one entity by itself is a named rule of `document`; that a
+Rule 3: every finding is yielded. What is wrong with one entity by itself is a named rule of `model`; that a
 reference leads nowhere is said where documents are checked.
 """
 

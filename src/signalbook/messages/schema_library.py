@@ -3,8 +3,8 @@
 Rule 1: a schema is had inline, or from the catalog itself by xid or by its own URL, with the deep links of the schema
 specification after `#` or `:`. Nothing is fetched: one that lies elsewhere, or whose format or version is not
 supported, is an `UncheckedSchema`, by which no payload is judged.
-Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.lookup`), and by their own URL. One that
-stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
+Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.references`), and by their own URL. One
+that stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
 Rule 3: what else cannot be had is a `schema_unavailable` problem; whatever a reader does, it stops nobody else.
 Rule 4: a schema is read once for all definitions that name it.
 """

@@ -45,7 +45,7 @@ __all__ = [
 
 # An attribute's definition as a value, and how the full model writes it.
 #
-# Rule 1: an `Attribute` is already verified; only `attribute_read` and the tables of `spec_attributes` make one.
+# Rule 1: an `Attribute` is already verified; only `read_attributes` and the tables below make one.
 # Rule 2: an `item` is an `Attribute` without a name.
 
 
@@ -133,7 +133,7 @@ _PLAIN = (
 # The attributes that the specification itself defines at each level of a registry.
 #
 # Rule 1: these tables are the full model of a type that declares nothing (core/sample-model-full.json, 1.0-rc4).
-# Rule 2: a model may narrow a row, never remove or widen one; `attribute_read.overlay` holds it to that.
+# Rule 2: a model may narrow a row, never remove or widen one; `overlay` holds it to that.
 #
 # The names a client controls are in `CLIENT`; every other row is the server's to fill and to check.
 

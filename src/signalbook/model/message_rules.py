@@ -537,7 +537,7 @@ def _property_definitions(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Mapp
 
 # What the message specification says about CloudEvents and about each protocol, and a model cannot: one check a rule.
 #
-# Rule 1: as in `message_checks`, a check sees canonical attributes and trusts no shape.
+# Rule 1: as above, a check sees canonical attributes and trusts no shape.
 # Rule 2: a value with a placeholder says little before it is filled in, and is not judged.
 
 

@@ -1,6 +1,6 @@
 """A registry's model as a value: its Group types, their Resource types, and the compiled levels of each.
 
-Rule 1: a `Model` is whole and verified; `model_read.read_model` is the only way to get one.
+Rule 1: a `Model` is whole and verified; `read_model` is the only way to get one.
 Rule 2: a Resource type that several Group types have (`ximportresources`) is one object, so `is` says "same type".
 Rule 3: the full model (`full`) writes every aspect that has a value, in the order of core/model.md; an imported
 Resource type appears as its Group type's own (MODEL-19).
@@ -525,7 +525,7 @@ def _listed(values: Collection[str]) -> str:
 
 # The model that a client is shown, with the option names that its version has for them.
 #
-# Rule 1: what `spelling` does to entities, this does to their model, so that both agree in every version.
+# Rule 1: what `normalise` does to entities, this does to their model, so that both agree in every version.
 # Rule 2: nothing is changed in place; a model without types of these domains is returned as the same object.
 #
 # Names of attributes (`ancestorid`, `basemessage`) are spelled where the full model is made.

@@ -6,7 +6,7 @@ Rule 3: metadata and options are respelled only where the entity's own envelope 
 specification's; those of others, and of an entity that names none, stay as they are.
 Rule 4: two spellings of one thing may agree; where they contradict each other, neither is dropped: that is an error.
 Rule 5: `to_canonical` is idempotent. A partial document (PATCH) goes through `named` as it came, and through
-`to_canonical` merged with what is stored (`registry.spellings.patched`).
+`to_canonical` merged with what is stored (`registry.setup.patched`).
 
 Which spelling is canonical, and why, is in docs/decisions/0005-builtin-model-is-the-union.md; every respelling is
 listed in docs/reference/dialects.md.

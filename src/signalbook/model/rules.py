@@ -5,7 +5,7 @@ Rule 2: findings are values; the caller decides whether the first one refuses a 
 Rule 3: a message definition is judged by the envelope and the protocol that it has in effect, be they its own, its
 base's or its group's, and with all that it inherits.
 
-The rules themselves are in `rule_table`; docs/reference/rules.md lists them.
+The rules themselves are in `RULES`; docs/reference/rules.md lists them.
 """
 
 from __future__ import annotations

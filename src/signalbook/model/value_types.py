@@ -3,7 +3,7 @@
 Rule 1: a row's `read` gives back the value in its canonical form, or raises ValueError with what is wrong in words
 that follow an attribute's name ("must be a string").
 Rule 2: what needs a model to be judged (`xid`, `xidtype`) is checked for syntax here and for its types in `entity`.
-Rule 3: a container (`array`, `map`, `object`) is checked for its own kind only; `entity` goes inside.
+Rule 3: a container (`array`, `map`, `object`) is checked for its own kind only; `levels` goes inside.
 
 core/spec.md 1.0-rc4, Data Types; `urireference` and `uri-reference` are how 1.0-rc2 models spell `uri`.
 """

@@ -4,7 +4,7 @@ Rule 1: one table for all. A write refuses by it, lint names by it, a match is m
 Rule 2: a type that is stated wins; where none is, the text implies one (message/spec.md: `string`, or what the tables
 of CloudEvents and of the protocols say). An implied `symbol` is ASCII text, since the text's own example has
 `application/json` there; a stated one has letters, digits and underscores only.
-Rule 3: what no message can be sent with (`wire.sending`) is refused as well, names included: one test a place.
+Rule 3: what no message can be sent with (`protocols.sending`) is refused as well, names included: one test a place.
 Rule 4: a value with placeholders is judged with the placeholders filled. In a `uritemplate` braces hold a name, or `+`
 and a name, and what stands between them is what RFC 6570 allows; in other texts braces that hold
 anything else are text.
@@ -59,7 +59,7 @@ _is_literal = re.compile(f"(?:{_LITERAL}|%[0-9A-Fa-f]{{2}})*").fullmatch
 class Place:
     """A place for one value.
 
-    `type` is that of `property_types` which holds where none is stated. With `several` it is only what a definition's
+    `type` is that of `types` which holds where none is stated. With `several` it is only what a definition's
     own value has then: a message may have another. `types` are those that can be stated, where not all can. `test` says
     what is wrong with a text beyond its type, and `fillings` are tried in the place of placeholders, where `filled` is
     the test if it is another; with `whole` one that stands alone takes any text.
@@ -370,7 +370,7 @@ PLACES: Mapping[str, Mapping[str, Place | Section]] = {
             plain=True,
         ),
         "footer": _ADDED,
-        "body": Place(),  # of 0.1, see `dialects.held`
+        "body": Place(),  # of 0.1, see `dialects.forms`
     },
     "MQTT/3.1.1": _mqtt("MQTT/3.1.1"),
     "MQTT/5.0": {
@@ -388,7 +388,7 @@ PLACES: Mapping[str, Mapping[str, Place | Section]] = {
         "key": Place(several=True),
         "key_base64": Place("binary"),
         "headers": _pairs("KAFKA", "headers", "content-type"),
-        "timestamp": Place("ulong"),  # of 0.5, see `dialects.held`
+        "timestamp": Place("ulong"),  # of 0.5, see `dialects.forms`
     },
     "NATS": {
         "subject": _template("NATS", "subject"),

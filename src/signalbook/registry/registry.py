@@ -282,7 +282,7 @@ class Registry(_Writes):
     def export(self, specversion: str = "") -> Json:
         """Return the whole registry as one document, capabilities and model source included.
 
-        Who takes it back gets every document with the same bytes, whatever it holds (`document.carried`); a version
+        Who takes it back gets every document with the same bytes, whatever it holds (`carry_documents`); a version
         before 1.0 has its own forms.
         """
         flags = parse_flags("binary" + (f"&specversion={quote(specversion)}" if specversion else ""))

@@ -1,7 +1,7 @@
 """Copies of other catalogs' entities: written as their owner has them, read-only here, and known as copies.
 
 Rule 1: authority decides. What this catalog owns, and what another owner brought, is never overwritten: that is a
-conflict where it differs, and is reported, or the copy is kept beside it (`replica_kept`). So is another entity of the
+conflict where it differs, and is reported, or the copy is kept beside it (`kept_xid`). So is another entity of the
 same owner under a name that is taken. What is older than what is here is passed over, unless the owner itself says that
 its history went back.
 Rule 2: entities, what is known of them, and how far a replication has come are written in one transaction. So it may be

@@ -92,7 +92,7 @@ class Budget:
 # wait: the registry while it writes. They keep what is beyond it as it is. No schema that people write comes near.
 
 
-# The steps (`budget`) that a document at its limit takes, and what each takes besides.
+# The steps (`Budget`) that a document at its limit takes, and what each takes besides.
 SECOND, _EACH = 100_000, 50
 
 

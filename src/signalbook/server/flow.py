@@ -208,7 +208,7 @@ class Pool:
 # Content codings: gzip or zstd where the client asks for one and the body is worth it (RFC 9110 section 12.5.3).
 #
 # Rule 1: only bodies over 1 KiB, only responses that have a text-like type and no coding yet.
-# Rule 2: a coded body is another representation: its tag says so (`conditional.coded`) and `Vary` names the reason.
+# Rule 2: a coded body is another representation: its tag says so (`dispatch.coded`) and `Vary` names the reason.
 
 
 SMALLEST = 1024

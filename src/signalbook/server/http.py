@@ -1,6 +1,6 @@
 """A request and a response as plain values, and what a service must be to answer one with the other.
 
-Rule 1: nothing here knows a protocol; `rsgi` and `asgi` make requests and send responses.
+Rule 1: nothing here knows a protocol; `run` and `asgi` make requests and send responses.
 Rule 2: `Request.path` is percent-decoded, as both protocols hand it over: an id may hold neither `/` nor `%`, so
 nothing is lost. Bytes that are no UTF-8 arrive as U+FFFD, which no id may hold either.
 Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` with other characters is refused.

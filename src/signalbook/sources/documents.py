@@ -3,7 +3,7 @@
 Rule 1: a document is one JSON object; YAML is read as JSON's types only (no dates, no `yes` for true), so that the
 same catalog means the same in both.
 Rule 2: whatever is wrong with a source is a `UsageError` that names the file and, where known, the line.
-Rule 3: what a registry could not keep as it stands is wrong here already (`document.json_text`): a name given twice,
+Rule 3: what a registry could not keep as it stands is wrong here already (`jsontext`): a name given twice,
 an integer beyond 64 bits, a fraction with more digits than a double has. Only what a server answers is taken as it is.
 """
 
@@ -469,7 +469,7 @@ def _versions(documents: Sequence[Document], groupid: str, messageid: str) -> li
 
 # Catalog documents of any dialect as documents that a registry takes.
 #
-# Rule: what becomes of a document is `document.dialects.whole`; here its source is named in whatever is wrong with it.
+# Rule: what becomes of a document is `dialects.convert.whole`; here its source is named in whatever is wrong with it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,7 +377,7 @@ def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
     return replace(refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
 
 
-# A finding of a named rule ends with the rule's name (`document.rule`).
+# A finding of a named rule ends with the rule's name (`model.message_rules`).
 _RULE = re.compile(r"\[([a-z0-9-]+)\]$")
 
 
@@ -392,7 +392,7 @@ CONFIG = ".signalbook-lint.toml"
 UNREADABLE = "unreadable_document"
 TWICE = "defined_twice"
 FindingLevel = Literal["error", "warning", "note", "off"]
-# What reading a document tells (`document.dialects`); what a server gives anew is no news.
+# What reading a document tells (`dialects.convert`); what a server gives anew is no news.
 NOTED: Mapping[str, Literal["error", "warning", "note"]] = {
     "invalid": "error",
     "changed": "warning",

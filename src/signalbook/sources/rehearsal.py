@@ -32,7 +32,7 @@ MOST_OF_A_GROUP = 20  # refusals that are told of one group
 # What a store on this machine is opened with: nothing is too large or too slow.
 _LIMITS = Limits(size=1 << 62, seconds=3600)
 _OF_A_DOCUMENT = (UNREADABLE, INVALID)
-# A refusal by a named rule ends with the rule's name (`document.rule`).
+# A refusal by a named rule ends with the rule's name (`model.message_rules`).
 _RULE = re.compile(r"\[([a-z0-9-]+)\]\.?$")
 
 

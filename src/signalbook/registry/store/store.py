@@ -1,7 +1,7 @@
 """The store: one reading connection for each thread, one writing connection for all of them.
 
 Rule 1: a read never waits for a write, and a write never for a read.
-Rule 2: a write is done when it lasts; see `grouping`.
+Rule 2: a write is done when it lasts; see `group_commit`.
 Rule 3: a store belongs to the process that opened it. After a fork the child is refused, and opens its own.
 """
 

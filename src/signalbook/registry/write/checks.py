@@ -1,6 +1,6 @@
 """How the schemas of a registry find each other: by xid, by a name beside them in their group, by a name they declare.
 
-Rule 1: a look-up (`schemas.lookup`) reads one resource, or one row of the table of declared names; it never goes
+Rule 1: a look-up (`schemas.references`) reads one resource, or one row of the table of declared names; it never goes
 through a catalog.
 Rule 2: only a resource's default version is known by the names it declares.
 Rule 3: what a document asked for is written down with it, found or not, so that who depends on a schema is known.

@@ -1,7 +1,7 @@
 """Writing resources, their meta and their versions: core/spec.md, "Resource Processing Algorithm".
 
 Rule 1: the entry points (`write_resource`, `write_meta`, `write_versions`, `write_version`) read a request into a
-`ResourceState`; `settling.settle` then brings ancestors, default version and limits in order.
+`ResourceState`; `versions.settle` then brings ancestors, default version and limits in order.
 Rule 2: nothing here writes to the store.
 """
 

@@ -25,7 +25,7 @@ __all__ = ["MOST_COLUMNS", "columns", "number_of", "text_of"]
 
 # A decoded Avro value as text in Avro's JSON encoding: what stands in a column where a type has no columns.
 #
-# Rule: the text can be read back by `avro_json`, and gives the same value.
+# Rule: the text can be read back by `payload.check_json`, and gives the same value.
 
 
 _DAY_ONE = date(1970, 1, 1).toordinal()

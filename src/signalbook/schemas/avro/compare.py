@@ -1,7 +1,7 @@
 """What changed between two Avro schemas, and which promises that breaks.
 
 Rule 1: backward means that the newer schema reads what the older wrote, forward the other way round; both by the
-specification's schema resolution (`avro_resolve`), as Java's `SchemaCompatibility` and the registries built on it.
+specification's schema resolution (in `decode`), as Java's `SchemaCompatibility` and the registries built on it.
 Rule 2: a path names fields, `items`, `values` and the members of unions, from the top.
 Rule 3: resolution ignores logical types; a reader does not. Another unit or scale changes what the same bytes mean and
 breaks both; a logical type that comes or goes narrows what values there may be, which is for the owner to know.

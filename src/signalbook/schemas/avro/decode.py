@@ -1,6 +1,6 @@
 """Avro's binary encoding, read strictly, within bounds, and with the place of what is wrong.
 
-Rule 1: this is the judge; `avro_fast` only repeats its answers sooner for schemas where that is safe.
+Rule 1: this is the judge; `fast` only repeats its answers sooner for schemas where that is safe.
 Rule 2: bytes that no writer produces are refused: a boolean other than 0 and 1, an integer out of its range, a
 negative length or index.
 Rule 3: depth and the number of values are bounded, whatever counts the bytes claim.
@@ -160,7 +160,7 @@ def logical_value(node: Node) -> Callable[[Any], Any] | None:
 # Java's `SchemaCompatibility` has it.
 # Rule 2: a pair of types is readable unless something shows that it is not. So recursive types end, and the answer does
 # not depend on where one starts.
-# Rule 3: logical types play no part here; `avro_compare` judges what they mean.
+# Rule 3: logical types play no part here; `compare` judges what they mean.
 
 
 MOST_PAIRS = 200_000

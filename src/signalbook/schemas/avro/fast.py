@@ -1,4 +1,4 @@
-"""The fast path for Avro payloads: fastavro, made to accept exactly what `avro_decode` accepts.
+"""The fast path for Avro payloads: fastavro, made to accept exactly what `decode` accepts.
 
 Rule 1: fastavro recurses in C without a bound (a list of some thousand links ends the process) and believes every
 count, so a recursive schema, or one whose items may take no bytes, is never read here, nor is a payload that could

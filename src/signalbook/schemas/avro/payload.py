@@ -3,7 +3,7 @@
 Rule 1: a payload is raw binary, unless a mark says otherwise: a container file or single-object encoding; under a
 content type that ends in `avro+json` it is Avro's JSON encoding. Confluent's frame is taken off before (`framing`).
 Rule 2: bytes after the value are a problem.
-Rule 3: the value has Python's dates, times and decimals (`avro_logical`); the value of a union with several members
+Rule 3: the value has Python's dates, times and decimals (`decode`); the value of a union with several members
 besides null is a dictionary with the member's label, as in Avro's JSON encoding.
 """
 
@@ -41,7 +41,7 @@ __all__ = ["MAGIC", "MOST_UNPACKED", "AvroSchema", "check_json", "read", "read_c
 
 # Avro object container files, read within bounds.
 #
-# Rule 1: the file's own schema is as untrusted as the payload: it is read by `avro_read`, and its records are resolved
+# Rule 1: the file's own schema is as untrusted as the payload: it is read by `read_graph`, and its records are resolved
 # to the schema that the check is for.
 # Rule 2: what a block unpacks to is bounded; a codec that is not here is a problem that says so.
 

@@ -42,7 +42,7 @@ __all__ = [
 
 # What an Avro schema is once it is read: a graph of nodes, the same node wherever a name leads to it.
 #
-# Rule 1: a graph is built by `avro_read` and never changes after that.
+# Rule 1: a graph is built by `read_graph` and never changes after that.
 # Rule 2: a logical type stands on a node only where the specification (Avro 1.12, "Logical Types") calls it valid
 # there;
 # everywhere else it is ignored, as the specification says, and the node is what lies under it.

@@ -456,7 +456,7 @@ CHECKS: dict[str, Check] = {
 #
 # Rule 1: backward holds where every payload of the older schema is one of the newer (new readers, old data); forward
 # where every payload of the newer is one of the older. Annotations, titles and descriptions never matter.
-# Rule 2: our own walk (`json_schema_containment`) proves a direction or names what breaks it. The engine's canonical
+# Rule 2: our own walk (`containment`) proves a direction or names what breaks it. The engine's canonical
 # form
 # is asked for a second opinion where a direction is not proved and the schemas are small; it may prove the direction,
 # or turn doubt into certainty.

@@ -93,7 +93,7 @@ class Index:
         self.dialect = dialect
         self.metaschemas: set[str] = set()
         self._known: dict[int, tuple[Any, Place]] = {}
-        # What `unevaluatedProperties` comes to (`json_schema_facts`), by the identity of the schema it stands in; the
+        # What `unevaluatedProperties` comes to (`facts`), by the identity of the schema it stands in; the
         # schema is kept with it, so that no other one gets its identity.
         self.closed: dict[int, tuple[Any, Place | None]] = {}
         self._named: dict[str, Place] = {}

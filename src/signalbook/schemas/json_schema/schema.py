@@ -1,7 +1,7 @@
 """JSON Schema draft-07, 2019-09 and 2020-12: documents read, payloads checked, on jsonschema-rs.
 
 Rule 1: the name of the format says which draft; a `$schema` that says otherwise is a problem.
-Rule 2: numbers are exact (`json_exact`), and nothing outside the catalog is asked (`references`).
+Rule 2: numbers are exact (`jsontext`), and nothing outside the catalog is asked (`references`).
 Rule 3: `format` and `contentEncoding` are asserted in draft-07, where the specification wants them checked, and are
 annotations in 2019-09 and 2020-12 unless the metaschema in use asks for the format-assertion vocabulary.
 Rule 4: all problems of a payload are listed while that is cheap, at most 100; else the first.

@@ -1,0 +1,70 @@
+"""The law of a write's answer: it shows what the following GET shows (WRITE-11, HTTP-15)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signalbook.settings import Settings
+from signalbook.spec import versions
+from tests.conftest import POSTGRES, FreshStore
+from tests.registry.conftest import Api, Reply
+from tests.registry.random_writes import BUILTIN, PLAIN, World, Write, writes
+
+# What only a write says, and what only a read says.
+OWN = {"xregistry-xregcorrelationid", "location", "content-location", "etag"}
+
+
+def described(reply: Reply) -> dict[str, str]:
+    """The headers of a reply that describe what it shows."""
+    return {name: value for name, value in reply.headers.items() if name not in OWN}
+
+
+def members(world: World, write: Write, reply: Reply) -> list[tuple[str, object]]:
+    """The entities in the answer to a write of several, each with its path."""
+    found = [(write.path.rstrip("/"), reply.json)]
+    for _ in range(1 if write.collection else 2):
+        found = [(f"{path}/{name}", value) for path, shown in found for name, value in shown.items()]
+    details = {path.rpartition("/")[0] for path in world.documents}
+    details |= {f"{path}/versions" for path in world.documents}
+    return [(f"{path}$details" if path.rpartition("/")[0] in details else path, value) for path, value in found]
+
+
+def compare(api: Api, world: World, write: Write, reply: Reply) -> None:
+    """Compare the answer to a write with what is read then."""
+    shaping = "" if "setdefault" in write.query or "ignore" in write.query else write.query
+    if write.collection:
+        read = api("GET", write.path + shaping).json
+        assert {name: read.get(name) for name in reply.json} == reply.json, write.path
+    if write.collection or (write.method == "POST" and (write.path == "/" or write.path.count("/") == 2)):
+        for path, shown in members(world, write, reply) if "doc" not in shaping else ():
+            assert shown == api("GET", path + shaping).json, path
+        return
+    path = write.path
+    if write.method == "POST" and write.path.count("/") == 4:  # a version is made, and shown
+        path, _, details = path.partition("$")
+        vid = reply.headers.get("xregistry-versionid") or reply.json["versionid"]
+        path = f"{path}/versions/{vid}{'$' if details else ''}{details}"
+        assert reply.status != 201 or reply.headers["location"].endswith(path)
+    shown = api("GET", path + shaping)
+    assert (shown.body, described(shown)) == (reply.body, described(reply)), path
+    assert shown.headers.get("content-location", "") in ("", reply.headers.get("content-location"))
+
+
+@pytest.mark.parametrize("world", [PLAIN, BUILTIN], ids=["plain", "builtin"])
+@pytest.mark.parametrize("specversion", versions.VERSIONS)
+@settings(max_examples=4 if POSTGRES else 15, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_an_answer_is_a_read(fresh_store: FreshStore, data: st.DataObject, world: World, specversion: str) -> None:
+    """Whatever is written, the answer is what is read next."""
+    api = Api(Settings(store=fresh_store(), model=world.model, specversion=specversion))
+    try:
+        if world.sources:
+            assert 200 == api("PUT", "/modelsource", world.sources[0]).status
+        for write in data.draw(st.lists(writes(world), min_size=1, max_size=12)):
+            reply = api(write.method, write.path + write.query, write.body, write.headers)
+            if reply.status in (200, 201, 303):
+                compare(api, world, write, reply)
+    finally:
+        api.service.close()

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     """The demo, run as `make demo` does."""
-    environment = {"TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
+    environment = {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
     command = [sys.executable, "-m", "examples.demo", "--messages", "2000"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 

@@ -40,11 +40,11 @@ def test_it_proposes_at_least_what_is_there(writes: list[tuple[str, frozenset[in
             store.write(lambda db, entry=entry: index.enter(db, [entry]))  # type: ignore[misc]
             held[key] = terms
             if every and number % every == 0:
-                store.write(index.fold)
+                store.write(index.fold_recent)
         seen = {term for _, terms in writes for term in terms}
         for term in seen:
             assert {key for key, terms in held.items() if term in terms} <= index.find(store.reader(), term, "", "~")
-        store.write(index.fold)
+        store.write(index.fold_recent)
         for term in seen:
             assert {key for key, terms in held.items() if term in terms} == index.find(store.reader(), term, "", "~")
 

@@ -92,7 +92,7 @@ _BRACKET_BEGUN = re.compile(r"""\[(?:[0-9]{1,9}|\*|'(?:[^']+'?)?|"(?:[^"]+"?)?)?
 def parse_path(text: str) -> Path:
     """The steps of `text`.
 
-    >>> parse("labels['a.b'].stack[3].*")
+    >>> parse_path("labels['a.b'].stack[3].*")
     ('labels', 'a.b', 'stack', 3, <Wild.MEMBERS: '.*'>)
     """
     if _PLAIN_NAME.fullmatch(text) and len(text) <= MAX_TEXT:  # by far the most frequent path is one name

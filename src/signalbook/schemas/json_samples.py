@@ -21,7 +21,7 @@ from signalbook.schemas.json_schema.places import PATTERNS, Index, Place
 from signalbook.schemas.json_schema.schema import JsonSchema, read_draft_2020_12
 from signalbook.schemas.json_structure.schema import JsonStructureSchema
 from signalbook.schemas.json_structure.translate import Translation
-from signalbook.schemas.samples import FORMATS, text_for
+from signalbook.schemas.text_samples import FORMATS, text_for
 
 __all__ = ["encode", "samples", "values"]
 

@@ -14,9 +14,9 @@ from tests.patience import LONG
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from signalbook.registry.store import temporary
-temporary._IN_MEMORY = Path(sys.argv[1])
-print(temporary.make_folder()[0], flush=True)
+from signalbook.registry.store import sqlite
+sqlite._IN_MEMORY = Path(sys.argv[1])
+print(sqlite.make_folder()[0], flush=True)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 sys.stdin.readline()

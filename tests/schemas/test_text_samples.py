@@ -1,6 +1,6 @@
 import pytest
 
-from signalbook.schemas.samples import text_for
+from signalbook.schemas.text_samples import text_for
 
 
 @pytest.mark.parametrize(

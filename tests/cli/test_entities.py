@@ -13,6 +13,7 @@ from tests.cli.conftest import Run
 MOVED = "/messagegroups/fleet/messages/moved"
 SCHEMA = "/schemagroups/fleet/schemas/position"
 Target = tuple[str, str]
+GIVEN = ("createdtimeutc", "updatedtimeutc")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,9 @@ def test_an_export_in_01_of_a_group_with_several_formats(run: Run, tmp_path: Pat
 def _timeless(value: Any) -> Any:
     """Documents of 0.1 without the times that each catalog gives."""
     if isinstance(value, dict):
-        return {key: _timeless(inner) for key, inner in value.items() if key not in ("createdtimeutc", "updatedtimeutc")}
+        return {
+            key: _timeless(inner) for key, inner in value.items() if key not in ("createdtimeutc", "updatedtimeutc")
+        }
     return [_timeless(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -109,6 +109,40 @@ def test_the_dataschema_of_an_event_is_inferred() -> None:
     assert (uri, 5) == (built.cloudevent["dataschema"], built.cloudevent.value())
 
 
+@pytest.mark.parametrize(
+    ("named", "roots", "expected"),
+    [
+        ({"dataschemauri": "/schemagroups/s/schemas/n"}, ["https://r.example/x"], "/schemagroups/s/schemas/n"),
+        ({"dataschemauri": "schemagroups/s/schemas/n"}, ["https://r.example/x/"], "/schemagroups/s/schemas/n"),
+        ({"dataschemaxid": "/schemagroups/s/schemas/n"}, ["https://r.example/x"], "/schemagroups/s/schemas/n"),
+        ({"dataschemaxid": "/schemagroups/s/schemas/n"}, [], None),
+    ],
+)
+def test_the_dataschema_of_a_mapped_event(named: dict[str, str], roots: list[str], expected: str | None) -> None:
+    """A native message that is an event by its definition has the `dataschema` that a built event has."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+        "protocol": "KAFKA",
+        "protocoloptions": {"topic": "t"},
+        **named,
+    }
+    schemas = {"n": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}
+    catalog = catalog_of(definition, schemas=schemas, roots=roots)
+    built = catalog.message(XID).build(data=5)
+    assert built.cloudevent is not None
+    native = {"protocol": "KAFKA", "topic": "t", "payload": "5", "headers": {"content-type": "application/json"}}
+    wanted = None if expected is None else f"https://r.example/x{expected}"
+    for found in (
+        built.cloudevent,
+        catalog.match(native).cloudevent,
+        catalog.validate(native, XID).cloudevent,
+        catalog.addressed(*roots).match(native).cloudevent,
+    ):
+        assert found is not None
+        assert wanted == found.get("dataschema")
+
+
 def test_data_that_has_no_form() -> None:
     """What JSON cannot hold is a problem; bytes that are no text stay bytes."""
     handle = catalog_of({"envelope": "CloudEvents/1.0", "datacontenttype": "application/xml"}).message(XID)

@@ -110,6 +110,39 @@ def test_the_dataschema_of_an_event_is_inferred() -> None:
 
 
 @pytest.mark.parametrize(
+    "definition",
+    [
+        {
+            "protocol": "HTTP",
+            "protocoloptions": {"path": "/a", "headers": [{"name": "Content-Encoding", "value": "x-own"}]},
+        },
+        {"protocol": "AMQP/1.0", "protocoloptions": {"properties": {"content-encoding": {"value": "gzip, x-own"}}}},
+        {"protocol": "KAFKA", "protocoloptions": {"topic": "t", "headers": {"content-encoding": {"value": "x-{own}"}}}},
+    ],
+)
+@pytest.mark.parametrize("envelope", ["", "CloudEvents/1.0"])
+def test_a_payload_in_an_encoding_that_nobody_knows(definition: dict[str, Any], envelope: str) -> None:
+    """Bytes are taken for the encoded payload, which no schema is applied to; a value cannot be encoded."""
+    definition = {**definition, "dataschemaformat": "JsonSchema/draft-07", "dataschema": {"type": "integer"}}
+    if envelope:
+        metadata = {"type": {"value": "t"}, "source": {"value": "/s"}}
+        definition |= {"envelope": envelope, "envelopemetadata": metadata, "envelopeoptions": {"mode": "binary"}}
+    catalog = catalog_of(definition)
+    context = {"own": "own"} if definition["protocol"] == "KAFKA" else {}
+    built = catalog.message(XID).build(data=b"\x07\x01", context=context)
+    assert (True, ("payload",)) == (built.ok, built.unchecked), built.problems
+    assert built.message is not None
+    assert b"\x07\x01" == built.message.payload
+    assert ("matched", ("payload",)) == (catalog.match(built.message).outcome, catalog.match(built.message).unchecked)
+    (problem,) = catalog.message(XID).build(data=5, context=context).problems
+    assert 'the content encoding "x-own" cannot be applied here; give bytes that have it already' in problem.message
+    if envelope:
+        given = {**definition, "envelopeoptions": {"mode": "structured"}}
+        problems = catalog_of(given).message(XID).build(data=b"\x07\x01", context=context).problems
+        assert any("send the event in binary mode" in one.message for one in problems), problems
+
+
+@pytest.mark.parametrize(
     ("named", "roots", "expected"),
     [
         ({"dataschemauri": "/schemagroups/s/schemas/n"}, ["https://r.example/x"], "/schemagroups/s/schemas/n"),

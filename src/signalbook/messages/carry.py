@@ -309,15 +309,19 @@ def sent_as(
     return mode, together(fields, {name: value for name, value in laid.items() if value})
 
 
+def unknown_encoding(stated: str) -> str | None:
+    """The first of content encodings, separated by commas, that cannot be applied; None where all can."""
+    names = (name.strip().lower() for name in stated.split(","))
+    return next((name for name in names if name not in _ENCODERS and not is_label(name)), None)
+
+
 def encoded(message: Message) -> Message:
-    """The message with its payload in the content encodings that it states; raises ValueError where one is unknown."""
+    """The message with its payload in the content encodings that it states, of which none is unknown."""
     stated = [name.strip().lower() for name in content_encodings(message).split(",")]
     payload = message.payload
     for name in stated if payload else ():
         if name in _ENCODERS:
             payload = _ENCODERS[name](payload or b"")
-        elif not is_label(name):
-            raise ValueError(f'the content encoding "{name}" cannot be applied')
     return message if payload is message.payload else Message(message.protocol, message.fields, payload)
 
 

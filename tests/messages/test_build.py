@@ -109,6 +109,73 @@ def test_the_dataschema_of_an_event_is_inferred() -> None:
     assert (uri, 5) == (built.cloudevent["dataschema"], built.cloudevent.value())
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {
+            "protocol": "HTTP",
+            "protocoloptions": {"path": "/a", "headers": [{"name": "Content-Encoding", "value": "x-own"}]},
+        },
+        {"protocol": "AMQP/1.0", "protocoloptions": {"properties": {"content-encoding": {"value": "gzip, x-own"}}}},
+        {"protocol": "KAFKA", "protocoloptions": {"topic": "t", "headers": {"content-encoding": {"value": "x-{own}"}}}},
+    ],
+)
+@pytest.mark.parametrize("envelope", ["", "CloudEvents/1.0"])
+def test_a_payload_in_an_encoding_that_nobody_knows(definition: dict[str, Any], envelope: str) -> None:
+    """Bytes are taken for the encoded payload, which no schema is applied to; a value cannot be encoded."""
+    definition = {**definition, "dataschemaformat": "JsonSchema/draft-07", "dataschema": {"type": "integer"}}
+    if envelope:
+        metadata = {"type": {"value": "t"}, "source": {"value": "/s"}}
+        definition |= {"envelope": envelope, "envelopemetadata": metadata, "envelopeoptions": {"mode": "binary"}}
+    catalog = catalog_of(definition)
+    context = {"own": "own"} if definition["protocol"] == "KAFKA" else {}
+    built = catalog.message(XID).build(data=b"\x07\x01", context=context)
+    assert (True, ("payload",)) == (built.ok, built.unchecked), built.problems
+    assert built.message is not None
+    assert b"\x07\x01" == built.message.payload
+    assert ("matched", ("payload",)) == (catalog.match(built.message).outcome, catalog.match(built.message).unchecked)
+    (problem,) = catalog.message(XID).build(data=5, context=context).problems
+    assert 'the content encoding "x-own" cannot be applied here; give bytes that have it already' in problem.message
+    if envelope:
+        given = {**definition, "envelopeoptions": {"mode": "structured"}}
+        problems = catalog_of(given).message(XID).build(data=b"\x07\x01", context=context).problems
+        assert any("send the event in binary mode" in one.message for one in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("named", "roots", "expected"),
+    [
+        ({"dataschemauri": "/schemagroups/s/schemas/n"}, ["https://r.example/x"], "/schemagroups/s/schemas/n"),
+        ({"dataschemauri": "schemagroups/s/schemas/n"}, ["https://r.example/x/"], "/schemagroups/s/schemas/n"),
+        ({"dataschemaxid": "/schemagroups/s/schemas/n"}, ["https://r.example/x"], "/schemagroups/s/schemas/n"),
+        ({"dataschemaxid": "/schemagroups/s/schemas/n"}, [], None),
+    ],
+)
+def test_the_dataschema_of_a_mapped_event(named: dict[str, str], roots: list[str], expected: str | None) -> None:
+    """A native message that is an event by its definition has the `dataschema` that a built event has."""
+    definition = {
+        "envelope": "CloudEvents/1.0",
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+        "protocol": "KAFKA",
+        "protocoloptions": {"topic": "t"},
+        **named,
+    }
+    schemas = {"n": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}
+    catalog = catalog_of(definition, schemas=schemas, roots=roots)
+    built = catalog.message(XID).build(data=5)
+    assert built.cloudevent is not None
+    native = {"protocol": "KAFKA", "topic": "t", "payload": "5", "headers": {"content-type": "application/json"}}
+    wanted = None if expected is None else f"https://r.example/x{expected}"
+    for found in (
+        built.cloudevent,
+        catalog.match(native).cloudevent,
+        catalog.validate(native, XID).cloudevent,
+        catalog.addressed(*roots).match(native).cloudevent,
+    ):
+        assert found is not None
+        assert wanted == found.get("dataschema")
+
+
 def test_data_that_has_no_form() -> None:
     """What JSON cannot hold is a problem; bytes that are no text stay bytes."""
     handle = catalog_of({"envelope": "CloudEvents/1.0", "datacontenttype": "application/xml"}).message(XID)

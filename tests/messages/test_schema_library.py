@@ -9,7 +9,7 @@ import pytest
 from signalbook import Catalog, Registry, schemas
 from signalbook.errors import Problem
 from signalbook.messages.definition import Entities
-from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.messages.schema_library import SchemaLibrary, Source
 from tests.cases import Case, cases
 
 USER = "/schemagroups/g/schemas/user"
@@ -130,3 +130,32 @@ def test_a_document_that_is_kept_at_an_address(url: str, outcome: str, unchecked
     event = {"specversion": "1.0", "id": "1", "type": "t", "source": "/x", "data": {"b": 1}}
     answer = catalog.match(event)
     assert (outcome, unchecked) == (answer.outcome, answer.unchecked)
+
+
+@pytest.mark.parametrize(
+    ("reference", "link"),
+    [
+        ("https://r.example/schemagroups/h/schemas/base?specversion=1.0-rc4", ""),
+        ("https://r.example/schemagroups/h/schemas/base$details?specversion=1.0-rc4&doc", ""),
+        ("https://r.example/schemagroups/h/schemas/base/versions/1?binary", ""),
+        ("https://r.example/schemagroups/h/schemas/base?specversion=1.0-rc4#/definitions/a", "/definitions/a"),
+        ("https://r.example/schemagroups/h/schemas/base?specversion=1.0-rc4:Name", ":Name"),
+        ("/schemagroups/h/schemas/base?doc", ""),
+        ("schemagroups/h/schemas/base?doc", ""),
+        ("#/schemagroups/h/schemas/base?doc", ""),
+    ],
+)
+def test_an_own_address_with_a_query(reference: str, link: str) -> None:
+    """A query says how a schema is shown, not which it is."""
+    library = SchemaLibrary(Entities.of(FAR, roots=["https://r.example"]))
+    source = library.source({"dataschemauri": reference})
+    assert isinstance(source, Source)
+    assert ("/schemagroups/h/schemas/base", link) == (source.place, source.link)
+    assert library.are_same(reference, "/schemagroups/h/schemas/base")
+
+
+@pytest.mark.parametrize("reference", ["https://other.example/schemagroups/h/schemas/base?doc", "urn:a:b?doc"])
+def test_an_address_elsewhere_with_a_query(reference: str) -> None:
+    """One that is not the catalog's stays what it is."""
+    entities = Entities.of(FAR, roots=["https://r.example"])
+    assert (reference, True) == (entities.located(reference), entities.is_elsewhere(reference))

@@ -273,6 +273,14 @@ def test_a_payload_that_no_schema_is_applied_to(tmp_path: Path) -> None:
     assert [None] * 3 == [row.get("data") for row in tables["g/far"]]
 
 
+def test_no_payload_is_not_an_unchecked_one(tmp_path: Path) -> None:
+    """An event without data is not counted among those with a payload that no schema was applied to."""
+    bare = b'{"specversion":"1.0","id":"1","type":"far","source":"/s"}'
+    report, tables = land(tmp_path, far(), [bare, FAR % 2])
+    assert (2, 2, 0, 1) == tuple(report[name] for name in ("input", "landed", "dead", "unchecked"))
+    assert [None, b'{"a":1}'] == [row["payload"] for row in tables["g/far"]]
+
+
 def test_every_schema_is_required(tmp_path: Path) -> None:
     """Where schemas are required, a message whose schema lies elsewhere is a dead letter."""
     report, tables = land(tmp_path, far(schemas_required=True), [FAR % 1])

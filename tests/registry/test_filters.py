@@ -209,7 +209,14 @@ ARRAYS = {
                     "tags": ["a", "b"],
                     "deep": {"tags": [{"a": 1}]},
                 },
-                "n": {"tags": "c"},
+                "n": {
+                    "tags": "c",
+                    "labels": {"x": "y"},
+                    "nest": [[1, 2], [3]],
+                    "mixed": [{"a": 1}, [2], 5],
+                    "rows": [[{"a": 1}]],
+                    "object": {"a": 1},
+                },
             }
         },
         "k": {"messages": {"m": {"protocol": "KAFKA", "protocoloptions": {"headers": {"name": {"value": "b"}}}}}},

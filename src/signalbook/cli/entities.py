@@ -22,6 +22,7 @@ from signalbook.cli.target import Target, document_type
 from signalbook.errors import UsageError
 from signalbook.sources import read_documents
 from signalbook.sources.documents import file_bytes, parse_value
+from signalbook.spec import versions
 
 __all__ = ["delete", "export", "get", "put"]
 
@@ -173,20 +174,38 @@ def delete(target: Target, path: str, epoch: int | None) -> None:
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to a file."
 )
-@options.specversion
+@click.option(
+    "--specversion",
+    metavar="VERSION",
+    default=None,
+    help=f"The version to write: {', '.join(versions.VERSIONS)}, or an older one: {', '.join(versions.OLDER)}.",
+)
 @options.as_json
 @options.on_target
 def export(target: Target, output: Path | None, specversion: str | None, as_json: bool) -> None:
     """Print the whole registry as one document, which `load --with-model --with-metadata` takes back.
 
     The documents of schemas come back byte for byte: those that JSON would not carry so stand as text or in base64.
+
+    In 0.1 it is the message groups alone, one document or a list of several, and each definition has its log of
+    versions, which `load` brings back.
     """
     document = target.export(specversion)
+    older = versions.find_older(specversion or "")
+    if older is not None and older.logged and (left := _left_out(target.get("/"))):
+        say(f"signalbook: a catalog of {older} has message groups alone; left out: {', '.join(left)}")
     if output is None:
         print_json(document, compact=as_json)
     else:
         output.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         say(f"wrote {output}")
+
+
+def _left_out(registry: dict[str, Any]) -> list[str]:
+    """The groups of a registry that are no message groups, counted by their types."""
+    plurals = [name.removesuffix("url") for name in registry if f"{name.removesuffix('url')}count" in registry]
+    counts = {plural: registry[f"{plural}count"] for plural in plurals if plural != "messagegroups"}
+    return [f"{count} {plural}" for plural, count in counts.items() if count]
 
 
 def _entity(file: str, data: str | None) -> dict[str, Any]:

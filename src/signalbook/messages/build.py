@@ -40,6 +40,7 @@ from signalbook.messages.carry import (
     sent_as,
     together,
     unescaped,
+    unknown_encoding,
     written,
 )
 from signalbook.messages.fill import (
@@ -55,6 +56,7 @@ from signalbook.messages.fill import (
     template_of,
 )
 from signalbook.messages.nearest import edits
+from signalbook.messages.observe import content_encodings
 from signalbook.protocols import (
     FIELDS,
     JsonError,
@@ -273,6 +275,7 @@ class _Building:
         self.unsure: set[str] = set()
         self.refused: set[str] = set()
         self.of_fields: list[Any] = []
+        self.is_encoded = False  # the payload is bytes that have the content encoding, which is not known here
 
     def build(self, data: Any, context: Mapping[str, Any], asked: str | Mapping[str, Any] | None) -> Built:
         protocol, own = self._protocol(asked)
@@ -291,13 +294,15 @@ class _Building:
             own_type = Slot("/datacontenttype", "", "datacontenttype", "string", stated, is_content_type=True)
             self.filling.learn([(own_type, for_event["datacontenttype"])])
         self.of_fields = [for_fields.get(slot.label, slot.value) for slot in fields if slot.is_content_type]
+        stated = self._encodings(protocol, own, fields, for_fields)
+        self.is_encoded = isinstance(data, _BYTES) and unknown_encoding(stated) is not None
         payload = self._payload(data)
         event = self._event(slots, for_event, payload) if is_event else None
         filled = self._filled(fields, for_fields, event)
         message = None
         if protocol and (event is not None or not is_event):
             event, message = self._message(protocol, own, filled, event, payload)
-            message = self._sendable(message)
+            message = self._sendable(message, payload)
         self._judge(event, message)
         if isinstance(self.plan.schema, Problem) and type(self.plan.schema) is Problem:
             self._note(self.plan.schema)
@@ -392,6 +397,8 @@ class _Building:
         """The data as bytes, which the schema accepts; empty where it could not be written."""
         if data is ABSENT:
             return None
+        if self.is_encoded:
+            return bytes(data)
         content_type = self._content_type() or ""
         try:
             if self.plan.usable_schema is not None:
@@ -412,6 +419,17 @@ class _Building:
                 code = "schema_unavailable" if problem.code == "schema_unavailable" else "payload"
                 self._wrong(f"/data{problem.path}", code, problem.message)
         return self._framed(data, payload, content_type)
+
+    def _encodings(self, protocol: str, own: Mapping[str, Any], fields: list[Slot], given: Mapping[str, Any]) -> str:
+        """The content encodings that the message will state, as far as they are known before there is one."""
+        found = [content_encodings(Message(protocol, own))] if protocol else []
+        for slot in fields:
+            if slot.field in _ENCODED_IN and slot.name.lower() == "content-encoding":
+                template = template_of(slot)
+                is_filled = template is not None and all(name in self.filling.context for name in template.names)
+                value = template.expand(self.filling.context) if template is not None and is_filled else slot.value
+                found.append(str(given.get(slot.label, value) or ""))
+        return ",".join(found)
 
     def _framed(self, data: Any, payload: bytes, content_type: str) -> bytes:
         try:
@@ -544,14 +562,19 @@ class _Building:
                 self.filling.wrong(bad.slot, "type", str(bad))
                 filled = [(slot, value) for slot, value in filled if slot is not bad.slot]
 
-    def _sendable(self, message: Message | None) -> Message | None:
+    def _sendable(self, message: Message | None, payload: bytes | None) -> Message | None:
         """The message with its payload encoded as it says, if a client may send it as it is."""
         if message is None:
             return None
-        try:
+        unknown = unknown_encoding(content_encodings(message)) if message.payload else None
+        if unknown is None:
             message = encoded(message)
-        except ValueError as error:
-            self._wrong("/data", "payload", str(error))
+        elif message.payload != payload:
+            words = "send the event in binary mode, its data as bytes that have the encoding"
+            self._wrong("/data", "payload", f'the content encoding "{unknown}" cannot be applied to an event; {words}')
+        elif not self.is_encoded:
+            words = "give bytes that have it already, as data_base64 or from Python"
+            self._wrong("/data", "payload", f'the content encoding "{unknown}" cannot be applied here; {words}')
         try:
             return sendable(message)
         except WireError as error:
@@ -594,3 +617,5 @@ class _Building:
 
 
 _NEEDED = frozenset({"type", "source", "id"})
+_BYTES = (bytes, bytearray, memoryview)
+_ENCODED_IN = ("headers", "user_properties", "properties")

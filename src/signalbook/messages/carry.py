@@ -26,6 +26,7 @@ from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import encode as encode_json
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer
+from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.observe import content_encodings, is_label
 from signalbook.protocols import BINDINGS, Binding, Message, Mode, to_message
 from signalbook.protocols.binding import attributes_of
@@ -70,7 +71,7 @@ class Plan:
     document: Mapping[str, Any]
     schema: Schema | Problem | None = None
     judge: Callable[[CloudEvent | Message], Answer] | None = None
-    absolute: Callable[[str], str | None] = lambda reference: reference if "://" in reference else None
+    absolute: Absolute = lambda reference: reference if "://" in reference else None
     schemaid: int | None = None
     asked: int | None = None
 
@@ -81,10 +82,8 @@ class Plan:
 
     @property
     def schema_address(self) -> str | None:
-        """The absolute address of the schema that the definition names by its URI, or by its xid (seed 000, L451)."""
-        named = (self.document.get(name) for name in ("dataschemauri", "dataschemaxid"))
-        found = (self.absolute(reference) for reference in named if isinstance(reference, str) and reference)
-        return next((address for address in found if address is not None), None)
+        """The absolute address of the schema that the definition names."""
+        return schema_address(self.document, self.absolute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,15 +309,19 @@ def sent_as(
     return mode, together(fields, {name: value for name, value in laid.items() if value})
 
 
+def unknown_encoding(stated: str) -> str | None:
+    """The first of content encodings, separated by commas, that cannot be applied; None where all can."""
+    names = (name.strip().lower() for name in stated.split(","))
+    return next((name for name in names if name not in _ENCODERS and not is_label(name)), None)
+
+
 def encoded(message: Message) -> Message:
-    """The message with its payload in the content encodings that it states; raises ValueError where one is unknown."""
+    """The message with its payload in the content encodings that it states, of which none is unknown."""
     stated = [name.strip().lower() for name in content_encodings(message).split(",")]
     payload = message.payload
     for name in stated if payload else ():
         if name in _ENCODERS:
             payload = _ENCODERS[name](payload or b"")
-        elif not is_label(name):
-            raise ValueError(f'the content encoding "{name}" cannot be applied')
     return message if payload is message.payload else Message(message.protocol, message.fields, payload)
 
 

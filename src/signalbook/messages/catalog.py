@@ -25,7 +25,7 @@ from signalbook.messages.answer import Answer
 from signalbook.messages.build import build
 from signalbook.messages.carry import Built, Plan
 from signalbook.messages.compile import Compiled, Limits, compile_definition
-from signalbook.messages.definition import Definition, Entities, Entity, materialise
+from signalbook.messages.definition import Absolute, Definition, Entities, Entity, materialise
 from signalbook.messages.fast import Entry, Scope
 from signalbook.messages.fill import Origin
 from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
@@ -279,7 +279,7 @@ class Catalog:
     def match_all(self, message: GivenAll, within: Iterable[str] = ()) -> list[Answer]:
         """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
         scope = self.scope(within)
-        return [answer for one in each(message) for answer in _answers(scope, one)]
+        return [answer for one in each(message) for answer in _answers(scope, one, self.absolute)]
 
     def validate(self, message: Given, xid: str) -> Answer:
         """What one definition says about a message: that it holds, or everything that is wrong."""
@@ -289,7 +289,8 @@ class Catalog:
     def validate_all(self, message: GivenAll, xid: str) -> list[Answer]:
         """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
         compiled = self._of(xid)
-        return [match.answer_by_one(compiled, found) for one in each(message) for found in observe(one)]
+        observed = (found for one in each(message) for found in observe(one))
+        return [match.answer_by_one(compiled, found, self.absolute) for found in observed]
 
     def scope(self, within: Iterable[str] = ()) -> Scope:
         """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
@@ -384,14 +385,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _answers(scope: Scope, message: Given) -> list[Answer]:
+def _answers(scope: Scope, message: Given, absolute: Absolute) -> list[Answer]:
     """The answers about one message, or about each event of a batch that is one document."""
     if not isinstance(message, bytes):
-        return [match.answer(scope, observed) for observed in observe(message)]
+        return [match.answer(scope, observed, absolute) for observed in observe(message)]
     swift = scope.swift.answer(message)
     if swift is not None:
         return [swift]
-    answers = [match.answer(scope, observed) for observed in observe(message)]
+    answers = [match.answer(scope, observed, absolute) for observed in observe(message)]
     scope.swift.learn(message, answers)
     return answers
 

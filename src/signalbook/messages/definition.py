@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from signalbook.protocols.fields import pointer
 from signalbook.protocols.names import stated_protocol
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
-__all__ = ["Definition", "Entities", "Entity", "addresses_of", "materialise"]
+__all__ = ["Absolute", "Definition", "Entities", "Entity", "addresses_of", "materialise", "schema_address"]
 
 # The entities of catalog documents, by xid, in canonical spelling: groups, definitions, schemas, endpoints.
 #
@@ -132,8 +132,14 @@ class Entities:
         return replace(self, roots=dict.fromkeys(map(_root, roots)))
 
     def located(self, reference: str) -> str:
-        """The xid that a reference without fragment means; itself where it means nothing in the catalog."""
+        """The xid that a reference without fragment means; itself where it means nothing in the catalog.
+
+        A query says how an entity is shown, and not which it is.
+        """
         plain = reference.removeprefix("#") if reference.startswith("#/") else reference
+        if "?" in plain and plain not in self.addresses:
+            own = self.located(plain.partition("?")[0])
+            return own if own.startswith("/") else reference
         plain = plain.removesuffix("$details")
         known = self.addresses.get(plain)
         if known is not None or plain.startswith("/"):
@@ -216,6 +222,17 @@ class Entities:
             self.addresses[plain] = xid
             if _scheme(plain) and plain.endswith(xid):
                 self.roots.setdefault(_root(plain.removesuffix(xid)))
+
+
+Absolute = Callable[[str], str | None]
+"""The absolute form of a reference, where the catalog has an address."""
+
+
+def schema_address(document: Attributes, absolute: Absolute) -> str | None:
+    """The absolute address of the schema that a definition names by its URI, or by its xid (seed 000, L451)."""
+    named = (document.get(name) for name in ("dataschemauri", "dataschemaxid"))
+    found = (absolute(reference) for reference in named if isinstance(reference, str) and reference)
+    return next((address for address in found if address is not None), None)
 
 
 @lru_cache(256)

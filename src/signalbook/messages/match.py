@@ -22,6 +22,7 @@ from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Candidate, Outcome
 from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Plan
 from signalbook.messages.constraint import Constraint, Context, is_json
+from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.fast import Scope
 from signalbook.messages.index import KeyIndex, SameKey
 from signalbook.messages.nearest import MOST_JUDGED, Judged, judge, key_holds, may_hold
@@ -45,7 +46,14 @@ __all__ = ["answer", "answer_by_one", "mapped_event"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def mapped_event(compiled: Compiled, observed: Observed, context: Context) -> CloudEvent | None:
+def stated(reference: str) -> str | None:
+    """The absolute form of a reference in a catalog without an address: itself where it is absolute."""
+    return reference if is_absolute_uri(reference) else None
+
+
+def mapped_event(
+    compiled: Compiled, observed: Observed, context: Context, absolute: Absolute = stated
+) -> CloudEvent | None:
     """The event that a native message is by its definition; None where the definition makes none of it."""
     message = observed.message
     if compiled.envelope != CLOUDEVENTS or message is None:
@@ -60,7 +68,7 @@ def mapped_event(compiled: Compiled, observed: Observed, context: Context) -> Cl
     payload = observed.payload()
     if payload is not None:
         attributes["datacontenttype"] = _content_type(compiled, observed, attributes.get("datacontenttype"))
-        attributes.setdefault("dataschema", _dataschema(compiled.definition.document))
+        attributes.setdefault("dataschema", _dataschema(compiled.definition.document, absolute))
     try:
         return CloudEvent(attributes, _data(payload, attributes.get("datacontenttype")))
     except CloudEventError:
@@ -130,9 +138,10 @@ def _content_type(compiled: Compiled, observed: Observed, stated: Any) -> str | 
     return media_type(str(compiled.definition.document.get("dataschemaformat", "")))
 
 
-def _dataschema(document: Mapping[str, Any]) -> str | None:
-    uri = document.get("dataschemauri")
-    return uri if isinstance(uri, str) and is_absolute_uri(uri) else None
+def _dataschema(document: Mapping[str, Any], absolute: Absolute) -> str | None:
+    """The address of the schema, as a built event has it."""
+    uri = schema_address(document, absolute)
+    return uri if uri is not None and is_absolute_uri(uri) else None
 
 
 def _data(payload: bytes | None, content_type: Any) -> Data | None:
@@ -143,8 +152,8 @@ def _data(payload: bytes | None, content_type: Any) -> Data | None:
     return Data.binary(payload)
 
 
-def answer(scope: Scope, observed: Observed | Unreadable) -> Answer:
-    """What the definitions of a scope say about a message."""
+def answer(scope: Scope, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
+    """What the definitions of a scope say about a message; `absolute` is for references in an event made of it."""
     if isinstance(observed, Unreadable):
         return _malformed(scope, observed)
     index = scope.index(observed.kind, observed.protocol)
@@ -153,17 +162,17 @@ def answer(scope: Scope, observed: Observed | Unreadable) -> Answer:
         keyed = _judged(_open_to(found, observed), observed)
         holding = [one for one in keyed if one.holds]
         if holding:
-            return _held(observed, holding + _preferred_without_key(index, observed, holding))
+            return _held(observed, holding + _preferred_without_key(index, observed, holding), absolute)
         keyed, left_off = _with_the_key(found, keyed, observed)
         if keyed:
             return _near_miss(observed, keyed, left_off)
     holding = _holding(index.keyless, observed)
     if holding:
-        return _held(observed, holding)
+        return _held(observed, holding, absolute)
     return Answer(Outcome.UNEXPECTED, candidates=index.neighbours.of(observed), event=observed.event)
 
 
-def answer_by_one(compiled: Compiled, observed: Observed | Unreadable) -> Answer:
+def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
     """What one definition says about a message, whatever its key."""
     xid = compiled.definition.xid
     if isinstance(observed, Unreadable):
@@ -172,7 +181,7 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable) -> Answer
     problems = compiled.definition.problems or judged.problems
     if problems:
         return _nonconformant(observed, judged, problems)
-    return _matched(observed, judged)
+    return _matched(observed, judged, absolute)
 
 
 def _open_to(found: list[SameKey], observed: Observed) -> Iterable[Plan]:
@@ -244,19 +253,19 @@ def _preferred_without_key(index: KeyIndex, observed: Observed, holding: list[Ju
     return _holding(derived, observed)
 
 
-def _held(observed: Observed, holding: list[Judged]) -> Answer:
+def _held(observed: Observed, holding: list[Judged], absolute: Absolute) -> Answer:
     left = _settled(observed, holding)
     if len(left) == 1:
-        return _matched(observed, left[0])
+        return _matched(observed, left[0], absolute)
     candidates, more = _listed(_candidates(left))
     return Answer(Outcome.AMBIGUOUS, problems=more, candidates=candidates, event=observed.event)
 
 
-def _matched(observed: Observed, judged: Judged) -> Answer:
+def _matched(observed: Observed, judged: Judged, absolute: Absolute) -> Answer:
     event: CloudEvent | Callable[[], CloudEvent | None] | None = observed.event
     if event is None:
         compiled = judged.plan.compiled
-        event = lambda: mapped_event(compiled, observed, judged.context)  # noqa: E731  # made when it is asked for
+        event = lambda: mapped_event(compiled, observed, judged.context, absolute)  # noqa: E731  # made when it is asked for
     return Answer(Outcome.MATCHED, judged.xid, judged.context, (), (), event, judged.checked, judged.unchecked)
 
 

@@ -250,6 +250,9 @@ class SchemaLibrary:
         """The place of the schema that a reference names, and the deep link into it."""
         reference = reference.removeprefix("#") if reference.startswith("#/") else reference
         place, _, fragment = reference.partition("#")
+        head, mark, query = place.partition("?")
+        if mark and ":" in query and self._find(head) is not None:
+            return head, query[query.index(":") :]
         if self._find(place) is not None:
             return place, fragment
         # A name after a colon, which may stand in an id as well: the longest place that exists is meant.

@@ -73,6 +73,7 @@ class Judge:
 
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
+        self._absolute = catalog.absolute
         self.swift: SwiftRoad = self._scope.swift
         self._kafka: KafkaRoad | None = None
 
@@ -100,7 +101,7 @@ class Judge:
         if len(found) != 1:
             return _malformed(f"a batch of {len(found)} events in the place of one"), None
         observed = found[0]
-        answer = answer_by(self._scope, observed)
+        answer = answer_by(self._scope, observed, self._absolute)
         if isinstance(given, bytes):
             self.swift.learn(given, [answer])
         return answer, observed if isinstance(observed, Observed) else None
@@ -237,7 +238,9 @@ class Task:
         try:
             layout, queue = self._layouts.get(xid) or self._layout(xid)
             payload = _payload(observed, record)
-            if payload == b"":
+            if payload is None and answer.unchecked:
+                answer = answer._replace(unchecked=())  # there was nothing to check
+            elif payload == b"":
                 answer = self._of_no_bytes(answer, observed, xid)
             cells = _cells(layout, observed, answer, payload)
         except CellError as error:

@@ -201,7 +201,8 @@ def _or(order: int | None, otherwise: int) -> int:
 class Clause:
     """One expression: `operator` is a key of the operator table, `suffix` the operator and value as written.
 
-    `above` are the steps that were taken off its path; `watched` says that its path may lead to an array.
+    `above` are the steps that were taken off its path; `watched` says that its path may lead to an array, a map
+    or an object.
     """
 
     path: Path
@@ -240,20 +241,38 @@ class Clause:
         return _OPERATORS[self.operator](self.value, values_at(self.path, attrs))
 
     def array_in(self, attrs: Mapping[str, Any]) -> int | None:
-        """How many steps of the path lead to an array of the entity that it takes for one value, if it does."""
+        """How many steps of the path lead to what it takes for one value, and is an array, a map or an object."""
         return array_at(self.path, attrs, self.compares) if self.watched else None
 
-    def refused(self, place: int, subject: str, attrs: Mapping[str, Any]) -> RegistryError:
-        """The error about an expression whose path takes the array after `place` steps for one value."""
+    def stumbled(self, place: int, subject: str, attrs: Mapping[str, Any]) -> RegistryError:
+        """The error about an expression that takes for one value what an entity has after `place` steps."""
+        several = (found for found in values_at(self.path[:place], attrs) if isinstance(found, list | Mapping))
+        return self.refused(place, subject, next(several, []))
+
+    def refused(self, place: int, subject: str, example: Any) -> RegistryError:
+        """The error about an expression that takes an array, a map or an object for one value; that is the example."""
         path = (*self.above, *self.path)
         before, after = path[: len(path) - len(self.path) + place], self.path[place:]
+        kind = "an array" if isinstance(example, list) else "a map or an object"
         if after[:1] == (Wild.MEMBERS,):
             after = after[1:]
-        whole, hint = format_path((*before, Wild.ITEMS, *after)), ""
-        if not after and any(isinstance(item, Mapping) for item in values_at((*self.path[:place], Wild.ITEMS), attrs)):
-            whole, hint = f"{whole}.MEMBER", ", with the name of a member of its items"
-        detail = f'"{format_path(before)}" is an array, not one value; write {whole}{self.suffix}{hint}'
+        steps: Path = ()
+        inner = example
+        while isinstance(inner, list):
+            steps, inner = (*steps, Wild.ITEMS), _plainest(inner)
+        whole, hint = format_path((*before, *steps, *after)), ""
+        if not after and isinstance(inner, Mapping):
+            whole, hint = f"{whole}.MEMBER", f", with the name of a member{' of its items' if steps else ''}"
+        detail = f'"{format_path(before)}" is {kind}, not one value; write {whole}{self.suffix}{hint}'
         return _bad(subject, format_path(path) + self.suffix, detail)
+
+    def refused_whole(self, subject: str) -> RegistryError:
+        """The error about an expression that takes a collection, or a resource's meta, for one value."""
+        name = format_path((*self.above, *self.path))
+        detail = (
+            f'"{name}" holds entities, not one value; write {name}.ATTRIBUTE{self.suffix}, with an attribute of them'
+        )
+        return _bad(subject, name + self.suffix, detail)
 
     def index_term(self) -> tuple[str, str] | None:
         """The (path, folded value) among the `terms` of every entity that satisfies this clause, and of no other.
@@ -268,6 +287,15 @@ class Clause:
         if value.folded in _BOOLEANS and value.folded != value.text:
             return None  # `TRUE` equals the text "true", not the boolean
         return (format_path(self.path), value.folded) if all(isinstance(step, str) for step in self.path) else None
+
+
+def _plainest(items: list[Any]) -> Any:
+    """The item of an array that is one value, else one that is an array, else any; None where there is none."""
+    return min((item for item in items if item is not None), key=_plainness, default=None)
+
+
+def _plainness(item: Any) -> int:
+    return 2 if isinstance(item, Mapping) else 1 if isinstance(item, list) else 0
 
 
 Clauses: TypeAlias = tuple[Clause, ...]

@@ -197,6 +197,8 @@ def _children(wild: Wild, value: Any) -> Iterator[Any]:
 def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
     """How many steps of `path` lead to an array that it then takes for an object or, where `whole` is, for a value.
 
+    So is a map or an object that it takes for a value.
+
     None where it does so nowhere, or behind a wildcard not everywhere.
     """
     value = attrs
@@ -213,7 +215,7 @@ def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
             ]
             found = [place for place in places if place is not None]
             return index + 1 + found[0] if found and len(found) == len(places) else None
-    return len(path) if whole and isinstance(value, list) else None
+    return len(path) if whole and isinstance(value, (list, dict, Mapping)) else None
 
 
 # The `inline` flag: which nested collections and large attributes a response shows.

@@ -50,8 +50,10 @@ __all__ = ["Registry", "Transaction", "carry_documents", "model_source"]
 # given otherwise, it would get one.
 
 
-def carry_documents(exported: Mapping[str, Any], model: Model) -> None:
-    """Put the documents of an export in base64 into the form that suits each."""
+def carry_documents(exported: Mapping[str, Any] | list[Any], model: Model) -> None:
+    """Put the documents of an export in base64 into the form that suits each; a list, which 0.1 has, holds none."""
+    if isinstance(exported, list):
+        return
     for kind, version in _versions(exported, model):
         encoded = version.get(f"{kind.singular}base64")
         if isinstance(encoded, str) and encoded:
@@ -279,11 +281,12 @@ class Registry(_Writes):
             if not following:
                 return
 
-    def export(self, specversion: str = "") -> Json:
+    def export(self, specversion: str = "") -> Any:
         """Return the whole registry as one document, capabilities and model source included.
 
         Who takes it back gets every document with the same bytes, whatever it holds (`carry_documents`); a version
-        before 1.0 has its own forms.
+        before 1.0 has its own forms. That of 0.1 has the message groups alone, several in a list, and the whole log of
+        each message.
         """
         flags = parse_flags("binary" + (f"&specversion={quote(specversion)}" if specversion else ""))
         if versions.find_older(specversion) is not None:

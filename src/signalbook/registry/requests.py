@@ -19,9 +19,10 @@ import orjson
 from signalbook.dialects.convert import read, write
 from signalbook.errors import RegistryError, UsageError
 from signalbook.model.xids import ID, must_match
-from signalbook.registry import filters, rows
+from signalbook.registry import changes, filters, rows
 from signalbook.registry import setup as settings
 from signalbook.registry.capabilities import OFFER, Offer
+from signalbook.registry.changes import Snapshot
 from signalbook.registry.flags import Flags
 from signalbook.registry.read.reads import Limits, Page, make_view, read_target
 from signalbook.registry.read.targets import Target, find_target
@@ -39,7 +40,7 @@ from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL
 from signalbook.spec.versions import RC4, SpecVersion
 
-__all__ = ["Answer", "Requests", "now", "rewritten", "unrecorded", "with_meta"]
+__all__ = ["Answer", "Requests", "newest_snapshot", "now", "rewritten", "unrecorded", "with_log", "with_meta"]
 
 # An answer in an older dialect: read as today's, and rewritten as a whole.
 #
@@ -70,6 +71,25 @@ def with_meta(flags: Flags, target: Target) -> Flags:
         paths = list(target.group_type.resources) if target.kind in ("group", "groups") else []
     shown = [path for path in paths if any(one == path or one.startswith(f"{path}.") for one in flags.inline)]
     return replace(flags, inline=(*flags.inline, *(f"{path}.meta" for path in shown)))
+
+
+def newest_snapshot(db: Connection, xid: str, entity: Json) -> Snapshot:
+    """The newest snapshot of a message; one that shows another's content (xref) has no log of its own."""
+    return changes.latest_snapshot(db, xid) or Snapshot(1, entity.get("modifiedat", ""), _authored(entity))
+
+
+def with_log(db: Connection, xid: str, entity: Json) -> Json:
+    """A message as its newest snapshot has it, and with its log for versions, each under its number."""
+    line = changes.listing(db, xid, 0, 1 << 31) or [newest_snapshot(db, xid, entity)]
+    versions = {str(one.number): {**one.attrs, "versionid": str(one.number), "createdat": one.at} for one in line}
+    return {**versions[str(line[-1].number)], "versions": versions}
+
+
+def _authored(message: Json) -> Json:
+    """What of a message its author controls."""
+    left = {"self", "xid", "epoch", "isdefault", "ancestor", "ancestorid", "metaurl", "meta", "versionsurl"}
+    left |= {"versionscount", "createdat", "modifiedat", "versionid", "messageid", "shortself"}
+    return {name: value for name, value in message.items() if name not in left}
 
 
 def _rewrite(entity: Json, level: str, dialect: str) -> Any:
@@ -189,7 +209,9 @@ class Requests:
     def shown_version(self, flags: Flags, setup: Setup, path: str) -> SpecVersion:
         """Return the version that a read is answered in, which may be an older one."""
         older = versions.find_older(flags.specversion) if flags.specversion is not None else None
-        return older or self.version(flags, setup, path)
+        if older is None or (older.logged and path != "/export"):
+            return self.version(flags, setup, path)
+        return older
 
     def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
         """Answer a GET of metadata."""
@@ -207,7 +229,7 @@ class Requests:
         """Return what a GET shows, within a transaction."""
         if spec.dialect:
             page = self.page(db, setup, target, with_meta(flags, target), versions.RC4, base)
-            return rewritten(page, target, spec.dialect)
+            return self._logged(db, setup, page, spec, base) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
             setup = replace(setup, capabilities=setup.capabilities.read_only())
@@ -221,6 +243,20 @@ class Requests:
             return Page(_DOCUMENTS[kind](self, setup, spec))
         view = make_view(db, setup, flags, spec, base, target, self.limits)
         return read_target(setup, view, target, flags, self.limits)
+
+    def _logged(self, db: Connection, setup: Setup, page: Page, spec: SpecVersion, base: str) -> Page:
+        """Return an export in a dialect whose messages have their log for versions."""
+        reading = read(orjson.loads(page.text), DIALECTS[RC4.name], "registry")
+        room = self.limits.size
+        for groupid, group in (reading.content.get("messagegroups") or {}).items():
+            for messageid in group.get("messages") or {}:
+                target = find_target(setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
+                shown = self.page(db, setup, target, Flags.EMPTY, RC4, base)
+                group["messages"][messageid] = with_log(db, target.xid, orjson.loads(shown.text))
+                room -= len(orjson.dumps(group["messages"][messageid]))
+                if room < 0:
+                    raise RegistryError("too_large", "/export")
+        return replace(page, text=orjson.dumps(write(reading, DIALECTS[spec.dialect])[0]).decode())
 
     def write(
         self, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,

@@ -32,6 +32,8 @@ class SpecVersion:
     matchcase: bool = False
     # The dialect that whole answers are rewritten into, where other names alone do not make one.
     dialect: str = ""
+    # Whether only a registry as a whole can be had in it, each message with its log of changes.
+    logged: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -66,7 +68,10 @@ DEFAULT = RC2
 
 # Versions that answers can be had in and requests cannot be made in; so no capability lists them.
 OLDER: Mapping[str, SpecVersion] = MappingProxyType(
-    {"0.5-wip": SpecVersion(name="0.5-wip", ancestor="ancestorid", dialect="0.5-wip")}
+    {
+        "0.5-wip": SpecVersion(name="0.5-wip", ancestor="ancestorid", dialect="0.5-wip"),
+        "0.1": SpecVersion(name="0.1", ancestor="ancestorid", dialect="0.1", logged=True),
+    }
 )
 
 # core/spec.md 1.0-rc4 "SpecVersion Flag": major.minor, a patch number that is ignored, and a suffix that is not.

@@ -690,3 +690,23 @@ def test_whatever_a_listing_shows_is_there(client: httpx.Client, messageid: str)
     assert (200, listed) == (by_uri.status_code, by_uri.json())
     assert client.delete(f"{path}/{listed['id']}").is_success
     assert [] == client.get(path).json()
+
+
+def test_an_export_is_the_groups_as_they_are_shown(client: httpx.Client) -> None:
+    """`/export?specversion=0.1` is every group with all versions; nothing else can be had in 0.1 there."""
+    assert [] == client.get("/export?specversion=0.1").json()
+    make_group(client, "g", tags="a, b")
+    for text in ("one", "two", "three"):
+        assert 201 == post(client, {**event("x.y"), "description": text}).status_code
+    client.delete(f"{ROOT}/g/messagedefinitions/x.y/versions/2").raise_for_status()
+    assert client.get(f"{ROOT}/g").json() == client.get("/export?specversion=0.1").json()
+    make_group(client, "m", form="MQTT/5.0")
+    assert 201 == post(client, {"id": "q", "definition": {"publish": {"topicname": {"value": "t"}}}}, "m").status_code
+    make_group(client, "own", form="BunnyMQ/0.9")
+    assert 201 == post(client, {"id": "b", "definition": {"any": {"thing": 1}}}, "own").status_code
+    client.put("/messagegroups/z/messages/shown/meta", json={"xref": "/messagegroups/g/messages/x.y"})
+    shown = [client.get(f"{ROOT}/{name}").json() for name in ("g", "m", "own", "z")]
+    found = client.get("/export?specversion=0.1").json()
+    assert shown[:3] == found[:3]
+    assert shown[3]["definitions"] == found[3]["definitions"]
+    assert 400 == client.get("/messagegroups?specversion=0.1").status_code

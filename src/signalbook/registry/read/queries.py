@@ -2,8 +2,8 @@
 
 Rule 1: an alternative's clauses are pushed down the tree: those about an entity decide about it, those about a
 collection decide about its members, and an entity stays where something of it is left (FILTER-7).
-Rule 2: a clause that takes an array for a single value is refused: by the model where it can be nothing else, by what
-is stored where it finds nothing for that reason, or would hold for that reason.
+Rule 2: a clause that takes an array, a map or an object for a single value is refused: by the model where it can be
+nothing else, by what is stored where it finds nothing for that reason, or would hold for that reason.
 Rule 3: the index proposes candidates where a clause asks for equality; every answer comes from the entity itself.
 """
 
@@ -75,7 +75,7 @@ class Search:
         for clause in (failed,) if failed else clauses:
             place = clause.array_in(attrs) if failed or clause.negative else None
             if place is not None:
-                self.stumbled = self.stumbled or clause.refused(place, self.view.subject, attrs)
+                self.stumbled = self.stumbled or clause.stumbled(place, self.view.subject, attrs)
                 if not failed:
                     raise self.stumbled
         return failed is None
@@ -254,7 +254,7 @@ def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:
 
 
 def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) -> Filter:
-    """Refuse a clause whose path, by the model, leads to nothing but an array that it takes for one value.
+    """Refuse a clause that, by the model, can only take an array, a map or an object for one value.
 
     Return the filter with those clauses watched whose path may lead to one, as what is stored tells.
     """
@@ -266,21 +266,35 @@ def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) ->
 
 def _watched(clause: Clause, model: Model, target: Target, subject: str) -> Clause:
     level, path = _level_of(clause.path, model, target)
+    if clause.compares and clause.path and not path:
+        raise clause.refused_whole(subject)
     above = len(clause.path) - len(path)
-    arrays: set[int] = set()
+    several: dict[int, Any] = {}  # what the path may take for one value, by the model: an example by its place
     definitions = list(_named(level.attributes, path[0])) if path else []
     for place, step in enumerate(path[1:], above + 1):
-        if any(_takes_for_one(attribute, step) for attribute in definitions):
-            arrays.add(place)
+        for attribute in definitions:
+            if _takes_for_one(attribute, step):
+                several.setdefault(place, _example(attribute))
         definitions = [inner for attribute in definitions for inner in _below(attribute, step)]
     unsure = any(attribute.type == "any" for attribute in definitions)
     if clause.compares:
-        found = [attribute for attribute in definitions if attribute.type == "array"]
-        arrays.update(len(clause.path) for _ in found)
-        definitions = [attribute for attribute in definitions if attribute.type != "array"]
-    if arrays and not definitions:
-        raise clause.refused(min(arrays), subject, {})
-    return replace(clause, watched=bool(arrays) or unsure)
+        for attribute in definitions:
+            if attribute.type in _SEVERAL:
+                several.setdefault(len(clause.path), _example(attribute))
+        definitions = [attribute for attribute in definitions if attribute.type not in _SEVERAL]
+    if several and not definitions:
+        raise clause.refused(min(several), subject, several[min(several)])
+    return replace(clause, watched=bool(several) or unsure)
+
+
+_SEVERAL = frozenset({"array", "map", "object"})
+
+
+def _example(attribute: Attribute) -> Any:
+    """A value of an attribute's type, as far as it tells of arrays, maps and objects."""
+    if attribute.type == "array":
+        return [_example(attribute.item)] if attribute.item is not None else []
+    return {} if attribute.type in _SEVERAL else ""
 
 
 def _takes_for_one(attribute: Attribute, step: Step) -> bool:

@@ -27,7 +27,7 @@ from signalbook.registry import changes
 from signalbook.registry.changes import Snapshot
 from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read.reads import Page
-from signalbook.registry.requests import Requests
+from signalbook.registry.requests import Requests, newest_snapshot, with_log
 from signalbook.registry.store import Connection
 from signalbook.replication.links import home_of
 from signalbook.server.http import Request
@@ -82,10 +82,7 @@ class Catalog01View:
 
     def _embedded(self, db: Connection, group: Json, entity: Json) -> Json:
         xid = definition_xid(group["messagegroupid"], entity["messageid"])
-        line = changes.listing(db, xid, 0, 1 << 31) or [self._newest(db, group, entity)]
-        versions = {str(one.number): {**one.attrs, "versionid": str(one.number), "createdat": one.at} for one in line}
-        message = {**versions[str(line[-1].number)], "versions": versions}
-        return write_definition(entity["messageid"], message, DIALECT, [], "", group)
+        return write_definition(entity["messageid"], with_log(db, xid, entity), DIALECT, [], "", group)
 
     def find_group(self, db: Connection, groupid: str) -> Json:
         """The group as the registry has it; raises `not_found`."""
@@ -123,8 +120,7 @@ class Catalog01View:
 
     def _newest(self, db: Connection, group: Json, entity: Json) -> Snapshot:
         xid = definition_xid(group["messagegroupid"], entity["messageid"])
-        # One that shows another's content (xref) has no log of its own.
-        return changes.latest_snapshot(db, xid) or Snapshot(1, entity.get("modifiedat", ""), _client(entity))
+        return newest_snapshot(db, xid, entity)
 
     def related(self, db: Connection, groupid: str, messageid: str) -> list[str]:
         """The other definitions of the group that are related to one, the first page of them."""
@@ -366,10 +362,3 @@ _SHAPES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     ":": (("group", "id", "number"), ("group", "id"), ("id", "number"), ("id",)),
 }
-
-
-def _client(entity: Json) -> Json:
-    """What of an entity its author controls."""
-    left = {"self", "xid", "epoch", "isdefault", "ancestor", "ancestorid", "metaurl", "meta", "versionsurl"}
-    left |= {"versionscount", "createdat", "modifiedat", "versionid", "messageid", "shortself"}
-    return {name: value for name, value in entity.items() if name not in left}

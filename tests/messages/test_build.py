@@ -164,9 +164,9 @@ def test_numbers_stay_exact_in_bytes() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (float("nan"), [("/data", "is nan, which is no number of JSON")]),
-        ({"a": [1, float("-inf")]}, [("/data/a/1", "is -inf, which is no number of JSON")]),
-        ({"a": {1: 2}}, [("/data/a", "has the name 1, which is no text")]),
+        (float("nan"), [("/data", "is nan, which is not a number of JSON")]),
+        ({"a": [1, float("-inf")]}, [("/data/a/1", "is -inf, which is not a number of JSON")]),
+        ({"a": {1: 2}}, [("/data/a", "has the name 1, which is not a text")]),
         ({"a": Decimal("NaN"), "b/c": float("inf")}, [("/data/a", ...), ("/data/b~1c", ...)]),
         ((1, 2, {"a": None}), []),
     ],
@@ -217,7 +217,7 @@ def test_the_words_of_problems() -> None:
         mqtt, context={"dor": "front"}
     )
     assert ['the definition has no placeholder "zzz"'] == words(mqtt, context={"door": "front", "zzz": 1})
-    assert ["door is nan, which is no number"] == words(mqtt, context={"door": float("nan")})
+    assert ["door is nan, which is not a number"] == words(mqtt, context={"door": float("nan")})
     assert ["retain is a field of MQTT/5.0: give it under protocol"] == words(
         mqtt, context={"door": "front"}, attributes={"retain": True}
     )

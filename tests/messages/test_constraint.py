@@ -22,9 +22,9 @@ def said(stated: dict[str, Any], value: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("stated", "value", "expected"),
     [
-        ({"type": "string"}, 5, "x is 5, which is no string"),
-        ({"type": "string"}, True, "x is true, which is no string"),
-        ({"type": "integer"}, "5", 'x is "5", which is no integer'),
+        ({"type": "string"}, 5, "x is 5, which is not a valid string"),
+        ({"type": "string"}, True, "x is true, which is not a valid string"),
+        ({"type": "integer"}, "5", 'x is "5", which is not a valid integer'),
         ({"type": "integer", "value": 5}, 6, "x must be 5, not 6"),
         ({"type": "boolean", "value": True}, False, "x must be true, not false"),
         ({"type": "string", "value": "5"}, "6", 'x must be "5", not "6"'),
@@ -45,7 +45,7 @@ def test_words(stated: dict[str, Any], value: Any, expected: str) -> None:
         ),
         (
             {"protocol": "NATS", "topik": "a"},
-            [("/topik", "is no field of NATS; it has subject, reply, headers")],
+            [("/topik", "is not a field of NATS; it has subject, reply, headers")],
         ),
     ],
 )

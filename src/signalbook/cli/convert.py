@@ -57,8 +57,8 @@ def convert(
     (held), left out (lost), or means something else there (changed). What breaks a rule of the document's own dialect
     (invalid) is converted as it stands, and the exit code is 1.
 
-    Of a folder every JSON and YAML file that is a catalog document is converted, with its folders; others are reported as
-    skipped. A file named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
+    In a folder, every JSON or YAML file that is a catalog document is converted, with its subfolders; others are
+    reported as skipped. A file named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
     """
     from signalbook.dialects import convert as dialects
     from signalbook.sources.documents import read_every

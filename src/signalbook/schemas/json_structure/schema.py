@@ -1,7 +1,7 @@
 """JSON Structure (draft-04 of its core): one schema, the JSON it takes, and its deep links.
 
 Rule 1: documents are judged by the json-structure package, payloads by the engine that judges JSON Schema: the package
-keeps no bound on patterns, and is slower by far. Where the two differ, the specification decides: a boolean is no
+keeps no bound on patterns, and is slower by far. Where the two differ, the specification decides: a boolean is not a
 number, a decimal keeps its precision and scale, a binary is base64.
 Rule 2: a payload's value is its JSON value with every number kept.
 """

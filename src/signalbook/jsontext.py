@@ -272,7 +272,7 @@ def _wrong_scalar(value: Any) -> str:
     if isinstance(value, int):
         return "" if keeps_integer(value) else _BIG
     if isinstance(value, float):
-        return "" if math.isfinite(value) else f"{value} is no number that JSON has"
+        return "" if math.isfinite(value) else f"{value} is not a number that JSON has"
     return _LONG if isinstance(value, _Lost) else f"JSON has no {type(value).__name__}"
 
 
@@ -527,14 +527,14 @@ def _whole(digits: str) -> int | float:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise JsonError(f"not JSON: {name} is no JSON value")
+    raise JsonError(f"not JSON: {name} is not a JSON value")
 
 
 # JSON values of the data, exactly: reading, writing and comparing them.
 #
 # Rule 1: a number keeps its value. Integers are `int` of any length; a fraction is a `float` where writing that float
 # gives the same number back, else a `Decimal`.
-# Rule 2: only what has a JSON form is written; NaN, infinity, unpaired surrogates, names that are no strings and other
+# Rule 2: only what has a JSON form is written; NaN, infinity, unpaired surrogates, names that are not strings and other
 # objects are refused.
 
 
@@ -576,7 +576,7 @@ def write_json(value: Any) -> bytes:
             raise ValueError("is nested too deeply") from None
         except UnicodeEncodeError:
             raise ValueError("holds an unpaired surrogate") from None
-    # orjson writes what is no number as null.
+    # orjson writes what is not a number as null.
     if b"null" in written and _has_no_number(value):
         raise ValueError("holds NaN or infinity, which JSON does not have")
     return written
@@ -666,7 +666,7 @@ def _written(value: Any) -> str:
         return f"[{','.join(map(_written, value))}]"
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
-            raise ValueError("holds an object with a name that is no string")
+            raise ValueError("holds an object with a name that is not a string")
         return f"{{{','.join(f'{_written(name)}:{_written(item)}' for name, item in value.items())}}}"
     raise ValueError(f"holds a {value.__class__.__name__}, which has no JSON form")
 

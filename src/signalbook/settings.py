@@ -120,7 +120,7 @@ def _check_network(text: str) -> None:
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise UsageError(f"--allow-sink '{text}' is no network; write it as 10.0.0.0/8 or 127.0.0.1") from None
+        raise UsageError(f"--allow-sink '{text}' is not a network; write it as 10.0.0.0/8 or 127.0.0.1") from None
 
 
 def is_loopback(host: str) -> bool:

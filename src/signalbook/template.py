@@ -23,7 +23,7 @@ __all__ = ["Placeholder", "Run", "Template", "decode", "encode", "encode_reserve
 
 # Percent-encoding as templates use it (RFC 3986 section 2, RFC 6570 section 1.5).
 #
-# Rule: what is no escape, or no UTF-8 once decoded, stays as it is.
+# Rule: what is not an escape, or not UTF-8 once decoded, stays as it is.
 
 
 _escapes = re.compile(r"(?:%[0-9A-Fa-f]{2})+")

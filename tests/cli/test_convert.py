@@ -82,11 +82,11 @@ def test_files_of_one_name_go_where_they_were(tmp_path: Path, capsys: pytest.Cap
     }
     capsys.readouterr()
     assert Exit.USAGE == main(arguments)
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert Exit.OK == main([*arguments, "--force"])
     (source / "a" / "x.xreg.yaml").write_text("specversion: 0.5-wip\nid: y\n", encoding="utf-8")
     assert Exit.USAGE == main([*arguments, "--force"])
-    assert "would be one file" in capsys.readouterr().err
+    assert "would both be written to" in capsys.readouterr().err
     assert "a" == json.loads((out / "a" / "x.xreg.json").read_text("utf-8"))["registryid"]
 
 
@@ -261,7 +261,7 @@ def test_a_sticky_default_of_a_message(tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_unknown_label_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A label that no dialect has is no reason to refuse a document, and is told."""
     assert Exit.OK == loaded(tmp_path, {"specversion": "9.9", "messagegroups": {"g": {}}})
-    assert "changed: /specversion '9.9' is the label of no dialect" in capsys.readouterr().err
+    assert "changed: /specversion '9.9' is not the label of a known dialect" in capsys.readouterr().err
 
 
 def test_labels_of_a_meta_are_loaded_as_they_are_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

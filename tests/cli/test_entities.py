@@ -152,7 +152,7 @@ def test_a_collection_is_printed_whole(run: Run, target: Target) -> None:
     assert (sorted(body), "") == (sorted(whole.json), whole.err)
     cut = run("get", messages, "--limit", "2", "--filter", "name=1", *target)
     assert (0, ["m1", "m10001"]) == (cut.code, list(cut.json))
-    assert "there is more (5,002 entries in all); leave the limit out, or go on with '/messagegroups/" in cut.err
+    assert "there is more (5,002 entries in all); leave out the limit, or go on with '/messagegroups/" in cut.err
     (following,) = shlex.split(cut.err.rpartition(" go on with ")[2])
     assert ["m10003", "m1001"] == list(run("get", following, *target).json)
     assert "" == run("get", messages, "--limit", "2", "--filter", "name=2", *target).err
@@ -236,16 +236,16 @@ def _lasting(value: Any) -> Any:
         (("get", "/", "--nope"), "--nope"),
         (("nope",), "nope"),
         (("get", "/", "--server", "http://127.0.0.1:1", "--token-file", "empty"), "is empty"),
-        (("get", "/", "--server", "nonsense"), "'nonsense' is no address of a server; try http"),
-        (("get", "/", "--server", "http://"), "is no address of a server"),
-        (("get", "/", "--server", "http://["), "is no address of a server"),
-        (("get", "/", "--server", "http://x:99999"), "is no address of a server"),
-        (("get", "/", "--store", "."), "'.' is a folder, and a store is a file"),
+        (("get", "/", "--server", "nonsense"), "'nonsense' is not a server address; try http"),
+        (("get", "/", "--server", "http://"), "is not a server address"),
+        (("get", "/", "--server", "http://["), "is not a server address"),
+        (("get", "/", "--server", "http://x:99999"), "is not a server address"),
+        (("get", "/", "--store", "."), "'.' is a folder; a store is a file"),
         (("put", "/x", "--data", "{}", "--store", "sqlite:."), "'.' is a folder"),
-        (("put", "/x", "empty", "--content-type", "text/plain"), "say --document"),
-        (("put", "/x", "--data", "{}", "--document"), "none of --data, --patch and --post"),
-        (("put", "/x", "empty", "--document", "--patch"), "none of --data, --patch and --post"),
-        (("put", SCHEMA, "empty", "--document", "--content-type", "text"), "'text' is no media type"),
+        (("put", "/x", "empty", "--content-type", "text/plain"), "add --document"),
+        (("put", "/x", "--data", "{}", "--document"), "--data, --patch and --post do not go with it"),
+        (("put", "/x", "empty", "--document", "--patch"), "--data, --patch and --post do not go with it"),
+        (("put", SCHEMA, "empty", "--document", "--content-type", "text"), "'text' is not a media type"),
         (("put", SCHEMA, "absent", "--document"), "there is no file or folder 'absent'"),
     ],
 )

@@ -29,13 +29,13 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == json.loads(capsys.readouterr().out)["input"]
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert Exit.ABSENT == main(["report", "--lake", str(tmp_path / "none")])
-    assert "is no lake" in capsys.readouterr().err
+    assert "is not a lake" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--from", "nowhere"], "names no source"),
+        (["--from", "nowhere"], "does not name a source"),
         (["--from", "events:in", "--stream", "--again"], "--again is for files"),
         (["--from", "events:in", "--conf", "x"], "NAME=VALUE"),
     ],
@@ -49,7 +49,7 @@ def test_wrong_usage(
 
 
 def test_redrive_needs_a_lake(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is made where there is no lake."""
+    """Nothing is made where there is not a lake."""
     assert Exit.ABSENT == main(["redrive", "--catalog", catalog, "--lake", str(tmp_path / "none")])
-    assert "is no lake" in capsys.readouterr().err
+    assert "is not a lake" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

@@ -161,7 +161,7 @@ def test_a_misspelt_collection_is_refused(run: Run) -> None:
     """A member the model does not know is a mistake, not something to skip."""
     result = run("load", "-", "--store", "a.db", stdin='{"messagegroup": {}}')
     assert 2 == result.code
-    assert "'messagegroup' is no group type" in result.err
+    assert "'messagegroup' is not a group type" in result.err
 
 
 def test_a_model_of_ones_own(run: Run, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_versions_that_are_not_kept_are_told(run: Run, target: Target) -> None:
     """How many versions did not stay because their type keeps only so many is one line, with the first of them."""
     versions = {"versions": {"1": {}, "2": {}}}
     messages = {"a": {}, "b": {"versions": {"1": {}}}, "c": versions}
-    words = "signalbook: 1 version(s) were not kept, for their type keeps only so many: "
+    words = "signalbook: 1 version(s) were not kept, since their type keeps only so many: "
     result = run("load", "-", "--quiet", *target, stdin=json.dumps({"messagegroups": {"g": {"messages": messages}}}))
     assert (0, f"{words}/messagegroups/g/messages/c/versions/1\n") == (result.code, result.err)
     messages = dict.fromkeys("abcde", versions)

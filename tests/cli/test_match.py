@@ -128,7 +128,7 @@ def test_a_base_that_is_missing_is_said(run: Run, tmp_path: Path) -> None:
     derived = {**MOVED, "basemessage": "http://127.0.0.1:18555/messagegroups/h/messages/b"}
     result = run("match", "--catalog", written(tmp_path, moved=derived), "--json", stdin=line() + line())
     words = (
-        f"signalbook: {XID} was judged without its base: {derived['basemessage']} lies outside "
+        f"signalbook: {XID} was checked without its base: {derived['basemessage']} lies outside "
         "the catalog and is not followed; --resolve 127.0.0.1:18555 fetches it\n2 message(s): 2 matched\n"
     )
     assert (0, words) == (result.code, result.err)
@@ -137,7 +137,7 @@ def test_a_base_that_is_missing_is_said(run: Run, tmp_path: Path) -> None:
     assert "/messagegroups/h/messages/b is not in the catalog\n" in result.err
     several = {f"m{number}": {**derived, "envelopemetadata": MOVED["envelopemetadata"]} for number in range(5)}
     result = run("match", "--catalog", written(tmp_path, **several), stdin=line())
-    assert 3 == result.err.count("was judged without its base")
+    assert 3 == result.err.count("was checked without its base")
     assert "signalbook: so were 2 more\n" in result.err
 
 
@@ -163,5 +163,5 @@ def test_hosts_are_hosts(run: Run, catalog: str, tmp_path: Path) -> None:
     for place in (catalog, store):
         result = run("match", "--catalog", place, "--resolve", "http://127.0.0.1:18555/x", stdin=line())
         assert (2, "") == (result.code, result.out)
-        assert "name it as in 127.0.0.1:18555" in result.err
+        assert "write it as in 127.0.0.1:18555" in result.err
         assert 0 == run("match", "--catalog", place, "--resolve", "base.example", stdin=line()).code

@@ -82,16 +82,16 @@ def test_what_cannot_work_is_refused(run: Run, served: list[Settings], args: tup
 @pytest.mark.parametrize(
     ("args", "environment", "words"),
     [
-        (("--read-token", ""), {}, "--read-token is given and holds no token"),
-        (("--write-token", ""), {}, "--write-token is given and holds no token"),
-        (("--read-token", " ,"), {}, "--read-token is given and holds no token"),
-        (("--read-token", "", "--read-token-file", "token"), {}, "--read-token is given and holds no token"),
+        (("--read-token", ""), {}, "--read-token is given but empty"),
+        (("--write-token", ""), {}, "--write-token is given but empty"),
+        (("--read-token", " ,"), {}, "--read-token is given but empty"),
+        (("--read-token", "", "--read-token-file", "token"), {}, "--read-token is given but empty"),
         (("--read-token-file", "empty"), {}, "'empty' is empty"),
-        (("--read-token-file", "commas"), {}, "--read-token is given and holds no token"),
-        ((), {"READ_TOKEN": ""}, "SIGNALBOOK_READ_TOKEN is set and empty"),
-        ((), {"READ_TOKEN": " "}, "--read-token is given and holds no token"),
-        ((), {"WRITE_TOKEN": ""}, "SIGNALBOOK_WRITE_TOKEN is set and empty"),
-        (("--read-token", "r"), {"WRITE_TOKEN_FILE": ""}, "SIGNALBOOK_WRITE_TOKEN_FILE is set and empty"),
+        (("--read-token-file", "commas"), {}, "--read-token is given but empty"),
+        ((), {"READ_TOKEN": ""}, "SIGNALBOOK_READ_TOKEN is set but empty"),
+        ((), {"READ_TOKEN": " "}, "--read-token is given but empty"),
+        ((), {"WRITE_TOKEN": ""}, "SIGNALBOOK_WRITE_TOKEN is set but empty"),
+        (("--read-token", "r"), {"WRITE_TOKEN_FILE": ""}, "SIGNALBOOK_WRITE_TOKEN_FILE is set but empty"),
     ],
 )
 def test_an_empty_token_is_refused(

@@ -54,5 +54,5 @@ def test_a_limit_ends_it() -> None:
 def test_a_circle_is_left() -> None:
     """A server whose pages never end is not followed for ever."""
     answer = httpx.Response(200, text="{}", headers={"link": "<?page=1>;rel=next"})
-    with pytest.raises(Unreachable, match="leads in a circle through the pages of /things"):
+    with pytest.raises(Unreachable, match="links the pages of /things in a circle"):
         server(lambda request: answer).show("/things")

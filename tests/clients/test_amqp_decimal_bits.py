@@ -55,5 +55,5 @@ def test_any_bits(name: str, data: st.DataObject) -> None:
 )
 def test_what_does_not_fit(text: str) -> None:
     """A number is refused rather than rounded."""
-    with pytest.raises(ValueError, match=r"is no decimal|digits"):
+    with pytest.raises(ValueError, match=r"is not a decimal|digits"):
         FORMATS["decimal32"].write(text)

@@ -187,5 +187,5 @@ def test_a_server_may_have_a_path(base: str, url: str) -> None:
 @pytest.mark.parametrize("base", ["h", "ftp://h", "http://", "http://h?a=1", "http://h#a", "http://h\0"])
 def test_no_address(base: str) -> None:
     """What is no address of a server is a wrong argument."""
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not a"):
         http.to_request(Message("HTTP", {"path": "/"}), base)

@@ -81,7 +81,7 @@ def test_texts_of_a_deserializing_consumer() -> None:
 def test_an_event_of_the_client_is_no_record() -> None:
     """What a poll gives at the end of a partition is refused."""
     error = confluent_kafka.KafkaError(confluent_kafka.KafkaError._PARTITION_EOF)
-    with pytest.raises(WireError, match="is no record"):
+    with pytest.raises(WireError, match="is not a record"):
         kafka.to_paper(confluent_kafka.Message(topic="t", error=error))
 
 

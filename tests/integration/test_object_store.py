@@ -180,7 +180,7 @@ def test_the_folder(bucket: str) -> None:
 
 def test_what_cannot_be_reached(bucket: str) -> None:
     """A bucket that is not there, and a place that is no lake, are told in a sentence."""
-    with pytest.raises(PipelineError, match="is no lake"):
+    with pytest.raises(PipelineError, match="is not a lake"):
         Lake.open(f"{bucket}/nothing", create=False)
     with pytest.raises(PipelineError, match=r"'s3://no-such-bucket/lake.*cannot be reached: .*not found"):
         Lake.open("s3://no-such-bucket/lake")

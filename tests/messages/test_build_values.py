@@ -30,7 +30,7 @@ def test_values_are_read(text: bytes, expected: dict[str, Any]) -> None:
         (b"[]", "not one JSON object"),
         (b'{"a"', "not one JSON object"),
         (b'{"data": 1, "data": 2}', "more than once"),
-        (b'{"contexts": {}}', "'contexts' is none of"),
+        (b'{"contexts": {}}', "'contexts' is not one of"),
         (b'{"context": []}', "context is an object"),
         (b'{"context": {"a": {}}}', "context is an object"),
         (b'{"protocol": 1}', "protocol is a name"),

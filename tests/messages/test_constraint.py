@@ -45,7 +45,7 @@ def test_words(stated: dict[str, Any], value: Any, expected: str) -> None:
         ),
         (
             {"protocol": "NATS", "topik": "a"},
-            [("/topik", "is no field of NATS; it has subject, reply, headers")],
+            [("/topik", "is not a field of NATS; it has subject, reply, headers")],
         ),
     ],
 )

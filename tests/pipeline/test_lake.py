@@ -18,7 +18,7 @@ def manifest(run: str, files: dict[str, list[dict[str, object]]]) -> Manifest:
 
 def test_what_is_no_lake(tmp_path: Path) -> None:
     """A folder without runs is no lake, unless one is to be made."""
-    with pytest.raises(PipelineError, match="is no lake"):
+    with pytest.raises(PipelineError, match="is not a lake"):
         Lake.open(str(tmp_path), create=False)
     Lake.open(str(tmp_path))
     Lake.open(str(tmp_path), create=False)

@@ -79,7 +79,7 @@ def test_rows_that_are_no_records_of_kafka(changes: dict[str, Any], words: str) 
     """One bad row is a record that says so; the other is Kafka's record."""
     found = list(records_of(pa.table({**KAFKA, **changes}).to_batches(), "here"))
     (bad,) = [record for record in found if record.reason is not None]
-    assert f"the row is no record of Kafka: {words}" in str(bad.reason)
+    assert f"the row is not a Kafka record: {words}" in str(bad.reason)
     assert 1 == sum(record.message is not None for record in found)
 
 

@@ -95,7 +95,7 @@ def test_a_spark_that_does_not_start(more: dict[str, str], words: str, monkeypat
     [
         ("sc://127.0.0.1:1", PipelineError, "no server of Spark Connect listens at sc://127.0.0.1:1"),
         ("sc://no.such.host.invalid", PipelineError, "no server of Spark Connect listens at sc://no.such"),
-        ("sc://127.0.0.1:port", UsageError, "is no address of Spark Connect, as sc://HOST:PORT"),
+        ("sc://127.0.0.1:port", UsageError, "is not a Spark Connect address; write sc://HOST:PORT"),
     ],
 )
 def test_no_server_of_spark_connect(

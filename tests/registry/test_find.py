@@ -87,7 +87,7 @@ def test_a_page_tells_of_more(registry: Registry) -> None:
 @pytest.mark.parametrize("given", [{"filter": ["labels.odd=1"]}, {"filter": None}, {"sort": ["name"]}], ids=repr)
 def test_a_filter_is_a_text(registry: Registry, given: dict[str, Any]) -> None:
     """What is no text is refused at once, not searched for."""
-    with pytest.raises(UsageError, match="is no text; alternatives stand in the path"):
+    with pytest.raises(UsageError, match="is not a text; put alternatives into the path"):
         registry.find(MESSAGES, **given)
 
 

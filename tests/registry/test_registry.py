@@ -31,8 +31,8 @@ def registry(store_url: str) -> Iterator[Registry]:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (math.nan, "nan is no number that JSON has"),
-        (math.inf, "inf is no number that JSON has"),
+        (math.nan, "nan is not a number that JSON has"),
+        (math.inf, "inf is not a number that JSON has"),
         ("a\0", "a string holds a NUL character"),
         ("\ud800", "a string holds half a surrogate pair"),
         (10**30, "an integer beyond 64 bits"),
@@ -86,7 +86,7 @@ def test_what_is_no_path_is_told(registry: Registry, path: Any) -> None:
             lambda: registry.delete(path, epoch=1),
         ]
         for call in calls:
-            with pytest.raises(UsageError, match="is no path; it is a text such as"):
+            with pytest.raises(UsageError, match="is not a path; write a text such as"):
                 call()
 
 
@@ -129,9 +129,9 @@ def test_what_python_cannot_hold_comes_as_text(registry: Registry) -> None:
 
 @pytest.mark.parametrize("store", [None, "", 5])
 def test_no_store_is_made_of_a_mistake(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What names no store is refused, and leaves no file."""
+    """What is not a store is refused, and leaves no file."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="names no store"):
+    with pytest.raises(UsageError, match="is not a store"):
         Registry.open(store)
     assert [] == list(tmp_path.iterdir())
 

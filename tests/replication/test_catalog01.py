@@ -568,8 +568,8 @@ LARGE = b'["' + b"x" * 2000 + b'"]'
     [
         ("/messagecatalog", (500, b"oops", {}), "answered 500 at /messagecatalog"),
         ("/messagecatalog", (401, b"", {}), "give its token"),
-        ("/messagecatalog", (200, b"{not json", {}), "something else than JSON"),
-        ("/messagecatalog", (200, b"5", {}), "something else than a list"),
+        ("/messagecatalog", (200, b"{not json", {}), "something other than JSON"),
+        ("/messagecatalog", (200, b"5", {}), "something other than a list"),
         ("/messagecatalog", (200, [{}], {}), "without 'id'"),
         ("/messagecatalog", (200, LARGE, {}), "MiB in one answer"),
         ("/messagecatalog", (302, b"", {"Location": "http://elsewhere.test/"}), "redirects, which is not followed"),

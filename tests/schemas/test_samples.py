@@ -167,5 +167,5 @@ def test_bytes_are_a_payload_already() -> None:
     for value in (5, "\ud800"):
         with pytest.raises(BadValue):
             payload_of(xsd, value)
-    with pytest.raises(BadValue, match="no JSON value"):
+    with pytest.raises(BadValue, match="not a JSON value"):
         payload_of(schemas.read("JsonSchema/draft-07", "{}"), object())

@@ -178,7 +178,7 @@ def test_nobody_answers() -> None:
     """An address where nobody listens, and what is no address, are said."""
     with open_source("http://127.0.0.1:9") as source, pytest.raises(SourceError, match="nothing answers"):
         source.catalog()
-    with open_source("http://[::1") as source, pytest.raises(SourceError, match="is no address"):
+    with open_source("http://[::1") as source, pytest.raises(SourceError, match="is not an address"):
         source.catalog()
 
 

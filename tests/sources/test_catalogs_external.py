@@ -152,5 +152,5 @@ def test_one_host_in_two_spellings(base: str, host: str) -> None:
 )
 def test_what_is_no_host_is_refused(host: str, meant: str) -> None:
     """A host that could never be met is refused before anything is read, with what it should look like."""
-    with pytest.raises(UsageError, match=f"name it as in {meant}$"):
+    with pytest.raises(UsageError, match=f"write it as in {meant}$"):
         external_bases([], Pages(), frozenset({host}))

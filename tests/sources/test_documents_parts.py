@@ -47,7 +47,7 @@ def test_what_is_not_a_group_stays_behind() -> None:
 
 def test_a_member_the_model_does_not_know_is_refused() -> None:
     """A misspelt collection is named, with those the model has."""
-    with pytest.raises(UsageError, match=r"x\.json: 'dirz' is no group type .* \(it has: boxes, dirs\)"):
+    with pytest.raises(UsageError, match=r"x\.json: 'dirz' is not a group type .* \(it has: boxes, dirs\)"):
         list(parts({"dirz": {}}, MODEL, source="x.json"))
 
 

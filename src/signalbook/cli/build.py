@@ -34,17 +34,17 @@ __all__ = ["build", "sample"]
 
 
 @click.command(
-    short_help="Make messages by a definition.",
+    short_help="Build messages from a definition.",
     epilog="Example: signalbook build --catalog samples --definition XID --json < values.jsonl",
 )
 @FILE
-@click.option("--definition", metavar="XID", required=True, help="The definition to build by.")
+@click.option("--definition", metavar="XID", required=True, help="The definition to build from.")
 @click.option("--protocol", metavar="NAME", help="The protocol to use where the definition names none.")
 @as_json_lines
 @with_numbers
 @on_catalog
 def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | None, as_json: bool, number: bool) -> int:
-    """Make a message of each line of values, as a CloudEvent and as its protocol's message.
+    """Build a message from each line of values, as a CloudEvent and as a message of its protocol.
 
     A line is {"context", "attributes", "data" or "data_base64", "protocol", "schemaid"}, each of which may be left out:
     the values of placeholders, those of properties by name, the payload, the protocol, and the id of the schema where
@@ -57,7 +57,7 @@ def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | No
     if protocol is not None and find_protocol(protocol) is None:
         raise UsageError(f"--protocol '{protocol}' is not one of {', '.join(FIELDS)}")
     if number and not as_json:
-        raise UsageError("--number goes with --json; messages are printed as they are")
+        raise UsageError("--number works only with --json; leave it out, or add --json")
     made = wrong = 0
     broken = Broken()
     for line in lines(file):
@@ -87,8 +87,8 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
     """Make an example message for definitions, payload included, one a line.
 
     Without --json the messages alone are printed, ready for `signalbook match`; with it, results as `signalbook build`
-    has them, each with its definition. What cannot be made is said on standard error, and the exit code is then 1.
-    A definition without protocol and envelope is met over any protocol; its example is one of HTTP, which is said on
+    has them, each with its definition. What cannot be made is reported on standard error, and the exit code is then 1.
+    A definition without protocol and envelope matches messages of any protocol; its example is one of HTTP, as said on
     standard error and, with --json, by "carrier".
     """
     made = wrong = 0
@@ -100,7 +100,7 @@ def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int
         else:
             _show(result, xid)
         if result.carrier and not as_json:
-            say(f"signalbook: {xid}: names no protocol, so it is met over any; the example is one of {result.carrier}")
+            say(f"signalbook: {xid}: has no protocol, so it matches any; the example is one of {result.carrier}")
     say(f"{made} message(s) made, {wrong} not")
     return Exit.REFUSED if wrong else Exit.OK
 

@@ -2,7 +2,7 @@
 
 Rule 1: a catalog is a file, a folder, a store or the address of a running registry; several are taken as one.
 Rule 2: one JSON document a line comes in and one goes out, written as soon as it is known: a command works in a pipe.
-Rule 3: a line is bounded; a longer one is one unreadable line, and the next is read. A byte order mark is no text.
+Rule 3: a line is bounded; a longer one is one unreadable line, and the next is read. A byte order mark is not text.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _OPTIONS = (
         "hosts",
         metavar="HOST[:PORT]",
         multiple=True,
-        help="Fetch base messages that lie at this host, and at this port where it is not the usual one; may be "
-        "repeated. None is fetched otherwise.",
+        help="Fetch base messages from this host, and from this port if it is not the default; may be "
+        "repeated. Without it none are fetched.",
     ),
     schemas,
     click.option(
@@ -143,7 +143,7 @@ def _in_store(locations: tuple[str, ...]) -> bool:
 
     found = any(is_store(location) for location in locations)
     if found and len(locations) > 1:
-        raise UsageError("a store is a whole catalog; give no other --catalog beside it")
+        raise UsageError("a store is a whole catalog; remove the other --catalog options")
     return found
 
 

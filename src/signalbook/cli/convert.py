@@ -31,14 +31,14 @@ __all__ = ["convert"]
     help=f"The dialect of the document, by its label, else by its content, when absent: {', '.join(DIALECTS)}.",
 )
 @click.option("--to", "wanted", metavar="VERSION", help=f"The dialect to write: {', '.join(WRITTEN)}.")
-@click.option("--detect", is_flag=True, help="Only say which dialect each document is in.")
+@click.option("--detect", is_flag=True, help="Only print which dialect each document is in.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
     help="Write each document into a file of this folder, at the place it has in FOLDER, not to standard output.",
 )
-@click.option("--force", is_flag=True, help="Replace files that the folder has already.")
+@click.option("--force", is_flag=True, help="Replace files that are already in the folder.")
 @click.option("--strict", is_flag=True, help="Fail where something is lost or means something else.")
 @click.option("--json", "as_json", is_flag=True, help="Report one JSON object a note and line.")
 def convert(
@@ -57,8 +57,8 @@ def convert(
     (held), left out (lost), or means something else there (changed). What breaks a rule of the document's own dialect
     (invalid) is converted as it stands, and the exit code is 1.
 
-    Of a folder every JSON and YAML file that is a catalog document is converted, with its folders; the others are told
-    (skipped). One that is named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
+    In a folder, every JSON or YAML file that is a catalog document is converted, with its subfolders; others are
+    reported as skipped. A file named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
     """
     from signalbook.dialects import convert as dialects
     from signalbook.sources.documents import read_every
@@ -73,7 +73,7 @@ def convert(
     for name, why in skipped:
         _report(name, Problem("", "skipped", why), as_json)
     if not chosen:
-        raise UsageError(f"'{location}' holds no catalog document; name a file of it to convert that")
+        raise UsageError(f"no catalog document was found in '{location}'; name the file to convert")
     documents = [document for document, _ in chosen]
     if output is None and len(documents) > 1:
         raise UsageError(f"'{location}' holds {len(documents)} documents; write them into files with --output FOLDER")
@@ -159,9 +159,9 @@ def _files(location: str, folder: Path | None, sources: list[str], *, force: boo
         below = path.relative_to(root) if root.is_dir() else Path(path.name)
         file = folder / below.with_suffix(".json")
         if file in files:
-            raise UsageError(f"'{files[file]}' and '{source}' would be one file, '{file}'; rename one of them")
+            raise UsageError(f"'{files[file]}' and '{source}' would both be written to '{file}'; rename one of them")
         if file.exists() and not force:
-            raise UsageError(f"'{file}' is there already; choose another folder, or say --force to replace it")
+            raise UsageError(f"'{file}' already exists; choose another folder, or use --force to replace it")
         files[file] = source
     return list(files)
 

@@ -49,13 +49,18 @@ def address(path: str, flags: Iterable[tuple[str, str | None]]) -> str:
 @click.option(
     "--inline", metavar="PATHS", multiple=True, help="Show these collections or attributes in full; * for all."
 )
-@click.option("--filter", "filters", metavar="CLAUSES", multiple=True, help="Only what fits; give it twice for 'or'.")
+@click.option(
+    "--filter", "filters", metavar="CLAUSES", multiple=True, help="Only what matches; give it twice for 'or'."
+)
 @click.option("--sort", metavar="ATTRIBUTE[=asc|desc]", help="The order of a collection.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many entries of a collection; all without it."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most this many entries of a collection; without it, all of them.",
 )
 @click.option("--doc", is_flag=True, help="The document view: relative links, nothing twice.")
-@click.option("--collections", is_flag=True, help="Only the collections of an entity.")
+@click.option("--collections", is_flag=True, help="Show only the collections of an entity.")
 @click.option("--binary", is_flag=True, help="Documents in base64.")
 @click.option("--document", is_flag=True, help="The bytes of a resource's document instead of its metadata.")
 @options.specversion
@@ -94,7 +99,7 @@ def get(
         if shown.following:
             counted = f" ({shown.count:,} entries in all)" if shown.count is not None else ""
             say(
-                f"signalbook: there is more{counted}; leave the limit out, or go on with {shlex.quote(shown.following)}"
+                f"signalbook: there is more{counted}; leave out the limit, or go on with {shlex.quote(shown.following)}"
             )
 
 
@@ -112,9 +117,9 @@ def get(
 @click.option(
     "--content-type",
     metavar="TYPE",
-    help="The document's media type; without it that of a file .json is application/json, and others have none.",
+    help="The document's media type; by default application/json for a .json file, else none.",
 )
-@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch is another meanwhile.")
+@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch has changed meanwhile.")
 @options.model
 @options.specversion
 @options.as_json
@@ -139,15 +144,15 @@ def put(
     flags = [("specversion", specversion)]
     if document:
         if data is not None or method is not None:
-            raise UsageError("--document writes the bytes of FILE; it goes with none of --data, --patch and --post")
+            raise UsageError("--document writes the bytes of FILE; --data, --patch and --post do not go with it")
         kind = _media_type(file, content_type)
         written = target.put_document(address(path.removesuffix("$details"), flags), _bytes(file), kind, epoch)
     else:
         if content_type is not None:
-            raise UsageError("--content-type is that of a document; say --document, or set the attribute contenttype")
+            raise UsageError("--content-type is for documents; add --document, or set the attribute contenttype")
         body = _entity(file, data)
         if looks_like_schema(body) and _is_document(target, path, body):
-            say(f"signalbook: this looks like a JSON Schema, and is written as metadata of {path}; say --document")
+            say(f"signalbook: this looks like a JSON Schema, but is written as metadata of {path}; use --document")
         written = target.send(
             method or "PUT", address(path, flags), body if epoch is None else {**body, "epoch": epoch}
         )
@@ -159,7 +164,7 @@ def put(
     epilog="Example: signalbook delete /messagegroups/fleet/messages/moved --epoch 3",
 )
 @click.argument("path")
-@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch is another meanwhile.")
+@click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch has changed meanwhile.")
 @options.on_target
 def delete(target: Target, path: str, epoch: int | None) -> None:
     """Delete the entity, or every entity of the collection, at PATH."""
@@ -234,7 +239,7 @@ def _media_type(file: str, given: str | None) -> str | None:
     if given is None:
         return "application/json" if file.lower().endswith(".json") else None
     if "/" not in given or not given.isascii() or not given.isprintable():
-        raise UsageError(f"--content-type '{given}' is no media type; write one such as application/json")
+        raise UsageError(f"--content-type '{given}' is not a media type; write one such as application/json")
     return given
 
 

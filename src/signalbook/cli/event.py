@@ -65,13 +65,13 @@ _FROM = click.option(
     type=click.Choice(["auto", *FORMATS, *PROTOCOLS]),
     default="auto",
     show_default=True,
-    help="What is read: events, a batch, or messages on paper; auto takes each as what it looks like.",
+    help="What is read: events, a batch, or messages on paper; auto decides for each input.",
 )
 _TO = click.option("--to", "target", type=click.Choice([*FORMATS, *PROTOCOLS]), required=True, help="What is written.")
 _MODE = click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
-    help="The content mode; binary where the binding has it.",
+    help="The content mode; by default binary if the binding has it.",
 )
 _SET = click.option(
     "--set",
@@ -141,7 +141,7 @@ def convert_command(
     """Read events, batches or messages and write them in another form.
 
     To the same protocol, a message's own fields (topic, key, other headers) go along, but for those that --set gives.
-    What cannot go along is said on standard error.
+    What cannot be carried over is reported on standard error.
     """
     return _convert(file, source, _writer(target, mode, settings), as_json)
 
@@ -224,7 +224,7 @@ def _read(file: IO[bytes], source: str) -> Iterator[Found]:
 def _of_message(place: str, message: Message, expected: str | None) -> Iterator[Found]:
     if expected not in (None, message.protocol):
         raise UsageError(
-            f'{place} is a message of "{message.protocol}", but --from says "{expected}"; leave --from away'
+            f'{place} is a message of "{message.protocol}", but --from says "{expected}"; leave --from out'
         )
     several = list(events_of(message))
     for index, item in enumerate(several):
@@ -273,14 +273,14 @@ def _as_message(
 
 
 def _fields(protocol: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that --set names, read as the message on paper has them; what is no text is JSON."""
+    """The fields that --set names, read as the message on paper has them; what is not a text is JSON."""
     paper: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         row = FIELDS[protocol].get(name)
         if not equals or row is None:
             known = ", ".join(FIELDS[protocol])
-            raise UsageError(f"--set {setting!r} names no field of {protocol}; say NAME=VALUE with one of {known}")
+            raise UsageError(f"--set {setting!r} is not a field of {protocol}; write NAME=VALUE with one of {known}")
         try:
             paper[name] = text if row.kind.name in _TEXTS else orjson.loads(text)
         except orjson.JSONDecodeError:

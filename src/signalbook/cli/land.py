@@ -36,7 +36,7 @@ __all__ = ["ddl", "land", "redrive", "report", "spool", "stoppable"]
 # in pages of complaints; what is left behind by a command that just ends, the next run of it removes.
 
 
-_STOPPED = "stopped by {}; what was not committed is in no table, and the same command goes on from here"
+_STOPPED = "stopped by {}; what was not committed is not in any table; run the same command again to continue"
 
 
 class _Stopped(KeyboardInterrupt):
@@ -149,9 +149,9 @@ def land(
 
     found = parse_source(source)
     if stream and once:
-        raise UsageError("--stream goes on until stopped and --once ends by itself; give one of them")
+        raise UsageError("--stream runs until it is stopped and --once ends by itself; give one of them")
     if (stream or once) and again:
-        raise UsageError("--again is for files that are landed once; a stream knows where it is")
+        raise UsageError("--again is for files that are landed once; it cannot be combined with --stream")
     books = _Books(read)
     # What is asked wrongly is said before Spark is started, which takes long.
     books().catalog().scope(within)
@@ -174,10 +174,10 @@ def land(
 
 
 @click.command(
-    short_help="Judge dead letters again, by a newer catalog.",
+    short_help="Process dead letters again with a newer catalog.",
     epilog="Example: signalbook redrive --catalog samples --lake lake",
 )
-@click.option("--lake", metavar="LAKE", required=True, help="The lake whose dead letters are judged again.")
+@click.option("--lake", metavar="LAKE", required=True, help="The lake whose dead letters are processed again.")
 @_WITHIN
 @_JSON
 @_on_spark
@@ -191,7 +191,7 @@ def redrive(
     memory: str,
     conf: tuple[str, ...],
 ) -> None:
-    """Judge the dead letters of a lake by the catalog as it is now: what passes lands, the rest stays."""
+    """Match the dead letters of a lake again by the current catalog: what passes lands, the rest stays."""
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import redrive as judge_again
     from signalbook.pipeline.session import open_session, probe
@@ -287,10 +287,10 @@ def ddl(catalog: Catalog, within: tuple[str, ...], lake: str | None) -> None:
     "page",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a page with charts, which needs nothing else.",
+    help="Write one self-contained HTML page with charts.",
 )
 def report(lake: str, run: str | None, as_json: bool, page: Path | None) -> None:
-    """Show how many messages arrived, landed and died, by message, outcome and problem, with samples."""
+    """Show how many messages arrived, landed and became dead letters, by message, outcome and problem, with samples."""
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.report import read_report, render
 
@@ -333,9 +333,14 @@ def report(lake: str, run: str | None, as_json: bool, page: Path | None) -> None
     show_envvar=True,
     help="That user's password; better in the environment than on the command line.",
 )
-@click.option("--roll-seconds", default=10.0, show_default=True, help="How long a file is written before it is named.")
-@click.option("--idle", type=float, metavar="SECONDS", help="End when nothing came for so long.")
-@click.option("--count", type=int, metavar="N", help="End when so many messages came.")
+@click.option(
+    "--roll-seconds",
+    default=10.0,
+    show_default=True,
+    help="How long a file is written to before it gets its final name.",
+)
+@click.option("--idle", type=float, metavar="SECONDS", help="Stop when no message has arrived for this long.")
+@click.option("--count", type=int, metavar="N", help="Stop after this many messages.")
 def spool(
     source: str,
     target: str,
@@ -348,8 +353,8 @@ def spool(
     """Append the messages of a broker to files, sync them, and only then acknowledge.
 
     Nothing that was acknowledged is lost, whenever the command is killed; what it had written and not yet acknowledged
-    comes again. MQTT with QoS 0 and NATS without JetStream know no acknowledgement: what comes while the command is not
-    there does not arrive. A broker that is lost is tried again until it is there; Ctrl+C and SIGTERM end the command.
+    comes again. MQTT with QoS 0 and NATS without JetStream do not acknowledge: what is sent while the command is not
+    running does not arrive. When the connection is lost, the command reconnects; Ctrl+C and SIGTERM end the command.
     """
     from signalbook.pipeline.read.queues import Spool, parse_queue
     from signalbook.pipeline.read.queues import spool as take

@@ -23,7 +23,7 @@ __all__ = ["lint"]
 
 @click.command(short_help="Check catalog documents.", epilog="Example: signalbook lint samples --json")
 @click.argument("locations", metavar="FILE|FOLDER|-...", nargs=-1, required=True)
-@click.option("--strict", is_flag=True, help="Let warnings fail too.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(
     "--model",
     metavar="builtin|document|FILE",
@@ -35,9 +35,9 @@ __all__ = ["lint"]
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What to silence; else the file .signalbook-lint.toml of this folder, where there is one.",
+    help="The lint configuration; by default .signalbook-lint.toml in this folder, if there is one.",
 )
-@click.option("--group", metavar="ID", default="", help="The group for a document that is one definition by itself.")
+@click.option("--group", metavar="ID", default="", help="The group for a document that is a single definition.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a finding and line.")
 def lint(
     locations: tuple[str, ...], strict: bool, model: str, config: Path | None, group: str, as_json: bool
@@ -45,7 +45,7 @@ def lint(
     """Check catalog documents by the model, by the named rules beyond it, and as one catalog.
 
     Errors are what a registry would refuse and definitions that cannot do what they say; warnings are likely mistakes;
-    notes are good to know. Where the checks leave no error, the documents are loaded into a registry in memory, and
+    notes are for information. If the checks find no error, the documents are loaded into a registry in memory, and
     what it refuses is an error too. The documents of one call are one catalog, so one may refer to another. The exit
     code is 1 where there are errors, with --strict also where there are warnings. Documents of older dialects are
     checked as `load` would write them, by the built-in model; by another model every document is taken as it stands.

@@ -3,7 +3,7 @@
 Rule: a request is all or nothing, so what a load that stops half way has written is whole parts, and running it again
 is safe: it writes what is not there yet. The documents of one load may refer to each other in any order. A document
 that breaks the rules of its own dialect is refused before anything is written, unless the configuration of lint says
-that this is no error. Versions that did not stay, because their type keeps only so many, are told. With --keep-going
+that this is not an error. Versions that did not stay, because their type limits them, are reported. With --keep-going
 a document that is refused leaves nothing behind, and the others are loaded.
 """
 
@@ -89,19 +89,17 @@ class Tally:
     default=MAX_ENTRIES,
     show_default=True,
     metavar="N",
-    help="At most so many entries a request, unless they refer to each other; 0 writes each document in one.",
+    help="At most this many entries per request, unless they refer to each other; 0: one request per document.",
 )
 @click.option("--with-model", is_flag=True, help="Take over a document's model source and capabilities too.")
 @click.option("--with-metadata", is_flag=True, help="Take over the registry's own name, description and labels too.")
-@click.option("--group", metavar="ID", default="", help="The group for a document that is one definition by itself.")
-@click.option(
-    "--keep-going", is_flag=True, help="Load every document that is good, each in one request; tell the others."
-)
+@click.option("--group", metavar="ID", default="", help="The group for a document that is a single definition.")
+@click.option("--keep-going", is_flag=True, help="Load every valid document, each in one request; report the others.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="How bad findings are, as for lint; else the file .signalbook-lint.toml of this folder, where there is one.",
+    help="The lint configuration (severities); by default .signalbook-lint.toml in this folder, if there is one.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar and no summary.")
 @options.model
@@ -124,7 +122,7 @@ def load(
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
     YAML file. Entities that are there already are replaced where the documents say something else, and left alone
     where they do not; others stay. Documents of older dialects are read too, as `signalbook convert` would; those that
-    break the rules of their dialect are refused, unless a configuration of lint says that this is no error.
+    break the rules of their dialect are refused, unless a configuration of lint says that this is not an error.
     """
     if keep_going and click.get_current_context().get_parameter_source("chunk") is ParameterSource.COMMANDLINE:
         raise UsageError("--keep-going writes each document in one request; leave --chunk out")
@@ -230,7 +228,7 @@ def _tell_unkept(loading: Loading) -> None:
     count = sum(one.count for one in unkept)
     named = [xid for one in unkept[:NAMED] for xid in loading.gone(one) or [one.xid]][:NAMED]
     more = f" and {count - len(named)} more" if count > len(named) else ""
-    say(f"signalbook: {count} version(s) were not kept, for their type keeps only so many: {', '.join(named)}{more}")
+    say(f"signalbook: {count} version(s) were not kept, since their type keeps only so many: {', '.join(named)}{more}")
 
 
 def _resources(documents: Sequence[Loadable]) -> int:

@@ -91,14 +91,14 @@ def validate(
     if definition is None:
         return _judge(catalog, file, lambda text: catalog.match_all(text, within), as_json, number)
     if within:
-        raise UsageError("--definition names all there is to look among; give no --within beside it")
+        raise UsageError("--definition already names the only definition to check by; leave --within out")
     catalog.definition(definition)  # which has to be there, whatever the lines say
     return _judge(catalog, file, lambda text: catalog.validate_all(text, definition), as_json, number)
 
 
 def _judge(catalog: Catalog, file: IO[bytes], judge: Judge, as_json: bool, number: bool) -> int:
     if number and not as_json:
-        raise UsageError("--number goes with --json; without it each answer has its line")
+        raise UsageError("--number works only with --json; without --json each answer already has its line")
     counts: Counter[str] = Counter()
     broken, alone = Broken(), _Alone(catalog)
     for line in lines(file):
@@ -182,7 +182,7 @@ class _Alone:
     def hints(self) -> Iterator[str]:
         """A remark for each, the first of them."""
         for xid, words in itertools.islice(self._found.items(), _MOST_SHOWN):
-            yield f"signalbook: {xid} was judged without its base: {words}"
+            yield f"signalbook: {xid} was checked without its base: {words}"
         if len(self._found) > _MOST_SHOWN:
             yield f"signalbook: so were {len(self._found) - _MOST_SHOWN:,} more"
 
@@ -191,7 +191,7 @@ class _Alone:
 
 
 @click.command(
-    short_help="Show a definition as materialised.",
+    short_help="Show a definition with its bases merged in.",
     epilog="Example: signalbook show --catalog samples /messagegroups/com.example.fleet.mqtt/messages/...",
 )
 @click.argument("xid", metavar="XID")

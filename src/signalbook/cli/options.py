@@ -58,7 +58,7 @@ ca = click.option(
     metavar="FILE",
     envvar="SIGNALBOOK_CA",
     show_envvar=True,
-    help="The certificates (PEM) to trust, where the server's is signed by none that is known.",
+    help="The certificates (PEM) to trust, if the server's is not signed by a known authority.",
 )
 schemas = click.option(
     "--schemas",

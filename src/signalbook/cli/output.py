@@ -111,7 +111,7 @@ class Unreachable(SignalbookError):
 
 # What to do next, for the refusals whose own words do not say it.
 REMEDIES: Mapping[str, str] = {
-    "mismatched_epoch": "someone changed it meanwhile; read it again and repeat with the new epoch",
+    "mismatched_epoch": "someone else has changed it; read it again and repeat with the new epoch",
     "unauthorized": "give the token with --token, --token-file or SIGNALBOOK_TOKEN",
     "unknown_attribute": "check the spelling, or extend the model (PUT /modelsource)",
     "request_too_large": "send less at a time, or ask the operator to raise --max-body",

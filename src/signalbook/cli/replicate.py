@@ -52,10 +52,12 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["report", "keep-both"]),
             default="report",
             show_default=True,
-            help="Of two origins' resources of one name: report the second, or keep it under a name of its own.",
+            help="If two origins have a resource of one name: report the second, or keep both under different names.",
         ),
         options.ca,
-        click.option("--authority", default="", metavar="URI", help="Who the source is, where not its address."),
+        click.option(
+            "--authority", default="", metavar="URI", help="The authority of the source, if it is not its address."
+        ),
         click.option(
             "--map-group", multiple=True, metavar="A=B", help="Name the group A of the source B at the target."
         ),
@@ -79,7 +81,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_COMPARE = click.option("--compare", is_flag=True, help="Read everything, whatever the cursor or the epochs say.")
+_COMPARE = click.option("--compare", is_flag=True, help="Read everything, regardless of cursor and epochs.")
 
 
 @replicate.command(
@@ -116,14 +118,16 @@ def push(compare: bool, as_json: bool, **named: Any) -> int:
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often a source without a change feed is compared, and one that calls is asked all the same.",
+    help="How often to compare a source that has no change feed, and to poll one that sends events.",
 )
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Subscribe at the source, and be called here when it changes; else wait at its change feed.",
+    help="Subscribe at the source and receive its events at this address; otherwise poll its change feed.",
 )
-@click.option("--sink", metavar="URL", default="", help="How the source reaches --listen, where not by that address.")
+@click.option(
+    "--sink", metavar="URL", default="", help="The address at which the source reaches --listen, if it is another."
+)
 @_shared
 def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: Any) -> None:
     """Write what changes at a source to a target as it changes, until stopped (Ctrl+C).
@@ -132,12 +136,12 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
     change feed is waited at.
     """
     if sink and not listen:
-        raise UsageError("--sink says how the source reaches --listen; give that too")
+        raise UsageError("--sink is the address at which the source reaches --listen; give --listen too")
     if listen:
         check_place(listen)
     with _replication(**named) as replication, ExitStack() as stack:
         if listen and not replication.source.address:
-            raise UsageError("--listen needs a source that is a server; a store calls nobody")
+            raise UsageError("--listen needs a source that is a server; a store does not send events")
         told: object = None
         reports = replication.follow(every, listen=(listen, sink) if listen else None)
         stack.callback(getattr(reports, "close", lambda: None))

@@ -32,9 +32,9 @@ _FORMAT = click.option(
     "--format",
     "format_",
     metavar="NAME",
-    help="The schema format, such as JsonSchema/draft-07; else told by the file's suffix and content.",
+    help="The schema format, such as JsonSchema/draft-07; by default found from the file's suffix and content.",
 )
-_AT = click.option("--at", "fragment", metavar="FRAGMENT", help="A deep link: the part of the schema that is meant.")
+_AT = click.option("--at", "fragment", metavar="FRAGMENT", help="A deep link to the part of the schema that is meant.")
 _REFERENCE = click.option(
     "--reference",
     "references",
@@ -98,9 +98,9 @@ def check(file: str, format_: str | None, references: tuple[str, ...], fragment:
     type=click.Choice([name for name in COMPATIBILITIES if "_" not in name]),
     default="backward",
     show_default=True,
-    help="The promise that has to hold: new readers read old data, old ones new data, or both.",
+    help="The required compatibility: new readers read old data, old readers read new data, or both.",
 )
-@click.option("--trust-unknown", is_flag=True, help="Let pass what cannot be decided.")
+@click.option("--trust-unknown", is_flag=True, help="Accept changes that cannot be decided.")
 @_reading
 @_JSON
 def diff(
@@ -162,7 +162,7 @@ def validate(
 ) -> int:
     """Check payloads by a schema and name what is wrong, with its place in the payload."""
     if (file, *payloads).count("-") > 1:
-        raise UsageError("standard input can be read once; give - for one file only")
+        raise UsageError("standard input can be read only once; give - for one file only")
     try:
         read = _read(file, _Asked(format_, references, fragment))
     except SchemaError as error:
@@ -173,7 +173,7 @@ def validate(
         wrong += bool(problems)
         _show(payload, problems, as_json)
     if not as_json:
-        say(f"{len(payloads)} payload(s) checked: {wrong} not as the schema says")
+        say(f"{len(payloads)} payload(s) checked: {wrong} invalid")
     return Exit.REFUSED if wrong else Exit.OK
 
 
@@ -265,7 +265,7 @@ def guess_format(file: str, text: bytes) -> str:
     found = _SYNTAX.search(text)
     if suffix == ".proto" or found:
         return "Protobuf/2" if found is None or found[1] != b"proto3" else "Protobuf/3"
-    raise UsageError(f"what format '{file}' has cannot be told; name it with --format")
+    raise UsageError(f"the format of '{file}' cannot be recognised; name it with --format")
 
 
 def _guess_json(text: bytes) -> str:

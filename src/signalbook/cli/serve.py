@@ -44,7 +44,7 @@ def _secret_options(name: str, who: str) -> tuple[Decorator, Decorator]:
         metavar="TOKEN",
         envvar=f"SIGNALBOOK_{upper}",
         show_envvar=True,
-        help=f"Who {who} must send this token.",
+        help=f"A client that {who} must send this token.",
     )
     file = click.option(
         f"--{name}-file",
@@ -63,10 +63,10 @@ def _secret(name: str, value: str | None, file: Path | None) -> str:
     if value is None and file is None:  # click takes a variable that is empty for none
         for variable in (upper, f"{upper}_FILE"):
             if variable in os.environ:
-                raise UsageError(f"{variable} is set and empty; set it, or unset it to serve without this token")
+                raise UsageError(f"{variable} is set but empty; set a value, or unset it to serve without this token")
     secret = read_secret(f"--{name}", value, file) if value != "" else ""
     if not tokens(secret) and (value is not None or file is not None):
-        raise UsageError(f"--{name} is given and holds no token; give one, or leave the option out")
+        raise UsageError(f"--{name} is given but empty; give a token, or leave the option out")
     return secret
 
 
@@ -79,7 +79,12 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
 )
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, metavar="N", help="0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    metavar="N",
+    help="The port to listen at; 0 takes a free one.",
 )
 @click.option("--registry-id", default="signalbook", show_default=True, metavar="ID", help="The registry's own id.")
 @options.store
@@ -97,13 +102,13 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
 @_WRITE_TOKEN
 @_WRITE_TOKEN_FILE
 @click.option("--read-only", is_flag=True, help="Refuse every write.")
-@click.option("--open", "is_open", is_flag=True, help="Listen at an open address without a token all the same.")
+@click.option("--open", "is_open", is_flag=True, help="Listen at a public address even without a token.")
 @click.option("--cert", type=click.Path(path_type=Path), metavar="FILE", help="A certificate (PEM): serve HTTPS.")
 @click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="The certificate's key (PEM).")
 @click.option(
     "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
 )
-@click.option("--base-url", default="", metavar="URL", help="The registry's address where a proxy stands before it.")
+@click.option("--base-url", default="", metavar="URL", help="The registry's public address, if it is behind a proxy.")
 @click.option("--trust-proxy", is_flag=True, help="Take that address from the proxy's X-Forwarded- headers instead.")
 @click.option(
     "--body-timeout",
@@ -122,14 +127,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
 @click.option(
     "--trust-unknown",
     is_flag=True,
-    help="Take schemas for compatible where that cannot be decided; else it is refused.",
+    help="Accept schemas whose compatibility cannot be decided; otherwise they are refused.",
 )
 @options.schemas
 @click.option(
     "--without",
     type=click.Choice(sorted(OPTIONAL_PATHS)),
     multiple=True,
-    help="Leave a path of our own out, so that a model may have a group type of that name; may be repeated.",
+    help="Leave out a path of the server itself, so that a model may use its name for a group type; may be repeated.",
 )
 @click.option(
     "--keep-changes",
@@ -137,21 +142,21 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
     default=30.0,
     show_default=True,
     metavar="DAYS",
-    help="How long /changes goes back; 0 keeps all.",
+    help="How long changes are kept for /changes; 0 keeps them all.",
 )
 @click.option(
     "--allow-sink",
     multiple=True,
     metavar="NETWORK",
-    help="Let subscribers receive events at addresses of this network though it is not public; may be repeated.",
+    help="Allow sinks in this network, although it is not public; may be repeated.",
 )
-@click.option("--log/--no-log", default=True, show_default=True, help="A line on standard error for each request.")
+@click.option("--log/--no-log", default=True, show_default=True, help="Log each request as a line on standard error.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How these lines look.",
+    help="The format of the request log.",
 )
 def serve(
     host: str,

@@ -96,7 +96,7 @@ def open_target(
         import httpx
 
         if not _is_address(server):
-            raise UsageError(f"'{server}' is no address of a server; try http://127.0.0.1:8080")
+            raise UsageError(f"'{server}' is not a server address; try http://127.0.0.1:8080")
         headers = {"authorization": f"Bearer {token}"} if token else {}
         with httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, verify=trusted(ca)) as client:
             yield _Server(client, server)
@@ -204,7 +204,7 @@ class _Server:
         limited = any(flag.startswith("limit=") for flag in path.partition("?")[2].split("&"))
         while (following := _following(path, answer)) and not limited:
             if following in asked:
-                raise Unreachable(f"{self._address} leads in a circle through the pages of {path}")
+                raise Unreachable(f"{self._address} links the pages of {path} in a circle")
             asked.add(following)
             answer = self._request("GET", following)
             texts.append(self._text(answer))
@@ -332,4 +332,4 @@ def refuse_folder(store: str) -> None:
     """Refuse a folder, which no store is."""
     path = Path(store.removeprefix("sqlite:"))
     if "://" not in store and path.is_dir():
-        raise UsageError(f"'{path}' is a folder, and a store is a file; name one in it, such as {path}/signalbook.db")
+        raise UsageError(f"'{path}' is a folder; a store is a file: name one in it, such as {path}/signalbook.db")

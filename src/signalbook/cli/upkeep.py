@@ -25,12 +25,12 @@ SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/comple
     epilog="Example: signalbook backup monday.db --store signalbook.db",
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @options.store
 def backup(file: Path, force: bool, store: str) -> None:
     """Copy a SQLite store to FILE as it is at one moment, while it may be read and written."""
     if file.exists() and not force:
-        raise UsageError(f"'{file}' is there already; choose another name or say --force")
+        raise UsageError(f"'{file}' already exists; choose another name or use --force")
     source = _sqlite_path(store)
     if not source.is_file():
         raise StoreError(f"there is no store '{source}' to copy")
@@ -43,7 +43,7 @@ def backup(file: Path, force: bool, store: str) -> None:
     epilog="Example: signalbook restore monday.db --store signalbook.db --force",
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--force", is_flag=True, help="Replace a store that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing store.")
 @options.store
 def restore(file: Path, force: bool, store: str) -> None:
     """Make a SQLite store from the backup in FILE.
@@ -54,7 +54,7 @@ def restore(file: Path, force: bool, store: str) -> None:
     if not file.is_file():
         raise StoreError(f"there is no backup '{file}'")
     if target.exists() and not force:
-        raise UsageError(f"the store '{target}' is there already; say --force to replace it")
+        raise UsageError(f"the store '{target}' already exists; use --force to replace it")
     if target.exists() and target.samefile(file):
         raise UsageError("the backup and the store are the same file")
     copies.restore(file, target, force=force)

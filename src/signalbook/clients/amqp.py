@@ -39,7 +39,7 @@ class Format:
     digits: int
 
     def read(self, bits: int) -> str:
-        """The number's text; raises ValueError for an infinity and for what is no number."""
+        """The number's text; raises ValueError for an infinity and for what is not a number."""
         sign = bits >> (self.width - 1)
         rest = bits & ((1 << (self.width - 1)) - 1)
         low = self.width - 1 - self.exponent_bits
@@ -47,7 +47,7 @@ class Format:
             exponent, significand = rest >> low, rest & ((1 << low) - 1)
         else:
             if rest >> (self.width - 5) == 0b1111:
-                raise ValueError("is an infinity or no number")
+                raise ValueError("is an infinity or not a number")
             exponent = (rest >> (low - 2)) & ((1 << self.exponent_bits) - 1)
             significand = (0b100 << (low - 2)) | (rest & ((1 << (low - 2)) - 1))
         # Section 3.5.2: a significand beyond the digits of the format is a zero.
@@ -59,7 +59,7 @@ class Format:
         try:
             sign, figures, exponent = Decimal(text).as_tuple()
         except InvalidOperation:
-            raise ValueError("is no decimal number") from None
+            raise ValueError("is not a decimal number") from None
         biased = -1 if isinstance(exponent, str) else exponent + self.bias  # an infinity has a letter there
         if len(figures) > self.digits or not 0 <= biased < 3 << (self.exponent_bits - 2):
             raise ValueError(f"has more than {self.digits} digits, or an exponent out of range")
@@ -151,9 +151,9 @@ def write_value(value: Any, path: str, depth: int = 0) -> Any:
     try:
         return _WRITE[value.type](value.value)
     except (AttributeError, KeyError):
-        raise refusal(path, "is of no AMQP type") from None
+        raise refusal(path, "does not have an AMQP type") from None
     except (AssertionError, TypeError, ValueError) as error:
-        raise refusal(path, f"is no {value.type}: {error}") from None
+        raise refusal(path, f"is not a valid {value.type}: {error}") from None
 
 
 def _name(name: Any, path: str) -> str:
@@ -162,7 +162,7 @@ def _name(name: Any, path: str) -> str:
         return str(name)
     if isinstance(name, proton.ulong):
         return str(int(name))
-    raise refusal(path, f"is a map with a key that is no text: {name!r}")
+    raise refusal(path, f"is a map with a key that is not a text: {name!r}")
 
 
 def _check_depth(path: str, depth: int) -> None:
@@ -287,15 +287,15 @@ def _sections(content: bytes) -> Iterator[tuple[Any, Any]]:
             data.next()
             section = data.get_object()
         except (proton.DataException, OverflowError, RecursionError, ValueError) as error:
-            raise _malformed("", f"is no AMQP message: {error}") from None
+            raise _malformed("", f"is not an AMQP message: {error}") from None
         if not isinstance(section, proton.Described):
-            raise _malformed("", "is no AMQP message: something stands outside its sections")
+            raise _malformed("", "is not an AMQP message: something stands outside its sections")
         yield section.descriptor, section.value
 
 
 def _read_members(values: Any, members: Mapping[str, str], path: str) -> dict[str, Any]:
     if not isinstance(values, list) or len(values) > len(members):
-        raise _malformed(path, f"is no list of at most {len(members)} members")
+        raise _malformed(path, f"is not a list of at most {len(members)} members")
     found = {name: read_value(value, f"{path}/{name}") for name, value in zip(members, values, strict=False)}
     return {name: _plainly(value) for name, value in found.items() if value is not None}
 
@@ -303,7 +303,7 @@ def _read_members(values: Any, members: Mapping[str, str], path: str) -> dict[st
 def _read_map(value: Any, path: str) -> dict[str, Any]:
     section = read_value(value, path)
     if not isinstance(section, dict):
-        raise _malformed(path, "is no map")
+        raise _malformed(path, "is not a map")
     return section
 
 

@@ -43,7 +43,7 @@ def request_to_paper(request: httpx.Request) -> Message:
 def asgi_to_paper(scope: Mapping[str, Any], body: bytes) -> Message:
     """The message of a request that an ASGI application was called with: its scope, and the body put together."""
     if scope.get("type") != "http":
-        raise refusal("", f"an ASGI scope of the type {scope.get('type')} is no HTTP request")
+        raise refusal("", f"an ASGI scope of the type {scope.get('type')} is not an HTTP request")
     path = scope.get("raw_path") or quote(scope["path"], safe=_PATH_MARKS).encode()
     return _request(scope["method"], path.partition(b"?")[0], scope.get("query_string", b""), scope["headers"], body)
 
@@ -115,9 +115,9 @@ def _below(base_url: str, path: str, query: Iterable[tuple[str, str]]) -> httpx.
     try:
         base = httpx.URL(base_url)
     except httpx.InvalidURL as error:
-        raise UsageError(f"{base_url!r} is no address: {error}") from None
+        raise UsageError(f"{base_url!r} is not an address: {error}") from None
     if base.scheme not in ("http", "https") or not base.host or base.query or base.fragment:
-        raise UsageError(f"{base_url!r} is no address of a server, such as https://example.com/base")
+        raise UsageError(f"{base_url!r} is not a server address; write one such as https://example.com/base")
     whole = base.raw_path.rstrip(b"/") + path.encode()
     asked = "&".join(f"{name}={value}" for name, value in query)
     target = whole + b"?" + asked.encode() if asked else whole

@@ -1,7 +1,7 @@
 """Kafka: the records of confluent-kafka.
 
-Rule: keys, values and headers are bytes or null, as Kafka has them; a null value is no payload (a tombstone where there
-is a key), zero bytes are a payload.
+Rule: keys, values and headers are bytes or null, as Kafka has them; a null value is not a payload (it is a tombstone
+where there is a key), zero bytes are a payload.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def to_paper(record: confluent_kafka.Message) -> Message:
     """The message of a record that was consumed or delivered; raises `WireError` for an event that is none."""
     error = record.error()
     if error is not None:
-        raise refusal("", f"is no record but an event of the client: {error.str()}")
+        raise refusal("", f"is not a record but a client event: {error.str()}")
     kind, moment = record.timestamp()
     headers: Any = record.headers() or ()
     fields = {

@@ -56,7 +56,7 @@ RULES: Mapping[str, str] = {
     "R7": "id, source, specversion and type are there (core, REQUIRED Attributes).",
     "R8": "id, source, specversion and type are strings that are not empty.",
     "R9": "specversion is 1.0.",
-    "R11": "data and data_base64 are no attributes.",
+    "R11": "data and data_base64 are not attributes.",
     "R12": "An attribute is a Boolean, an Integer, a String, or a type written as a string (json 2.2).",
     "R13": "An Integer is whole, from -2147483648 to 2147483647, without fraction or exponent.",
     "R15": "A String has no control characters, noncharacters or unpaired surrogates (core, Type System).",
@@ -271,7 +271,7 @@ def _faults(name: str, value: Any) -> Iterator[_Words]:
     if name in ("data", "data_base64"):
         yield "R11", "cannot be an attribute"
     elif not is_name(name):
-        yield "R5", "is no attribute name; a name is made of a to z and 0 to 9"
+        yield "R5", "is not an attribute name; a name is made of a to z and 0 to 9"
     if value is None:
         return
     required = name in REQUIRED

@@ -103,7 +103,7 @@ def decode_batch(document: Document) -> list[CloudEvent]:
 def iter_batch(document: Document) -> Iterator[CloudEvent | CloudEventError]:
     """The elements of a JSON batch one by one, each the event or what is wrong with it, in their order.
 
-    A text that is no JSON array raises `CloudEventError` before the first.
+    A text that is not a JSON array raises `CloudEventError` before the first.
     """
     return _each(_split(document))
 
@@ -276,7 +276,7 @@ def _findings(document: bytes) -> list[Problem]:
 
 
 def _syntax(document: bytes) -> Problem:
-    """Why the document is no JSON."""
+    """Why the document is not JSON."""
     if document.startswith(_MARK):
         return Problem("", "R2", "begins with a byte order mark, which JSON does not have")
     try:

@@ -81,7 +81,7 @@ def read_version(version: Json, form: str, dialect: Dialect, notes: list[Problem
     shown = _written(found, form, dialect, [], at)
     given = {name: value for name, value in version.items() if name not in HEAD}
     if not keep_as_it_came(authored(given), authored(shown), found, dialect):
-        notes.append(Problem(at, "changed", "is shown as this text spells it, for there is no room to keep its own"))
+        notes.append(Problem(at, "changed", "is shown in this dialect's spelling; its own spelling cannot be kept"))
     return found
 
 
@@ -289,7 +289,7 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
         messages[messageid] = message
     shown = _write_own(found, dialect, [], at)
     if not keep_as_it_came(authored(rest), authored(shown), found, dialect):
-        notes.append(Problem(at, "changed", "is shown as this text spells it, for there is no room to keep its own"))
+        notes.append(Problem(at, "changed", "is shown in this dialect's spelling; its own spelling cannot be kept"))
     found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(_text(group, "id", at))
     found.update(selectors(form, dialect, messages.values(), marked))
     if "envelope" not in found and "protocol" not in found and marked != NO_PROTOCOL:
@@ -331,7 +331,7 @@ def read_definition(
     if not listed:
         raise refuse(at, "versions", "must hold at least one version")
     if "definition" in common:
-        raise refuse(at, "definition", "must stand in one of the versions, for there is a list of them")
+        raise refuse(at, "definition", "must be in one of the versions, since there is a list of them")
     numbered = sorted((_number(version, place, at), place) for place, version in enumerate(listed))
     for (number, _), (following, place) in pairwise(numbered):
         if number == following:

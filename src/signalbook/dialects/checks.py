@@ -121,7 +121,7 @@ def _sections(body: Json, metaschema: Metaschema) -> Iterator[Problem]:
         section = metaschema.sections.get(name)
         path = f"/definition/{name}"
         if section is None:
-            yield _problem(path, f"is no section of this format; it has {', '.join(metaschema.sections)}")
+            yield _problem(path, f"is not a section of this format; it has {', '.join(metaschema.sections)}")
         elif not isinstance(value, dict):
             yield _problem(path, "must be an object")
         else:
@@ -138,7 +138,7 @@ def _fields(value: Json, section: Section, path: str) -> Iterator[Problem]:
             yield from _field(member, kind, place, section.may_be_text)
             yield from _choice(member, (section.choices or {}).get(name), kind, place)
         elif name not in section.fields:
-            yield _problem(place, f"is no field of this section; it has {', '.join(section.fields)}")
+            yield _problem(place, f"is not a field of this section; it has {', '.join(section.fields)}")
         else:
             yield from _field(member, section.fields[name], place, section.may_be_text)
             yield from _choice(member, (section.choices or {}).get(name), section.fields[name], place)
@@ -155,7 +155,7 @@ def _field(member: Any, kind: Field, path: str, may_be_text: bool) -> Iterator[P
             yield from _value(member, kind, path)
         return
     for name in member.keys() - (_MEMBERS | {"schematype", "schema"} if kind == "dataschema" else _MEMBERS):
-        yield _problem(f"{path}/{name}", "is no member of an attribute's value; it has value, required, description")
+        yield _problem(f"{path}/{name}", "is not a member of an attribute's value; it has value, required, description")
     if not isinstance(member.get("required", False), bool):
         yield _problem(f"{path}/required", "must be a boolean")
     for name in ("description", "schematype"):

@@ -5,7 +5,7 @@ there is none; a member that the labelled dialect does not know is an extension 
 Rule 2: an entity is of 1.0 where it has a name of 1.0, and of 0.5 where it has none and has `TELLING` names of 0.5 or
 more. A document whose entities are not all of what its label says, or of one dialect, is refused.
 Rule 3: a document without any sign fits all of 1.0, and is taken for the default; one that has members, and none of a
-catalog, is none of ours. A label that is not a text is no label, and refused.
+catalog, is none of ours. A label that is not a text is not a label, and refused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def detect(document: Any) -> Detection:
 def relabelled(found: Detection) -> Iterator[Problem]:
     """A note where a document has a label that no dialect has: it is taken for something that it does not say."""
     if found.label and plain_label(found.label) not in _LABELS:
-        words = f"'{found.label}' is the label of no dialect; the document is read as one of {found.dialect.name}"
+        words = f"'{found.label}' is not the label of a known dialect; the document is read as {found.dialect.name}"
         yield Problem("/specversion", "changed", words)
 
 

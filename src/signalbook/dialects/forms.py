@@ -207,7 +207,7 @@ _NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f{}]")
 
 
 def _key_text(encoded: str) -> str | None:
-    """The text that bytes in Base64 are; what is no Base64 is itself, and None stands for bytes that are no text."""
+    """The text that bytes in Base64 are; what is not Base64 stays as it is; None stands for bytes that are not text."""
     try:
         text = base64.b64decode(encoded, validate=True).decode()
     except UnicodeDecodeError:

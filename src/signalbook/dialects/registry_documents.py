@@ -302,9 +302,7 @@ def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: 
         table = _table(dialect, level)
         shown = _outward(found, table, dialect, [], at, group)
         if not keep_as_it_came(entity, shown, found, dialect, _names(table)):
-            notes.append(
-                Problem(at, "changed", "is shown as this text spells it, for there is no room to keep its own")
-            )
+            notes.append(Problem(at, "changed", "is shown in this dialect's spelling; its own spelling cannot be kept"))
     return found
 
 

@@ -90,7 +90,7 @@ __all__ = [
 
 # What a build is given, checked before it is used: the values of placeholders and properties, and the data.
 #
-# Rule: nothing is dropped or bent on the way: a name that nothing asks for, a value that is no scalar, and a number
+# Rule: nothing is dropped or bent on the way: a name that nothing asks for, a value that is not a scalar, and a number
 # or a
 # name that JSON has not are said.
 
@@ -103,7 +103,7 @@ _surrogate = re.compile("[\ud800-\udfff]").search
 
 
 def context_texts(context: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
-    """The values of placeholders as the texts that templates hold; None is no value."""
+    """The values of placeholders as the texts that templates hold; None is not a value."""
     found: dict[str, str] = {}
     for name, value in context.items():
         if value is None:
@@ -211,7 +211,7 @@ def read_values(text: bytes) -> dict[str, Any]:
     known = {"context", "attributes", "data", "data_base64", "protocol", "definition", "schemaid"}
     unknown = sorted(values.keys() - known)
     if unknown:
-        raise UsageError(f"'{unknown[0]}' is none of {', '.join(sorted(known))}")
+        raise UsageError(f"'{unknown[0]}' is not one of {', '.join(sorted(known))}")
     for name in _OBJECTS:
         if values.get(name) is not None:
             _expect_scalars(name, values[name])
@@ -329,7 +329,7 @@ class _Building:
         if wanted is None:
             raise UsageError(f'"{named}" is not a protocol; use one of {", ".join(FIELDS)}')
         if declared is not None and wanted != declared:
-            self._wrong("/protocol", "protocol", f'the definition is one of "{declared}", not of "{wanted}"')
+            self._wrong("/protocol", "protocol", f'the definition is for "{declared}", not for "{wanted}"')
             self._own_fields(wanted, own)
             return declared, {}
         return wanted, self._own_fields(wanted, own)

@@ -208,7 +208,7 @@ def framed(plan: Plan, data: Any, payload: bytes, content_type: str) -> bytes:
             raise UsageError(f"{words}; give only one of them")
         return payload
     if plan.usable_schema is None and str(plan.document.get("dataschemaformat", "")).lower().startswith("protobuf"):
-        words = "the schema that has the message indexes of its frame is not at hand"
+        words = "the schema that has the message indexes of its frame is not available"
         raise BadValue(f"cannot be framed, since {words}; give bytes that have their frame")
     schemaid = plan.schemaid if plan.asked is None else plan.asked
     if schemaid is None:
@@ -223,14 +223,14 @@ def has_frame(plan: Plan, content_type: str) -> bool:
 
 
 def written(data: Any, content_type: str) -> bytes:
-    """Data without a schema: bytes as they are, a text of a type that is no JSON, else JSON with exact numbers."""
+    """Data without a schema: bytes as they are, a text of a type that is not JSON, else JSON with exact numbers."""
     media = read_media_type(content_type) if content_type else None
     if isinstance(data, bytes | bytearray | memoryview) or (media is not None and not media.is_json):
         return Data.of(data, media).content
     try:
         return encode_json(data).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadValue(f"is no JSON value: {error}") from None
+        raise BadValue(f"is not a JSON value: {error}") from None
 
 
 def event_data(payload: bytes | None, content_type: Any) -> Data | None:
@@ -280,7 +280,7 @@ def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]
 
 
 def native(protocol: str, fields: dict[str, Any], payload: bytes | None, content_type: str | None) -> Message:
-    """A message that is no event, with its content type where its fields do not say one."""
+    """A message that is not an event, with its content type where its fields do not say one."""
     message = Message(protocol, fields, payload)
     row = BINDINGS[protocol]
     if content_type is None or row.content_types(message):
@@ -395,7 +395,7 @@ def in_definition(message: Message, problems: Iterable[Problem]) -> Iterator[tup
             name = str(pairs[int(place)][0])
             if is_token(name):
                 yield pointer(f"/protocoloptions/{field}", name), replace(problem, message=f"{name} {problem.message}")
-            else:  # what is no name cannot be one of a place either
+            else:  # what is not a name cannot be one of a place either
                 yield f"/protocoloptions/{field}/{place}", problem
         else:
             yield f"/protocoloptions{problem.path}", replace(problem, message=f"{field} {problem.message}")

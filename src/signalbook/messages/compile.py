@@ -445,7 +445,7 @@ class Compiled:
         elif kind is MessageKind.EVENT and envelope not in (None, CLOUDEVENTS):
             misfit = _envelope_misfit(envelope)
         elif kind is MessageKind.NATIVE and envelope is not None and not on_protocol:
-            # What is no event is known by what the protocol says of it, and by nothing else.
+            # What is not an event is known by what the protocol says of it, and by nothing else.
             misfit = Problem("/envelope", "envelope", f'the message has no envelope, "{envelope}" is wanted')
         is_event = kind is MessageKind.EVENT and envelope == CLOUDEVENTS
         on_envelope = self.on_envelope if is_event else ()

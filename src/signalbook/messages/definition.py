@@ -366,7 +366,7 @@ def _text(value: Any) -> str | None:
 
 
 def _leaves(value: Any, path: str, steps: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
-    """Every value that is no map or an empty one; a payload schema is one value."""
+    """Every value that is not a map or an empty one; a payload schema is one value."""
     if not isinstance(value, Mapping) or not value or steps == ("dataschema",):
         return [(path, steps)]
     return [leaf for name, member in value.items() for leaf in _leaves(member, pointer(path, name), (*steps, name))]
@@ -467,7 +467,7 @@ class _Chains:
         return Definition(alias.xid, shown.document, shown.own, shown.bases, shown.xid, shown.notes, shown.problems)
 
     def _materialised(self, place: str) -> Definition:
-        """The definition at a place, which is no alias; each on the way to the end of its chain is made with it."""
+        """The definition at a place, which is not an alias; each on the way to the end of its chain is made with it."""
         path: dict[str, None] = {}
         at: str | None = place
         note: Problem | None = None

@@ -144,7 +144,7 @@ class Dispatcher:
 
 def _expect_callable(handler: Any, what: str) -> None:
     if not callable(handler):
-        raise UsageError(f"{what} is to be a function, not {type(handler).__name__}")
+        raise UsageError(f"{what} must be a function, not {type(handler).__name__}")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

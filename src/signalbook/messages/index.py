@@ -259,7 +259,7 @@ class KeyIndex:
         }
 
     def is_known_beside(self, path: str, value: str, present: Collection[str]) -> bool:
-        """Whether a key may hold that is no constant at the place, for a value there and among properties present."""
+        """Whether a key that is not a constant at the place may hold, for a value there and the properties present."""
         for lookup in self._lookups:
             if lookup.path != path:
                 if lookup.path in present:

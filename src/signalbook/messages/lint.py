@@ -117,7 +117,7 @@ def _constrains(test: Constraint) -> bool:
 _MOST_PAIRS = 500_000
 _MOST_STEPS = 32
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
-# What is the same in many messages is no key (matching.md, "key").
+# What is the same in many messages is not a key (matching.md, "key").
 _NO_KEYS = frozenset({"specversion", "datacontenttype", "content-type", "content_type"})
 # By protocol, the fields that a consumer would route by, the first that says something counts (matching.md, "key").
 _KEYS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -412,7 +412,7 @@ def _unread(subjects: Subjects) -> Iterator[Finding]:
 def _overlaps(subjects: Subjects) -> Iterator[Finding]:
     pairs = Overlaps(subjects.definitions.values())
     for one, other in pairs:
-        words = f"the same message could satisfy {other} too, and nothing decides"
+        words = f"a message could also match {other}, and nothing decides between the two"
         yield Finding("definitions-overlap", "warning", one, "", words)
     if not pairs.complete:
         yield Finding(
@@ -452,7 +452,7 @@ def _unknown_protocol(subjects: Subjects, definition: Definition) -> Iterator[Fo
 def _schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
     if not definition.problems and (why := subjects.schema_problem(definition.xid)):
         path = next((f"/{name}" for name in _SCHEMAS if name in definition.document), "/dataschemaformat")
-        yield path, f"the payload schema cannot be had: {why}"
+        yield path, f"the payload schema cannot be used: {why}"
 
 
 def _unchecked_schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
@@ -573,7 +573,7 @@ RULES: tuple[LintRule, ...] = (
     LintRule(
         "definition-unusable",
         "error",
-        "A definition leads to no loop of bases or aliases, and to no base that cannot be merged.",
+        "The bases and aliases of a definition form no loop, and every base can be merged.",
         _unusable,
     ),
     LintRule(

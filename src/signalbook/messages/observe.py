@@ -2,7 +2,7 @@
 
 Rule 1: a message is an event, bare or carried by a protocol, or it is native. Which it is the message says itself: by
 content type, by its metadata, or as a JSON object with `specversion` where the binding has no content type.
-Rule 2: what claims to be an event and is none, and what is no message at all, is `Unreadable`; nothing that is given
+Rule 2: what claims to be an event and is none, and what is not a message at all, is `Unreadable`; nothing that is given
 raises.
 Rule 3: a batch is a JSON array, or any other iterable of messages. A text that begins like an array and is none is one
 message that cannot be read.
@@ -60,13 +60,13 @@ __all__ = [
     "undo",
 ]
 
-# The body of an AMQP message that is no data section, as the payload that a schema judges.
+# The body of an AMQP message that is not a data section, as the payload that a schema judges.
 #
 # Rule: a binary value is its bytes; every other value or sequence is the JSON that its AMQP types stand for.
 
 
 def plain_body(written: bytes) -> bytes | None:
-    """The payload of a body on paper; what is no JSON there is taken as it is."""
+    """The payload of a body on paper; what is not JSON there is taken as it is."""
     problems: list[Problem] = []
     try:
         value = read_value(msgspec.json.decode(written), "", problems)
@@ -310,7 +310,7 @@ class Unreadable:
 def each(given: GivenAll) -> Iterator[Given]:
     """The messages that were given: one, or all that an iterable has."""
     if isinstance(given, _ONE) or not isinstance(given, Iterable):
-        yield given  # type: ignore[misc]  # whatever it is: what is no message is unreadable
+        yield given  # type: ignore[misc]  # whatever it is: what is not a message is unreadable
     else:
         yield from given
 
@@ -359,13 +359,13 @@ def holds_batch(given: GivenAll) -> bool:
 
 def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
     if not isinstance(given, _ONE):
-        words = "is no message: a mapping, a text, bytes, a CloudEvent or a Message is one"
+        words = "is not a message; pass a mapping, a text, bytes, a CloudEvent or a Message"
         yield Unreadable((Problem("", "malformed", f"{words}, not {type(given).__name__}"),))
         return
     try:
         text = _written(given)
     except (TypeError, ValueError, RecursionError) as error:
-        yield Unreadable((Problem("", "malformed", f"is no JSON: {error}"),))
+        yield Unreadable((Problem("", "malformed", f"is not JSON: {error}"),))
         return
     if is_batch(text):
         yield from _observe_batch(text)
@@ -412,14 +412,14 @@ def _refuse_unwritten(value: Any, scalars: tuple[type, ...] = (object,)) -> None
         if isinstance(one, Mapping):
             for name in one:
                 if not isinstance(name, str):
-                    raise TypeError(f"{name!r} is no name of a member")
+                    raise TypeError(f"{name!r} is not a member name; names must be strings")
             left += one.values()
         elif isinstance(one, list | tuple):
             left += one
         elif isinstance(one, float) and not math.isfinite(one):
-            raise ValueError(f"{one} is no number of JSON")
+            raise ValueError(f"{one} is not a JSON number")
         elif not isinstance(one, scalars):
-            raise TypeError(f"a {type(one).__name__} is no value of JSON")
+            raise TypeError(f"a {type(one).__name__} is not a JSON value")
 
 
 def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
@@ -474,7 +474,7 @@ def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
 
 
 def _is_native(message: Message) -> bool:
-    """Whether a message that is no event claimed to be one only by having the word `specversion` in its payload."""
+    """Whether a message that is not an event claimed to be one only by having the word `specversion` in its payload."""
     if claims_event(Message(message.protocol, message.fields)):
         return False
     try:

@@ -99,7 +99,7 @@ class SchemaLibrary:
             if not isinstance(format_name, str):
                 return _unavailable("/dataschema", "there is a dataschema but no dataschemaformat")
             if not isinstance(inline, (str, bytes, bool, Mapping)):
-                return _unavailable("/dataschema", "the dataschema is no schema document")
+                return _unavailable("/dataschema", "the dataschema is not a schema document")
             return Source("/dataschema", format_name, inline)
         problem: Problem | None = None
         for name, reference in _references(document):
@@ -144,7 +144,7 @@ class SchemaLibrary:
         try:
             key = _fingerprint(source)
         except ValueError as error:
-            return _unavailable(source.path, f"the schema is no JSON value: {error}")
+            return _unavailable(source.path, f"the schema is not a JSON value: {error}")
         known = self._read.get(key) or self._before.get(key)
         if known is None or any(self.text(source, reference) != text for reference, text in known.asked.items()):
             known = self._made(source)

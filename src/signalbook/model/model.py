@@ -274,7 +274,7 @@ def _wildcard_match(pattern: str, text: str) -> bool:
 VERSION_MODES = ("manual", "createdat", "modifiedat", "semver")
 CONTENT_KINDS = ("binary", "json", "string")
 
-# Root paths of the HTTP binding that are no attributes of the Registry.
+# Root paths of the HTTP binding that are not attributes of the Registry.
 RESERVED_PLURALS = frozenset({"capabilitiesoffered", "export"})
 
 _HEADER_NAME = dict.fromkeys(("description", "documentation", "icon", "modelversion", "modelcompatiblewith"), str)

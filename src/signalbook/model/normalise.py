@@ -258,7 +258,7 @@ def canonical_name(domain: str, name: str) -> str:
 
 
 def spelling_for(domain: str, declared: Collection[str], *, group: bool = False) -> Spelling:
-    """The spellings for a type of a model: a name that the model declares itself is no alias."""
+    """The spellings for a type of a model: a name that the model declares itself is not an alias."""
     spelling = _spelling(domain, group)
     own = spelling.aliases.keys() & set(declared)
     if not own:

@@ -67,7 +67,7 @@ def prepare(lake: Folder, table: str, owner: str, schema: pa.Schema) -> None:
         if state.owner != owner:
             raise Overtaken(f"the table {table} belongs to {state.owner}")
         if next(grown(state.schema, schema), None) is not None:
-            raise Overtaken(f"the table {table} has other columns meanwhile")
+            raise Overtaken(f"the table {table} has changed its columns meanwhile")
         missing = [one for one in Schema.from_arrow(schema).fields if not _holds(state.schema, schema.field(one.name))]
         if missing:
             found.alter.add_columns(missing)

@@ -179,7 +179,7 @@ class Folder:
         return True
 
     def delete(self, path: str) -> None:
-        """Remove a file; it is no error where there is none."""
+        """Remove a file; it is not an error where there is none."""
         system, root = self._open()
         with contextlib.suppress(FileNotFoundError):
             system.delete_file(_join(root, path))

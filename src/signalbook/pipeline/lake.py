@@ -69,7 +69,7 @@ class Lake:
         if create:
             lake.control.make()
         elif not lake.control.is_folder():
-            raise PipelineError(f"'{path}' is no lake: it has no folder {CONTROL}")
+            raise PipelineError(f"'{path}' is not a lake: the folder {CONTROL} is missing")
         return lake
 
     # Runs ------------------------------------------------------------------------------------------------------------

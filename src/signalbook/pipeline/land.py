@@ -107,7 +107,7 @@ class Landing:
             try:
                 self._prepare(book, manifest, plan)
             except Overtaken as error:
-                self.say(f"{error}; the batch is judged again")
+                self.say(f"{error}; the batch is processed again")
                 tables.forget()
                 continue
             with self.lake.committing():

@@ -136,7 +136,7 @@ def land_files(
                     done.append(landing.land(book, batch))
                     break
                 except LandedMeanwhile as error:
-                    say(f"{error}; the others are judged again")
+                    say(f"{error}; the others are processed again")
                     files = files if landed is None else landed.unlanded(source, files)
     return result_of(done)
 

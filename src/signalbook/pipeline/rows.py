@@ -269,7 +269,7 @@ def _in_bytes(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _text(values: pa.Array, at: int) -> bytes | None:
-    """A value that is no message, as a text for whoever looks at the dead letter."""
+    """A value that is not a message, as a text for whoever looks at the dead letter."""
     try:
         value = values[at].as_py()
     except _UNREADABLE:
@@ -290,7 +290,7 @@ def _kafka_row(row: pa.RecordBatch, origin: str, position: int) -> Record:
     try:
         return _kafka_record(row.to_pylist()[0])
     except (*_UNREADABLE, AttributeError) as error:
-        words = f"the row is no record of Kafka: {_first_line(error)}"
+        words = f"the row is not a Kafka record: {_first_line(error)}"
         return Record(_text(row.column("value"), 0), origin, position, words)
 
 

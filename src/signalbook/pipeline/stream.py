@@ -155,7 +155,7 @@ class _Steps:
             try:
                 return self.landing.land(self._book(), batch)
             except LandedMeanwhile as error:
-                self.say(f"{error}; the others are judged again")
+                self.say(f"{error}; the others are processed again")
         return None
 
     def _batch(self, rows: DataFrame, number: int) -> Batch | None:
@@ -169,7 +169,7 @@ class _Steps:
     def _book(self) -> Book:
         book = self.books()
         if self._digest is not None and book.digest != self._digest:
-            self.say(f"the catalog is another now: {book.digest[:12]}")
+            self.say(f"the catalog has changed: {book.digest[:12]}")
         self._digest = book.digest
         return book
 

@@ -59,7 +59,7 @@ __all__ = [
 
 # Names of tables: a message's group is the schema, its id the table.
 #
-# Rule 1: capitals become small letters, whatever is no letter a-z, digit or `_` becomes `_`, and `_` goes from the
+# Rule 1: capitals become small letters, whatever is not a letter a-z, digit or `_` becomes `_`, and `_` goes from the
 # front.
 # Rule 2: where that gives two messages one name, or a name is too long or taken, `_` and eight hex digits of the
 # SHA-256 of the message's xid follow. Who has a table in the lake already keeps its name.
@@ -171,7 +171,7 @@ def moment(text: str) -> datetime:
         try:
             return datetime.fromisoformat(text)
         except ValueError:
-            raise CellError(f"the column's type has no moment {text}") from None
+            raise CellError(f"the column's type cannot hold the time {text}") from None
     spelled = text.upper()
     leap = spelled[17:19] == "60"
     if leap:
@@ -180,7 +180,7 @@ def moment(text: str) -> datetime:
         found = datetime.fromisoformat(spelled).astimezone(UTC)
         return found + timedelta(seconds=1) if leap else found
     except (ValueError, OverflowError):
-        raise CellError(f"the column's type has no moment {text}") from None
+        raise CellError(f"the column's type cannot hold the time {text}") from None
 
 
 def gives_back(text: str, at: datetime) -> bool:
@@ -247,7 +247,7 @@ def transport_cells(observed: Observed, schemaid: int | None) -> dict[str, Any] 
 
 
 def _kafka_moment(stated: Any) -> datetime | None:
-    """When a record was made; None where that is no moment, which then stands among the fields only."""
+    """When a record was made; None where that is not a moment, which then stands among the fields only."""
     try:
         return _EPOCH + timedelta(milliseconds=stated) if isinstance(stated, int) else stated and moment(stated)
     except (CellError, OverflowError):

@@ -295,8 +295,8 @@ class Task:
 
 _WORDS = {
     "unexpected": "no definition of the catalog describes the message",
-    "ambiguous": "several definitions describe the message, and nothing decides",
-    "nonconformant": "several definitions are meant, and none holds",
+    "ambiguous": "several definitions describe the message, and nothing decides between them",
+    "nonconformant": "several definitions may be meant, and the message satisfies none of them",
 }
 
 

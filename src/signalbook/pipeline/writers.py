@@ -88,7 +88,7 @@ _place = attrgetter("origin", "position")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much waits before it is written: rows that are no columns yet and their bytes, then bytes of columns."""
+    """How much waits before it is written: rows that are not columns yet and their bytes, then bytes of columns."""
 
     rows: int = 32_768
     row_bytes: int = 16 << 20

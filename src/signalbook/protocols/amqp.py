@@ -36,7 +36,7 @@ def _read(value: Any) -> AttributeValue | None:
             return format_timestamp(_EPOCH + timedelta(milliseconds=value.value))
         except OverflowError:
             raise ValueError("is a timestamp beyond the year 9999") from None
-    raise ValueError(f"is of the AMQP type {value.type}, which no attribute has")
+    raise ValueError(f"is of the AMQP type {value.type}, which an attribute cannot have")
 
 
 def _write(value: AttributeValue) -> Any:

@@ -46,7 +46,7 @@ def read_value(value: Any, path: str, problems: list[Problem], depth: int = 0) -
     if type(value) is int and not -(2**63) <= value < 2**63:
         problems.append(Problem(path, "type", "is beyond 64 bits with a sign; give larger numbers their type"))
     elif type(value) not in _JSON_TYPES or (type(value) is str and not _is_unicode(value)):
-        problems.append(Problem(path, "type", "is of no AMQP type"))
+        problems.append(Problem(path, "type", "does not have an AMQP type"))
     return value
 
 
@@ -64,7 +64,7 @@ def _read_object(value: dict[str, Any], path: str, problems: list[Problem], dept
     try:
         return row(kind, inner)
     except (ValueError, binascii.Error):
-        problems.append(Problem(f"{path}/value", "type", f"is no {kind}"))
+        problems.append(Problem(f"{path}/value", "type", f"is not a valid {kind}"))
         return None
 
 

@@ -1,6 +1,6 @@
 """An event taken out of one message and laid into another: what of the first message goes along.
 
-Rule 1: the transport's own fields (topic, key, headers that are no attributes) go along to a message of the same
+Rule 1: the transport's own fields (topic, key, headers that are not attributes) go along to a message of the same
 protocol; what cannot is left, and each part that is left is a `Problem` with its place in the first message.
 Rule 2: what the event says already is not left: its attributes, its content type.
 Rule 3: what speaks of the connection stays there, and what speaks of the payload's bytes goes with just those bytes.

@@ -184,7 +184,7 @@ def _read_pairs(read_value: Read) -> Read:
 
 
 def _read_header(value: Any, path: str, problems: list[Problem]) -> bytes | None:
-    """A Kafka header's value: text, null, or bytes that are no text as {"base64": …}."""
+    """A Kafka header's value: text, null, or bytes that are not text as {"base64": …}."""
     if value is None:
         return None
     if isinstance(value, dict) and value.keys() == {"base64"}:

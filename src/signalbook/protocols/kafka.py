@@ -27,7 +27,7 @@ def _read(value: bytes | None) -> str | None:
 
 
 def _content_types(message: Message) -> list[Any]:
-    # What is no text is no media type either, and is refused as such.
+    # What is not a text is not a media type either, and is refused as such.
     return [value.decode(errors="replace") for value in message.values("headers", "content-type") if value is not None]
 
 

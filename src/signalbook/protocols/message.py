@@ -145,7 +145,7 @@ class Message:
         return Message(protocol, found, self.payload)
 
     def to_json(self) -> dict[str, Any]:
-        """The message on paper, as a JSON value; a payload that is no text goes into `payload_base64`."""
+        """The message on paper, as a JSON value; a payload that is not a text goes into `payload_base64`."""
         written: dict[str, Any] = {"protocol": self.protocol}
         table = FIELDS[self.protocol]
         for name, value in self.fields.items():
@@ -204,7 +204,7 @@ def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | N
     try:
         return orjson.dumps(value)
     except TypeError as error:
-        problems.append(Problem(path, "type", f"is no JSON value: {error}"))
+        problems.append(Problem(path, "type", f"is not a JSON value: {error}"))
         return None
 
 
@@ -223,7 +223,7 @@ def _read_fields(
         row = table.get(name)
         if row is None:
             known = ", ".join(dict.fromkeys(spelling.field for spelling in table.values()))
-            words = f"is no field of {protocol}; it has {known}"
+            words = f"is not a field of {protocol}; it has {known}"
             problems.append(Problem(pointer("", name), "unknown", words))
         elif value is None:
             continue

@@ -68,5 +68,5 @@ def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **
     """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos` and the like."""
     row = _VERSIONS.get(find_protocol(f"mqtt/{version}") or "")
     if row is None:
-        raise CloudEventError(Problem("", "R38", f"there is no binding for MQTT {version}, but for 5.0 and 3.1.1"))
+        raise CloudEventError(Problem("", "R38", f"MQTT {version} has no CloudEvents binding; use 5.0 or 3.1.1"))
     return binding.write(row, event, mode or row.modes[0], fields)

@@ -433,7 +433,7 @@ def _members(path: Path, section: Section, value: Any) -> Iterator[tuple[Path, P
 
 
 def named_members(value: Any) -> Iterator[tuple[str | int, str, Any]]:
-    """The members of an array, or of a map whose keys name them, with key and name, which is empty where it is no text.
+    """The members of an array, or of a map whose keys name them, with key and name (empty where it is not a text).
 
     A null in a map is none of them.
     """

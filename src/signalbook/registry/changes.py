@@ -2,7 +2,7 @@
 
 Rule 1: which types are recorded is given from outside, by their `modelcompatiblewith`; nothing here knows a type.
 Rule 2: a snapshot is written in the transaction of its change, never altered, and its number is never given again.
-Rule 3: a write that leaves the attributes as they are is no change; a history that is written at once adds what the log
+Rule 3: a write that leaves the attributes as they are is not a change; a history written at once adds what the log
 does not have of it, so that the same again adds nothing.
 """
 
@@ -229,7 +229,7 @@ def record_line(db: Connection, key: str, at: str, docs: list[str]) -> list[int]
     places: dict[bytes, list[int]] = {}
     for number, value in enumerate(log):
         places.setdefault(value, []).append(number)
-    line = [next(same) for _, same in groupby(docs, _plain)]  # one that says what the one before says is no change
+    line = [next(same) for _, same in groupby(docs, _plain)]  # one that says what the one before says is not a change
     values = [_plain(doc) for doc in line]
     place = there = 0
     for value in values[:-1]:

@@ -48,7 +48,7 @@ __all__ = [
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
-_MAX_NUMBER = 400  # digits; longer text is no number that JSON readers agree on
+_MAX_NUMBER = 400  # digits; longer text is not a number that JSON readers agree on
 _TIMESTAMP = re.compile(
     r"(?P<seconds>[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?P<fraction>\.[0-9]{1,9})?(?P<zone>[Zz]|[+-][0-9]{2}:[0-9]{2})"

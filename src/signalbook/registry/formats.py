@@ -119,7 +119,7 @@ class Judge:
         except SchemaError as error:
             if _is_missing_library(error):
                 return Verdict("format_unknown", str(error))
-            # What is wrong with others is no fault of this document, and may be mended without touching it.
+            # What is wrong with others is not a fault of this document, and may be mended without touching it.
             return Verdict(_BY_OTHERS if error.by_others else "format_violation", _shorten(str(error)))
         return GOOD
 

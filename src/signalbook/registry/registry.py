@@ -219,7 +219,7 @@ class Registry(_Writes):
         Without `limits` a collection is never cut; with them it is, at their `page`.
         """
         if not isinstance(store, str | Path) or not str(store):
-            raise UsageError(f"{store!r} names no store; it is 'memory:', a file, or postgresql://…")
+            raise UsageError(f"{store!r} is not a store; write 'memory:', a file, or postgresql://…")
         opened: Store = open_store(str(store))
         try:
             requests = Requests(opened, spec_version(specversion), limits=limits or _WHOLE, load_include=load_include)
@@ -261,7 +261,7 @@ class Registry(_Writes):
         for text in (filter, sort):
             if not isinstance(text, str):
                 raise UsageError(
-                    f"{text!r} is no text; alternatives stand in the path: '/GROUPS?filter=a=1&filter=b=2'"
+                    f"{text!r} is not a text; put alternatives into the path: '/GROUPS?filter=a=1&filter=b=2'"
                 )
         path, given = _split(path)
         asked = {"filter": filter, "sort": sort, "limit": str(page)}
@@ -324,7 +324,7 @@ class Registry(_Writes):
 
 def _split(path: str) -> tuple[str, str]:
     if not isinstance(path, str):
-        raise UsageError(f"{path!r} is no path; it is a text such as '/messagegroups/fleet'")
+        raise UsageError(f"{path!r} is not a path; write a text such as '/messagegroups/fleet'")
     path, _, query = path.partition("?")
     if not path.startswith("/"):
         path = "/" + path

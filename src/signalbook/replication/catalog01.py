@@ -118,7 +118,7 @@ class Catalog01:
                 return None
             raise
         if not isinstance(found, dict):
-            raise PeerError(f"{self.peer.address} answered {path} with something else than an object")
+            raise PeerError(f"{self.peer.address} answered {path} with something other than an object")
         return found
 
     def canonical(self, group: str, id_: str) -> str:
@@ -138,7 +138,7 @@ class Catalog01:
             if isinstance(value, dict) and all(isinstance(one, dict) for one in value.values()):
                 value = [{name: key, **one} for key, one in value.items()]
             if not isinstance(value, list):
-                raise PeerError(f"{self.peer.address} answered {path} with something else than a list")
+                raise PeerError(f"{self.peer.address} answered {path} with something other than a list")
             for one in value:
                 member = one if isinstance(one, dict) else {name: one}
                 named = member.get(name)
@@ -151,7 +151,7 @@ class Catalog01:
         address = self.peer.address
         while path:
             if path in seen or len(seen) > _MOST_PAGES:
-                raise PeerError(f"{address} sends its pages in a circle")
+                raise PeerError(f"{address} links its pages in a circle")
             seen.add(path)
             answer = self.peer.request("GET", path)
             yield answer.value
@@ -506,7 +506,7 @@ class Catalog01Target:
         gid, id_ = _ids(entry["xid"])
         line = [(number, self._document(entry, id_, said)) for number, said in self._line(entry)]
         if not line:
-            return "refused", "it shows another message (xref), which a catalog of 0.1 has no word for"
+            return "refused", "it shows another message (xref), which a catalog of 0.1 cannot express"
         there = self._definitions(gid).get(to_id(id_))
         latest = line[-1][1]
         self._stated.add(str(latest["authority"]).rstrip("/"))
@@ -616,7 +616,7 @@ class Catalog01Target:
         emptied = set()
         for xid in sorted((gone & others) - stated - known):
             words = f"it has gone from the source and stays, for its authority is {places[xid][1]['authority']}"
-            self._report.note(xid, f"{words}; say --authority to push what that has authority over")
+            self._report.note(xid, f"{words}; use --authority to push what it has authority over")
         for xid in sorted(ours | known | (gone & stated)):
             gid, _ = places[xid]
             self._pushed.pop(xid.lower(), None)

@@ -378,7 +378,7 @@ class Entry:
 
 
 def _malformed(path: str, why: str) -> RegistryError:
-    return RegistryError("bad_request", path, error_detail=f"an entry is not as it must be: {why}")
+    return RegistryError("bad_request", path, error_detail=f"an entry is not valid: {why}")
 
 
 def catalog_id(store: Store) -> str:

@@ -199,7 +199,7 @@ _REMEMBER = (
 
 
 def home_of(db: Connection, xid: str) -> str:
-    """Return what the entity at an xid is called at its owner; where it is no copy, that is its xid."""
+    """Return what the entity at an xid is called at its owner; where it is not a copy, that is its xid."""
     found = db.one("SELECT home FROM replicas WHERE key = ? AND gone <> ?", (key_of(xid), GONE))
     return str(found[0]) if found is not None and found[0] else xid
 

@@ -87,7 +87,7 @@ class HttpPeer:
             ) as answer:
                 text = self._text(answer, wait)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UsageError(f"'{self.address}' is no address ({error}); try http://127.0.0.1:8080") from None
+            raise UsageError(f"'{self.address}' is not an address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
             raise PeerError(unanswered(self.address, error)) from None
         if answer.status_code >= 300:
@@ -115,10 +115,10 @@ def _json(address: str, text: bytes) -> Any:
         return orjson.loads(text) if text else None
     except orjson.JSONDecodeError:
         pass
-    try:  # a text or a number that cannot be kept is no reason to leave the rest
+    try:  # a text or a number that cannot be kept is not a reason to leave the rest
         return json.loads(text, parse_float=_number, parse_constant=_Unkept)
     except (ValueError, RecursionError):
-        raise PeerError(f"{address} answered with something else than JSON; is it a catalog?", 200) from None
+        raise PeerError(f"{address} answered with something other than JSON; is it a catalog?", 200) from None
 
 
 @dataclass(frozen=True, slots=True)

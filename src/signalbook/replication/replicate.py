@@ -155,14 +155,14 @@ class Replication:
                         named = None if self._is_01 else bell.named()
                         continue
                     if bell.refusal:
-                        yield Report(failure=f"{bell.refusal.rstrip('.')}; so the source is compared again and again")
+                        yield Report(failure=f"{bell.refusal.rstrip('.')}; the source is compared periodically instead")
                         bell.refusal = ""
                     pause(every)
                 elif not isinstance(self._source, FeedSource) or not report.cursor:
                     pause(every)
                 elif bell is None or not bell.wait(every):
                     if bell is not None and bell.refusal:
-                        yield Report(failure=f"{bell.refusal.rstrip('.')}; so this waits at the source's feed")
+                        yield Report(failure=f"{bell.refusal.rstrip('.')}; the source's change feed is polled instead")
                         bell.refusal = ""
                     self._source.changes(report.cursor, self._scope, wait)
             except PeerError as error:

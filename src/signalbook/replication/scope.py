@@ -31,14 +31,16 @@ class Scope:
         """The scope that a user names; `A=B` renames a group."""
         steps = _of_01(xid.rstrip("/").split("/")[1:])
         if not xid.startswith("/") or len(steps) > 4 or not all(steps):
-            raise UsageError(f"'{xid}' is no scope; write / or the xid of a group, such as /messagegroups/orders")
+            raise UsageError(f"'{xid}' is not a scope; write / or the xid of a group, such as /messagegroups/orders")
         groups: dict[str, str] = {}
         for mapping in mappings:
             old, mark, new = mapping.partition("=")
             if not (mark and old and new) or ("/" in old) != ("/" in new) or "/" in old.strip("/").partition("/")[2]:
-                raise UsageError(f"'{mapping}' maps no group; write OLD=NEW, or /messagegroups/OLD=/messagegroups/NEW")
+                raise UsageError(
+                    f"'{mapping}' is not a group mapping; write OLD=NEW, or /messagegroups/OLD=/messagegroups/NEW"
+                )
             if "/" in old and old.strip("/").split("/")[0] != new.strip("/").split("/")[0]:
-                raise UsageError(f"'{mapping}' would move a group into another collection, which cannot be")
+                raise UsageError(f"'{mapping}' would move a group into another collection, which is not possible")
             name = new.strip("/").rpartition("/")[2]
             if groups.setdefault(old.strip("/"), name) != name:
                 raise UsageError(f"'{mapping}' maps '{old}' a second time; give each group one name")

@@ -44,7 +44,7 @@ def check_authority(text: str) -> str:
     """The authority that a user names, which has to be a URI."""
     if text and not (_URI.fullmatch(text) and len(text) <= 1000):
         raise UsageError(
-            f"'{text[:100]}' is no authority; write a URI, such as https://catalog.example.com or urn:acme"
+            f"'{text[:100]}' is not an authority; write a URI, such as https://catalog.example.com or urn:acme"
         )
     return text
 
@@ -96,7 +96,7 @@ class FeedSource:
         """The cursor behind everything that there is now; another catalog at the same address is refused."""
         state = self._peer.request("GET", "/replicas").value
         if state.get("catalog") != self.catalog:
-            raise PeerError(f"{self._peer.address} is another catalog than before")
+            raise PeerError(f"{self._peer.address} is not the same catalog as before")
         return str(state["cursor"])
 
     def everything(self, scope: Scope) -> Iterator[Json]:
@@ -110,7 +110,7 @@ class FeedSource:
             if not following:
                 return
             if following <= after:
-                raise PeerError(f"{self._peer.address} sends its pages in a circle")
+                raise PeerError(f"{self._peer.address} links its pages in a circle")
             after = following
 
     def changes(self, cursor: str, scope: Scope, wait: float = 0) -> tuple[list[str], str]:
@@ -119,7 +119,7 @@ class FeedSource:
         answer = self._peer.request("GET", f"/changes?{query}", wait=wait)
         following = answer.headers.get("signalbook-cursor", "")
         if not isinstance(answer.value, list) or not following:
-            raise PeerError(f"{self._peer.address} answered /changes with something else than events")
+            raise PeerError(f"{self._peer.address} answered /changes with something other than events")
         names = (entity_of(str(event.get("subject", ""))) for event in answer.value if _is_ours(event))
         return list(dict.fromkeys(xid for xid in names if xid is not None and scope.holds(xid))), following
 
@@ -136,7 +136,7 @@ class FeedSource:
                 raise
             following = answer.headers.get("signalbook-cursor", "")
             if not isinstance(answer.value, list) or not following:
-                raise PeerError(f"{self._peer.address} answered /changes with something else than events")
+                raise PeerError(f"{self._peer.address} answered /changes with something other than events")
             told = (one for one in answer.value if isinstance(one, dict) and one.get("type") in _DELETED)
             found.update(scope.renamed(str(one.get("subject", ""))) for one in told)
             if following == cursor:
@@ -157,10 +157,10 @@ class FeedSource:
 
     def _entries(self, page: Any, scope: Scope) -> Iterator[Json]:
         if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
-            raise PeerError(f"{self._peer.address} answered with something else than entries")
+            raise PeerError(f"{self._peer.address} answered with something other than entries")
         for entry in page["entries"]:
             if not isinstance(entry, dict) or not isinstance(entry.get("xid"), str) or "origin" not in entry:
-                raise PeerError(f"{self._peer.address} sent an entry that is none")
+                raise PeerError(f"{self._peer.address} sent an entry that is not valid")
             origin = dict(entry["origin"])
             origin["authority"] = origin.get("authority") or self.authority
             origin["home"] = origin.get("home") or entry["xid"]
@@ -245,7 +245,7 @@ class PlainSource:
         seen: set[str] = set()
         while path:
             if path in seen or len(seen) > _MOST_PAGES:
-                raise PeerError(f"{self._peer.address} sends its pages in a circle")
+                raise PeerError(f"{self._peer.address} links its pages in a circle")
             seen.add(path)
             try:
                 answer = self._peer.request("GET", path)
@@ -254,7 +254,7 @@ class PlainSource:
                     return
                 raise
             if not isinstance(answer.value, dict) or not all(isinstance(one, dict) for one in answer.value.values()):
-                raise PeerError(f"{self._peer.address} answered {path} with something else than a collection")
+                raise PeerError(f"{self._peer.address} answered {path} with something other than a collection")
             yield answer.value
             path = self._next(answer.headers.get("link", ""))
 
@@ -289,7 +289,7 @@ def open_source(peer: Peer, authority: str = "", api: str = "auto") -> Source:
 
 
 def asked(peer: Peer, path: str) -> Any:
-    """What a catalog says at a path; None where it has no such path, or something else than JSON there."""
+    """What a catalog says at a path; None where it has no such path, or something other than JSON there."""
     try:
         return peer.request("GET", path).value
     except PeerError as error:
@@ -311,7 +311,7 @@ def _body(singular: str, value: Any, scope: Scope) -> Json:
     try:
         return {"body": scope.rewritten(plain_resource(singular, value))}
     except (AttributeError, TypeError):
-        return {"body": None, "flaw": "the source shows something else than a resource with its versions"}
+        return {"body": None, "flaw": "the source shows something other than a resource with its versions"}
 
 
 def _types(value: Any, name: str) -> Iterable[tuple[str, Json]]:

@@ -176,7 +176,7 @@ class Target:
     def _post(self, body: Json) -> Json:
         value = self._peer.request("POST", "/replicas", body).value
         if not isinstance(value, dict) or not isinstance(value.get("results"), list):
-            raise PeerError(f"{self._peer.address} answered a batch with something else than results")
+            raise PeerError(f"{self._peer.address} answered a batch with something other than results")
         return value
 
 
@@ -184,7 +184,7 @@ def _flaw(entry: Json) -> str:
     """What makes an entry one that cannot be sent, in words; empty where nothing does."""
     xid = entry["xid"]
     if len(xid) > _LONGEST or xid.count("/") not in (2, 4):
-        return "its ids are none that a catalog may have"
+        return "its ids are not valid in a catalog"
     try:
         orjson.dumps(entry)
     except TypeError as error:

@@ -3,7 +3,7 @@
 Rule 1: what arrives only wakes. What changed is read from the source: by the cursor of its feed, or by the names in the
 events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
 Rule 2: only a caller that knows this bell's secret is heard; connections are bounded in number, size and time.
-Rule 3: a source that cannot call here is no failure: who follows then waits at its feed, and asks again later.
+Rule 3: a source that cannot call here is not a failure: who follows then waits at its feed, and asks again later.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def check_place(text: str) -> tuple[str, int]:
     except ValueError:
         host = port = None
     if not host or port is None or parts.path or parts.username is not None:
-        raise UsageError(f"'{text}' is no place to listen at; write HOST:PORT, such as 127.0.0.1:9000")
+        raise UsageError(f"'{text}' is not a place to listen at; write HOST:PORT, such as 127.0.0.1:9000")
     return host, port
 
 
@@ -274,7 +274,7 @@ class _Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that left is no news."""
+        """A caller that left is not news."""
 
 
 def _deaf(headers: Mapping[str, str], body: bytes) -> None:

@@ -56,7 +56,7 @@ __all__ = [
 MOST_STEPS = 60_000
 
 
-class TooMuch(Exception):  # noqa: N818, RUF100 - it is no error: the answer is "unknown"
+class TooMuch(Exception):  # noqa: N818, RUF100 - it is not an error: the answer is "unknown"
     """There are no steps left."""
 
 

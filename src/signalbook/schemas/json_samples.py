@@ -378,7 +378,7 @@ def encode(schema: JsonSchema | JsonStructureSchema, value: Any, contenttype: st
     try:
         return encode_json(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadValue(f"is no JSON value: {error}") from None
+        raise BadValue(f"is not a JSON value: {error}") from None
 
 
 def samples(schema: JsonSchema | JsonStructureSchema, contenttype: str) -> Iterator[bytes]:

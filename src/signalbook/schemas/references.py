@@ -188,7 +188,7 @@ class Library:
         name = "/" + uri.removeprefix(ROOT) if uri.startswith(ROOT) else uri
         text = self._references(name) if self._references else None
         if text is None:
-            raise LookupError(f"the catalog has no schema {name}, and nothing outside it is asked")
+            raise LookupError(f"the catalog has no schema {name}, and schemas outside it are not fetched")
         if len(self._documents) >= MOST_DOCUMENTS:
             raise LookupError(f"the schema refers to more than {MOST_DOCUMENTS:,} others")
         value, size = read_json(text)

@@ -2,7 +2,7 @@
 
 Rule 1: nothing here knows a protocol; `run` and `asgi` make requests and send responses.
 Rule 2: `Request.path` is percent-decoded, as both protocols hand it over: an id may hold neither `/` nor `%`, so
-nothing is lost. Bytes that are no UTF-8 arrive as U+FFFD, which no id may hold either.
+nothing is lost. Bytes that are not UTF-8 arrive as U+FFFD, which no id may hold either.
 Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` with other characters is refused.
 """
 
@@ -169,7 +169,7 @@ class Service(Protocol):
 def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
 
-    An attribute's header is no list: a line end, which no value has, tells that it was repeated.
+    An attribute's header is not a list: a line end, which no value has, tells that it was repeated.
     """
     headers: dict[str, str] = {}
     for name, value in items:
@@ -203,7 +203,7 @@ class Bases:
 
     def _learn(self, scheme: str, authority: str, path: str) -> str:
         if not _AUTHORITY.fullmatch(authority):
-            raise RegistryError("header_error", path, name="Host", error_detail="it names no host")
+            raise RegistryError("header_error", path, name="Host", error_detail="it does not name a host")
         if len(self._known) >= 256:  # a client that sends ever new names must not fill the memory
             self._known.clear()
         base = self._known[scheme, authority] = f"{scheme}://{authority}"
@@ -216,9 +216,9 @@ class Bases:
         proto = first("x-forwarded-proto").lower()
         prefix = first("x-forwarded-prefix")
         if proto and proto not in ("http", "https"):
-            raise RegistryError("header_error", path, name="X-Forwarded-Proto", error_detail="it is no HTTP scheme")
+            raise RegistryError("header_error", path, name="X-Forwarded-Proto", error_detail="it is not an HTTP scheme")
         if not _PREFIX.fullmatch(prefix):
-            raise RegistryError("header_error", path, name="X-Forwarded-Prefix", error_detail="it is no path")
+            raise RegistryError("header_error", path, name="X-Forwarded-Prefix", error_detail="it is not a path")
         host = first("x-forwarded-host") or authority
         base = self._known.get((proto or scheme, host)) or self._learn(proto or scheme, host, path)
         return base + prefix.rstrip("/")

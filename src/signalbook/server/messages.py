@@ -165,7 +165,7 @@ def _count(text: bytes) -> int:
     try:
         msgspec.json.decode(text, type=list[_Element], dec_hook=counter)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # What is no array is one malformed message. An array with a value that nobody reads may hold any number.
+        # What is not an array is one malformed message. An array with a value that nobody reads may hold any number.
         return MOST_MESSAGES + 1 if _is_split(text) else 1
     except _TooManyError:
         pass
@@ -256,7 +256,7 @@ def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]
             raise RegistryError("bad_flag", request.path, flag=name)
         named = tuple(part for part in text.split(",") if part)
         if not named:
-            raise _bad(request, f"?{name}= names nothing; give it an xid, or leave it out")
+            raise _bad(request, f"?{name}= is empty; give it an xid, or leave it out")
         found[name] = (*found.get(name, ()), *named)
         if len(found[name]) > _MOST_SCOPES:
             raise _bad(request, f"more than {_MOST_SCOPES} times {name}")
@@ -274,7 +274,7 @@ def _validate(catalog: Catalog, text: Given, asked: Asked) -> Iterable[Answer]:
     if "definition" not in asked:
         return _match(catalog, text, asked)
     if "within" in asked:
-        raise CatalogError("?definition= names all there is to look among; leave ?within= out")
+        raise CatalogError("?definition= already names the only definition; leave ?within= out")
     return catalog.validate_all(text, _definition(asked))
 
 

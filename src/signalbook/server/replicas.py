@@ -211,4 +211,4 @@ def _number(text: str, path: str) -> int:
 
 
 def _malformed(path: str, name: str) -> RegistryError:
-    return RegistryError("bad_request", path, error_detail=f'"{name}" is not as it must be')
+    return RegistryError("bad_request", path, error_detail=f'"{name}" is missing or not valid')

@@ -29,9 +29,9 @@ __all__ = ["MOST", "Contents", "Documents", "Source", "external_bases", "is_stor
 #
 # Rule 1: an absolute `basemessage` is looked up where its host is allowed; all others stay the notes they are.
 # Rule 2: what is fetched may itself have a base; a relative one belongs to the registry that it came from.
-# Rule 3: how many are fetched is bounded; what cannot be had, or is no message, is left out and said, for a dangling
+# Rule 3: how many are fetched is bounded; what cannot be had, or is not a message, is left out and said, for a dangling
 # base
-# is no error (M-5).
+# is not an error (M-5).
 # Rule 4: of a message that is fetched only that counts which its author said, as of those in the catalog itself.
 
 
@@ -104,7 +104,7 @@ def _allowed(host: str) -> str:
     place = place_of(f"http://{host}") if _HOST.fullmatch(host) else ""
     if not place:
         meant = place_of(host) or "base.example:8080"
-        raise UsageError(f"'{host}' is no host to take base messages from; name it as in {meant}")
+        raise UsageError(f"'{host}' is not a host that base messages can be fetched from; write it as in {meant}")
     return place
 
 
@@ -163,14 +163,14 @@ def _message(content: dict[str, Any], address: str) -> Json:
 
 
 def _other_than_message(content: Json) -> str:
-    """What it is that came, where that is plainly no message."""
+    """What it is that came, where that is plainly not a message."""
     if not content:
         return "empty"
     if all(isinstance(value, Mapping) and ("xid" in value or "messageid" in value) for value in content.values()):
         return "a collection; name one of its messages"
     xid = content.get("xid")
     if (isinstance(xid, str) and not _XID.fullmatch(xid)) or any(name in content for name in _OTHER_IDS):
-        return "no message, but another entity of a registry"
+        return "not a message, but another entity of a registry"
     return ""
 
 
@@ -334,7 +334,7 @@ def open_source(*locations: str, reach: Reach | None = None) -> Source:
             # An address may hold a password, and is not repeated.
             shown = "this" if location.startswith(_STORE_URLS) else f"'{location}'"
             words = "open it with signalbook.Registry.open, and signalbook.app.catalog_of gives its catalog"
-            raise UsageError(f"{shown} is a store and no document; {words}")
+            raise UsageError(f"{shown} is a store, not a document; {words}")
     reach = reach or Reach()
     web = Web(reach)
     places: Iterator[Documents] = (
@@ -349,7 +349,7 @@ def is_store(location: str) -> bool:
         return True
     path = Path(location)
     try:
-        # A pipe is no store, and what is read of it is gone.
+        # A pipe is not a store, and what is read of it is gone.
         if not path.is_file():
             return False
         with path.open("rb") as file:

@@ -411,7 +411,7 @@ def _collections(
         elif name not in own and "*" not in declared:
             known = ", ".join(sorted(types)) or "none"
             raise UsageError(
-                f"{source}: '{name}' is no group type of the registry's model (it has: {known}); "
+                f"{source}: '{name}' is not a group type of the registry's model (it has: {known}); "
                 "correct the name, or load the document's own model with --with-model"
             )
 

@@ -344,7 +344,7 @@ class _Walk:
             return
         for key, entry in value.items():
             if not is_id(key):
-                yield self._error(f"{xid}/{key}", "malformed_id", id=key, error_detail="it is no legal id")
+                yield self._error(f"{xid}/{key}", "malformed_id", id=key, error_detail="it is not a valid id")
             elif not isinstance(entry, dict):
                 yield self._error(f"{xid}/{key}", "invalid_attribute", name=key, error_detail="must be an object")
 
@@ -392,7 +392,7 @@ CONFIG = ".signalbook-lint.toml"
 UNREADABLE = "unreadable_document"
 TWICE = "defined_twice"
 FindingLevel = Literal["error", "warning", "note", "off"]
-# What reading a document tells (`dialects.convert`); what a server gives anew is no news.
+# What reading a document tells (`dialects.convert`); what a server gives anew is not news.
 NOTED: Mapping[str, Literal["error", "warning", "note"]] = {
     "invalid": "error",
     "changed": "warning",
@@ -537,7 +537,7 @@ def noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:
             steps = note.path.split("/")
             deepest = (
                 len(steps) if steps[3:4] in (["messages"], ["schemas"]) else 3
-            )  # a group's own members are no entity
+            )  # a group's own members are not an entity
             places = ("/".join(steps[:length]) for length in range(deepest, 1, -1))
             xid = next((place for place in places if place in known), "/")
             words = f"{note.path or '/'} {note.message}."

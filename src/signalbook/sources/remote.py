@@ -79,7 +79,7 @@ class Web:
                     return known
                 content = self._body(address, answer)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise SourceError(f"'{address}' is no address ({error}); try http://127.0.0.1:8080") from None
+            raise SourceError(f"'{address}' is not an address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
             raise SourceError(unanswered(address, error)) from None
         if answer.status_code != 200:

@@ -18,7 +18,7 @@ VIOLATION = b"-ERR 'Authorization Violation'\r\n"
 @pytest.mark.parametrize("text", ["mqtt:host/topic", "kafka:h:1/t", "nats:h:4222", "amqp:h:x/q"])
 def test_what_names_no_queue(text: str) -> None:
     """A queue has a broker that we know, host, port and name."""
-    with pytest.raises(UsageError, match="names no queue"):
+    with pytest.raises(UsageError, match="does not name a queue"):
         parse_queue(text)
 
 
@@ -81,4 +81,4 @@ def test_mqtt_lets_nobody_in() -> None:
 
         threading.Thread(target=refuse, daemon=True).start()
         words = refusal(f"mqtt:127.0.0.1:{server.getsockname()[1]}/fleet")
-    assert words.endswith("does not let us in: Not authorized")
+    assert words.endswith("refuses the login: Not authorized")

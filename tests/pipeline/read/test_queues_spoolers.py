@@ -70,8 +70,8 @@ def spooled(folder: Path) -> list[int]:
     ("failures", "numbers", "connections", "said"),
     [
         ([], [0, 1, 2, 3, 4, 5], 1, []),
-        (["take"], [0, 1, 2, 3, 4, 5], 2, ["host:1 is lost: taken away", "host:1 is there again"]),
-        (["acknowledge"], [0, 1, 0, 1, 2, 3], 2, ["host:1 is lost: not told", "host:1 is there again"]),
+        (["take"], [0, 1, 2, 3, 4, 5], 2, ["host:1 is lost: taken away", "host:1 is available again"]),
+        (["acknowledge"], [0, 1, 0, 1, 2, 3], 2, ["host:1 is lost: not told", "host:1 is available again"]),
         (
             ["take", "connect", "connect"],
             [0, 1, 2, 3, 4, 5],
@@ -80,7 +80,7 @@ def spooled(folder: Path) -> list[int]:
                 "host:1 is lost: taken away",
                 "host:1 cannot be reached: nobody is there; next try in 0.02 s",
                 "host:1 cannot be reached: nobody is there; next try in 0.04 s",
-                "host:1 is there again",
+                "host:1 is available again",
             ],
         ),
     ],

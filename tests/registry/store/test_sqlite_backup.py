@@ -153,6 +153,6 @@ def test_what_somebody_else_keeps_is_not_replaced(tmp_path: Path, table: str) ->
     with closing(sqlite3.connect(tmp_path / "x.db")) as database:
         database.execute(f"CREATE TABLE {table} (seq INTEGER)")
     before = (tmp_path / "x.db").read_bytes()
-    with pytest.raises(StoreError, match=rf"x.db' is no Signalbook store \(it holds {table}\)"):
+    with pytest.raises(StoreError, match=rf"x.db' is not a Signalbook store \(it holds {table}\)"):
         restore(tmp_path / "copy.db", tmp_path / "x.db", force=True)
     assert before == (tmp_path / "x.db").read_bytes()

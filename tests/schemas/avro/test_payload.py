@@ -190,9 +190,9 @@ def test_what_is_wrong_with_a_container() -> None:
         "sync marker": right[:-1] + b"x",
         "announced": right[:-3],
         "own schema is wrong": container('"nope"', [b"\x02"]),
-        "is no int": container('"string"', [b"\x02a"]),
-        "bytes more": container('"int"', [b"\x02\x02"]).replace(b"\x04\x04\x02\x02", b"\x02\x04\x02\x02"),
-        "cannot be unpacked here": b"Obj\x01"
+        "is not a valid int": container('"string"', [b"\x02a"]),
+        "bytes too many": container('"int"', [b"\x02\x02"]).replace(b"\x04\x04\x02\x02", b"\x02\x04\x02\x02"),
+        "which is not supported": b"Obj\x01"
         + varint(2)
         + b"\x14avro.codec\x0csnappy"
         + b'\x16avro.schema\x0a"int"\0'

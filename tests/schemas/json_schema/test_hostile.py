@@ -49,9 +49,9 @@ def nested(depth: int, keyword: str = "items") -> dict[str, Any]:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "a remote reference": ({"$ref": "https://example.com/s"}, "nothing outside it is asked|not present"),
-    "a file": ({"$ref": "file:///etc/hostname"}, "nothing outside it is asked|not present"),
-    "a metaschema elsewhere": ({"$schema": "https://example.com/meta"}, "none of"),
+    "a remote reference": ({"$ref": "https://example.com/s"}, "schemas outside it are not fetched|not present"),
+    "a file": ({"$ref": "file:///etc/hostname"}, "schemas outside it are not fetched|not present"),
+    "a metaschema elsewhere": ({"$schema": "https://example.com/meta"}, "not one of"),
     "eleven mebibytes": (b'{"title":"' + b"x" * (11 * 1024 * 1024) + b'"}', "more than the 10,485,760"),
     "references that double": (doubling(40), "references multiply"),
     "references that double below items": (doubling(40, below="items"), "references multiply"),

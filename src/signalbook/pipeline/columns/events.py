@@ -65,7 +65,7 @@ def _fields(row: KafkaRow) -> bytes | None:
 def _headers(row: KafkaRow) -> Any:
     try:
         return [(name, value.decode()) for name, value in zip(row.names, row.values, strict=True)]  # type: ignore[union-attr]  # see below
-    except (AttributeError, UnicodeDecodeError):  # a header without a value, or one that is no text
+    except (AttributeError, UnicodeDecodeError):  # a header without a value, or one that is not a text
         return _write_headers(list(zip(row.names, row.values, strict=True)))[1]
 
 

@@ -1,4 +1,4 @@
-"""`KafkaRoad`: the swift road for records of Kafka: events, structured or in binary mode, and what is no event.
+"""`KafkaRoad`: the swift road for records of Kafka: events, structured or in binary mode, and what is not an event.
 
 Rule 1: there is one `SwiftRoad` for each content type of records, and for each topic where definitions look at topics:
 so what a definition says about a record beside its event says the same of all that a road takes.
@@ -29,7 +29,7 @@ from signalbook.schemas.framing import CONFLUENT
 
 __all__ = ["KAFKA", "KafkaRoad", "NativeShape", "Natives", "keys_look_at_topics", "road_of", "says_topics"]
 
-# `Natives`: what is known beforehand of records of Kafka that are no events: all of a topic and a content type alike.
+# `Natives`: what is known beforehand of records of Kafka that are not events: all of a topic and a content type alike.
 #
 # Rule 1: it is taken where the key of every definition looks at topics alone, one of them is found by the topic, and
 # all
@@ -67,11 +67,11 @@ class Natives:
         self._shapes: dict[tuple[str | None, bytes | None], NativeShape | None] = {}
 
     def shape(self, topic: str | None, content_type: bytes | None) -> NativeShape | None:
-        """What a record that is no event is, if its payload holds; None where that is not certain."""
+        """What a record that is not an event is, if its payload holds; None where that is not certain."""
         return self._shapes.get((topic, content_type))
 
     def learn(self, topic: str | None, content_type: bytes | None, observed: Observed, answer: Answer) -> None:
-        """Remember what a record was that is no event."""
+        """Remember what a record was that is not an event."""
         place = (topic, content_type)
         if answer.outcome is not Outcome.MATCHED or place in self._shapes or len(self._shapes) >= _MOST:
             return
@@ -163,7 +163,7 @@ class _Road(NamedTuple):
 
 
 class KafkaRoad:
-    """What is known of one scope's records of Kafka: the shapes of events, and what is no event."""
+    """What is known of one scope's records of Kafka: the shapes of events, and what is not an event."""
 
     __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_natives", "_roads")
 

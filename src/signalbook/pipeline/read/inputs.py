@@ -65,10 +65,10 @@ def parse_source(text: str) -> Source:
     scheme, mark, place = text.partition(":")
     if not mark or scheme not in SCHEMES or not place:
         known = "; ".join(f"{name}:… ({words})" for name, words in SCHEMES.items())
-        raise UsageError(f"'{text}' names no source; there are {known}")
+        raise UsageError(f"'{text}' does not name a source; it must begin with one of {known}")
     if scheme == "kafka":
         if "/" not in place:
-            raise UsageError(f"'{text}' names no topic; write kafka:HOST:PORT/TOPIC")
+            raise UsageError(f"'{text}' does not name a topic; write kafka:HOST:PORT/TOPIC")
         return Source(scheme, place)
     return Source(scheme, real_place(Folder.at(place).uri))
 

@@ -2,7 +2,7 @@
 
 Rule 1: `take` gives what has come, `acknowledge` tells the broker that all of it arrived; what was not acknowledged
 comes again, over this connection or the next one.
-Rule 2: `connect` raises `PipelineError` where a broker is not there or does not let us in; a connection that breaks
+Rule 2: `connect` raises `PipelineError` where a broker is not there or refuses the login; a connection that breaks
 later raises `Lost`.
 Rule 3: MQTT with QoS 0 and NATS without JetStream have no acknowledgement: they are at most once up to here.
 """
@@ -84,7 +84,7 @@ def parse_queue(text: str, user: str | None = None, password: str | None = None)
     host, _, port = address.rpartition(":")
     if scheme not in CONNECTIONS or not host or not port.isdigit() or not name:
         raise UsageError(
-            f"'{text}' names no queue; write mqtt:HOST:PORT/TOPIC, nats:HOST:PORT/SUBJECT or amqp:…/ADDRESS"
+            f"'{text}' does not name a queue; write mqtt:HOST:PORT/TOPIC, nats:HOST:PORT/SUBJECT or amqp:…/ADDRESS"
         )
     return Queue(scheme, host, int(port), name, user, password)
 
@@ -149,9 +149,9 @@ class _Mqtt:
             raise _unreachable(source, error) from None
         client.loop_start()
         try:
-            self._expect("does not let us in")
+            self._expect("refuses the login")
             client.subscribe(source.name, qos=1)
-            self._expect(f"does not let us read '{source.name}'")
+            self._expect(f"does not allow reading '{source.name}'")
         except BaseException:
             self.close()
             raise
@@ -238,7 +238,7 @@ class _Nats:
             self._plain = await self._client.subscribe(self._source.name)
         except TimeoutError:
             # A server that does not let this user ask for streams says so beside, and does not answer. Any other
-            # silence is no reason to read without acknowledgement.
+            # silence is not a reason to read without acknowledgement.
             if not any("permissions violation" in str(error).lower() for error in self._met):
                 raise TimeoutError("its JetStream does not answer") from None
             self._plain = await self._client.subscribe(self._source.name)
@@ -455,7 +455,7 @@ def spool(
 ) -> int:
     """Spool until stopped, or until nothing came for `idle` seconds, or `count` messages came; how many came.
 
-    `notice` is told when the broker is lost, and when it is there again.
+    `notice` is told when the broker is lost, and when it is available again.
     """
     taken, last = 0, time.monotonic()
 
@@ -502,5 +502,5 @@ def _again(
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
             notice(f"{error}; next try in {pause:g} s")
         else:
-            notice(f"{source.address} is there again")
+            notice(f"{source.address} is available again")
             return connection

@@ -1,6 +1,6 @@
 """Files of messages as records: lines, and the elements of JSON batches, each with the place it stood at.
 
-Rule 1: a record is exactly the bytes that stood there. Lines end at a newline; what is only white space is no record.
+Rule 1: a record is exactly the bytes that stood there. Lines end at a newline; white space alone is not a record.
 Rule 2: what cannot be read is a record too, with the reason: a line beyond 64 MiB, a file that is gone, the line at
 which a compressed file was cut or damaged, and the rest of that file as it is. So there are as many records as inputs.
 Rule 3: a file that begins with `[` is batches: each element is one record.
@@ -104,11 +104,11 @@ class Elements:
             if self._depth > 1:
                 return None
             if mark != b"[" or before.strip(_WHITE):
-                self._fault = "something that is no batch stands outside of one"
+                self._fault = "something that is not a batch stands outside of one"
             return False
         if mark == b",":
             if self._depth == 0:
-                self._fault = "something that is no batch stands outside of one"
+                self._fault = "something that is not a batch stands outside of one"
             return True if self._depth == 1 else None
         self._depth -= 1
         if self._depth < 0 or (self._depth == 0 and mark != b"]"):
@@ -256,7 +256,7 @@ def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int, be
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether the last line before damage is whole all the same: an object that was cut is no JSON."""
+    """Whether the last line before damage is whole all the same: an object that was cut is not JSON."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):

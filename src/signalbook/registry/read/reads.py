@@ -403,7 +403,7 @@ def _offset(page: str | None, subject: str) -> int:
 
 
 def _bad_page(subject: str) -> RegistryError:
-    return RegistryError("bad_request", subject, error_detail='the value of "page" is none that this server gave')
+    return RegistryError("bad_request", subject, error_detail='the value of "page" was not issued by this server')
 
 
 _READERS: Mapping[str, Callable[[_Reading], Page]] = {

@@ -241,7 +241,7 @@ def _check_store(database: sqlite3.Connection, path: Path) -> None:
     tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
     if tables and not tables >= _TABLES:
         shown = ", ".join(sorted(tables)[:5])
-        raise StoreError(f"'{path}' is no Signalbook store (it holds {shown}): choose another name, or remove it first")
+        raise StoreError(f"'{path}' is not a Signalbook store (it holds {shown}); choose another name, or remove it")
 
 
 # Those that stores of every version have.

@@ -156,5 +156,5 @@ def _database(url: str) -> Database:
         return open_server(url)
     path = url.removeprefix("sqlite:")
     if not path or "://" in url or path.startswith("//"):
-        raise StoreError(f"{url!r} names no store: write memory:, a path, sqlite:PATH or postgresql://user@host/name")
+        raise StoreError(f"{url!r} is not a store; write memory:, a path, sqlite:PATH or postgresql://user@host/name")
     return open_file(path)

@@ -305,7 +305,7 @@ def _replace(work: Work, table: str, key: str, names: Iterable[str], *, known: b
 # that is written about an older document can fail because of it.
 # Rule 2: a schema that refers to another is looked at again where that one comes, changes or goes. It is never refused
 # for that: it says whether it still has its format, and beyond `MOST_USERS` of them, or where reading those would take
-# more than `SECOND` steps, that nobody looked. Its epoch stays: what the server says of it is no update of it
+# more than `SECOND` steps, that nobody looked. Its epoch stays: what the server says of it is not an update of it
 # (TYPE-18).
 # Rule 3: a document that would take too long to read is kept, and says that nobody checked it (FMT-3).
 

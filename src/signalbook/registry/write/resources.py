@@ -147,7 +147,7 @@ def _write_xref(
 
 
 def _check_xref(work: Work, kind: ResourceType, target: object, subject: str) -> None:
-    """Refuse what is no xid of a resource of this type; whether it exists does not matter: XREF-1, XREF-8."""
+    """Refuse what is not an xid of a resource of this type; whether it exists does not matter: XREF-1, XREF-8."""
     try:
         xid = Xid.parse(str(target))
     except ValueError as problem:

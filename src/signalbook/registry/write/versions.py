@@ -60,7 +60,7 @@ _SEMVER = re.compile(
 
 
 def semver_key(versionid: str) -> tuple[object, ...]:
-    """Return what orders versionids by semver.org precedence; what is no semantic version comes first."""
+    """Return what orders versionids by semver.org precedence; what is not a semantic version comes first."""
     match = _SEMVER.match(versionid)
     if match is None:
         return (0, 0, 0, 0, (), versionid.lower())

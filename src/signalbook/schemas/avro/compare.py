@@ -169,14 +169,14 @@ class _Reading:
                 if self._surface(member, reader):
                     inner.append((member, reader, place))
                 else:
-                    words = f"a value of type {member.label} is no {reader.label}"
+                    words = f"a value of type {member.label} is not a valid {reader.label}"
                     yield self._told((*steps, member.label), self._words.member, words)
                 continue
             found = self._resolution.member(member, reader)
             if found is not None:
                 inner.append((member, found, place))
             else:
-                words = f"a value of type {member.label} is none of the union's members"
+                words = f"a value of type {member.label} does not fit any member of the union"
                 yield self._told((*steps, member.label), self._words.member, words)
 
     def _surface(self, writer: Node, reader: Node) -> bool:

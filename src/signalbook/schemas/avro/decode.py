@@ -62,7 +62,7 @@ def _time(unit: int) -> Callable[[int], time]:
     def read(value: int) -> time:
         seconds, rest = divmod(value, per_second)
         if not 0 <= seconds < 86_400:
-            raise ValueError(f"{value} is no time of day")
+            raise ValueError(f"{value} is not a time of day")
         return time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * unit)
 
     return read
@@ -73,7 +73,7 @@ def _timestamp(unit: int, epoch: datetime) -> Callable[[int], datetime]:
         try:
             return epoch + timedelta(microseconds=value * unit)
         except OverflowError:
-            raise ValueError(f"{value} is no time of the years 1 to 9999") from None
+            raise ValueError(f"{value} is not a time within the years 1 to 9999") from None
 
     return read
 
@@ -82,7 +82,7 @@ def _date(value: int) -> date:
     try:
         return date.fromordinal(value + _DAY_ONE)
     except (ValueError, OverflowError):
-        raise ValueError(f"{value} is no day of the years 1 to 9999") from None
+        raise ValueError(f"{value} is not a day within the years 1 to 9999") from None
 
 
 def _duration(value: bytes) -> dict[str, int]:
@@ -388,7 +388,7 @@ class _Compiler:
         if reader.kind == "union":
             member = self._resolution.member(writer, reader) if self._resolution else None
             if member is None:
-                return _refuse(f"a value of type {writer.label} is none of the union's members")
+                return _refuse(f"a value of type {writer.label} does not fit any member of the union")
             return _labelled(self.compile(writer, member), member, len(of_values(reader)) > 1)
         if writer.kind != reader.kind or (self._resolution and not self._resolution.matches(writer, reader)):
             return self._promoted(writer, reader)
@@ -409,7 +409,7 @@ class _Compiler:
         read = _PRIMITIVES.get(writer.kind)
         change = _CHANGES.get((writer.kind, reader.kind))
         if read is None or change is None:
-            return _refuse(f"a value of type {writer.label} is no {reader.label}")
+            return _refuse(f"a value of type {writer.label} is not a valid {reader.label}")
         return lambda cursor: change(read(cursor))
 
     def _union(self, writer: Node, reader: Node) -> Decoder:
@@ -591,7 +591,7 @@ def _boolean(cursor: Cursor) -> bool:
 def _int(cursor: Cursor) -> int:
     value = cursor.long()
     if not -0x80000000 <= value <= 0x7FFFFFFF:
-        raise BadPayload(f"{value} is no int, which has 32 bits")
+        raise BadPayload(f"{value} is not a valid int: it does not fit into 32 bits")
     return value
 
 

@@ -63,7 +63,7 @@ def _integer(bits: int) -> Callable[[Node, Any, bytearray, int], None]:
     def write(node: Node, value: Any, out: bytearray, depth: int) -> None:
         value = _plain(node, value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise BadValue(f"is no {node.logical or node.kind}")
+            raise BadValue(f"is not a valid {node.logical or node.kind}")
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             raise BadValue(f"does not fit into {bits} bits")
         _number(value, out)
@@ -92,7 +92,7 @@ def _plain(node: Node, value: Any) -> Any:
 def _real(layout: str) -> Callable[[Node, Any, bytearray, int], None]:
     def write(node: Node, value: Any, out: bytearray, depth: int) -> None:
         if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
-            raise BadValue(f"is no {node.kind}")
+            raise BadValue(f"is not a valid {node.kind}")
         try:
             out += struct.pack(layout, float(value))
         except OverflowError:
@@ -139,13 +139,13 @@ def _content(node: Node, value: Any) -> bytes:
             return value.encode("latin-1")
         except UnicodeEncodeError:
             pass
-    raise BadValue(f"is no {node.kind}; give bytes, or a text of the characters U+0000 to U+00FF")
+    raise BadValue(f"is not a valid {node.kind}; give bytes, or a text of the characters U+0000 to U+00FF")
 
 
 def _unscaled(value: Decimal, scale: int, size: int) -> bytes:
     """A decimal's digits as a signed number of so many bytes, or of as many as it needs."""
     if not value.is_finite():
-        raise BadValue("is no number")
+        raise BadValue("is not a number")
     with localcontext(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN):
         shifted = value.scaleb(scale)
     if shifted != shifted.to_integral_value():
@@ -160,7 +160,7 @@ def _unscaled(value: Decimal, scale: int, size: int) -> bytes:
 def _string(node: Node, value: Any, out: bytearray, depth: int) -> None:
     text = str(value) if isinstance(value, UUID) else value
     if not isinstance(text, str):
-        raise BadValue("is no string")
+        raise BadValue("is not a string")
     try:
         content = text.encode()
     except UnicodeEncodeError:
@@ -171,13 +171,13 @@ def _string(node: Node, value: Any, out: bytearray, depth: int) -> None:
 
 def _enum(node: Node, value: Any, out: bytearray, depth: int) -> None:
     if value not in node.symbols:
-        raise BadValue(f"is none of {', '.join(node.symbols)}")
+        raise BadValue(f"is not one of {', '.join(node.symbols)}")
     _number(node.symbols.index(value), out)
 
 
 def _array(node: Node, value: Any, out: bytearray, depth: int) -> None:
     if not isinstance(value, list | tuple):
-        raise BadValue("is no array")
+        raise BadValue("is not an array")
     assert node.inner is not None
     if value:
         _number(len(value), out)
@@ -188,7 +188,7 @@ def _array(node: Node, value: Any, out: bytearray, depth: int) -> None:
 
 def _map(node: Node, value: Any, out: bytearray, depth: int) -> None:
     if not isinstance(value, Mapping):
-        raise BadValue("is no map")
+        raise BadValue("is not a map")
     assert node.inner is not None
     if value:
         _number(len(value), out)
@@ -200,11 +200,11 @@ def _map(node: Node, value: Any, out: bytearray, depth: int) -> None:
 
 def _record(node: Node, value: Any, out: bytearray, depth: int) -> None:
     if not isinstance(value, Mapping):
-        raise BadValue("is no record")
+        raise BadValue("is not a record")
     known = {field.name for field in node.fields}
     for name in value:
         if name not in known:
-            raise BadValue(f"is no field of {node.name}", name)
+            raise BadValue(f"is not a field of {node.name}", name)
     for field in node.fields:
         if field.name in value:
             _inside(field.name, field.node, value[field.name], out, depth)
@@ -247,7 +247,7 @@ def _union(node: Node, value: Any, out: bytearray, depth: int) -> None:
         out += content
         return
     several = len([member for member in node.members if member.kind != "null"]) > 1
-    raise BadValue("is taken by no member of the union") if several or refused is None else refused
+    raise BadValue("does not fit any member of the union") if several or refused is None else refused
 
 
 _WRITERS: Mapping[str, Callable[[Node, Any, bytearray, int], None]] = {
@@ -280,7 +280,7 @@ def encode(schema: AvroSchema, value: Any, contenttype: str) -> bytes:
         try:
             return encode_json(value).encode()
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadValue(f"is no JSON value: {error}") from None
+            raise BadValue(f"is not a JSON value: {error}") from None
     return encode_value(schema.node, value)
 
 

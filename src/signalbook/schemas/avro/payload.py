@@ -79,7 +79,7 @@ def read_container(payload: bytes, node: Node, strict: Decoder) -> Iterator[Any]
             number += 1
         cursor.left = inside.left
         if count < 0 or inside.at != len(block):
-            raise BadPayload(f"a block of {count} records has {len(block) - inside.at} bytes more", number)
+            raise BadPayload(f"a block of {count} records has {len(block) - inside.at} bytes too many", number)
 
 
 def _records(meta: dict[str, bytes], node: Node, strict: Decoder) -> Decoder:
@@ -102,13 +102,13 @@ def _records(meta: dict[str, bytes], node: Node, strict: Decoder) -> Decoder:
 def _codec(name: bytes) -> Callable[[bytes, int], bytes]:
     found = _CODECS.get(name)
     if found is None:
-        raise BadPayload(f"the file is packed with {name.decode('utf-8', 'replace')!r}, which cannot be unpacked here")
+        raise BadPayload(f"the file is compressed with {name.decode('utf-8', 'replace')!r}, which is not supported")
     return found
 
 
 def _plain(block: bytes, most: int) -> bytes:
     if len(block) > most:
-        raise BadPayload(f"the file unpacks to more than {MOST_UNPACKED} bytes")
+        raise BadPayload(f"the file decompresses to more than {MOST_UNPACKED} bytes")
     return block
 
 
@@ -118,11 +118,11 @@ def _unpacked(make: Callable[[], Any], wrong: type[Exception]) -> Callable[[byte
         try:
             found: bytes = opened.decompress(block, most + 1)
         except (wrong, EOFError) as error:
-            raise BadPayload(f"a block cannot be unpacked: {error}") from None
+            raise BadPayload(f"a block cannot be decompressed: {error}") from None
         if len(found) > most:
-            raise BadPayload(f"the file unpacks to more than {MOST_UNPACKED} bytes")
+            raise BadPayload(f"the file decompresses to more than {MOST_UNPACKED} bytes")
         if not opened.eof:
-            raise BadPayload("a packed block ends too early")
+            raise BadPayload("a compressed block ends too early")
         return found
 
     return unpack
@@ -135,9 +135,9 @@ def _zstandard(block: bytes, most: int) -> bytes:
             while chunk := opened.read(1 << 16):
                 found += chunk
                 if len(found) > most:
-                    raise BadPayload(f"the file unpacks to more than {MOST_UNPACKED} bytes")
+                    raise BadPayload(f"the file decompresses to more than {MOST_UNPACKED} bytes")
     except zstandard.ZstdError as error:
-        raise BadPayload(f"a block cannot be unpacked: {error}") from None
+        raise BadPayload(f"a block cannot be decompressed: {error}") from None
     return bytes(found)
 
 
@@ -199,7 +199,7 @@ class _Reading:
                 return {key: self.value(item, node.inner, (*steps, key)) for key, item in given.items()}
         found = next(_scalar(given, node), _Reading)
         if found is _Reading:
-            return self.problem(steps, f"{given!r:.60} is no {node.label}")
+            return self.problem(steps, f"{given!r:.60} is not a valid {node.label}")
         convert = logical_value(node)
         try:
             return found if convert is None else convert(found)
@@ -209,7 +209,7 @@ class _Reading:
     def _union(self, given: Any, node: Node, steps: Steps) -> Any:
         if given is None:
             if all(member.kind != "null" for member in node.members):
-                self.problem(steps, "null is no member of the union")
+                self.problem(steps, "null is not a member of the union")
             return None
         if isinstance(given, dict) and len(given) == 1:
             ((label, inner),) = given.items()
@@ -356,7 +356,7 @@ class AvroSchema:
             raise unusable(f"{node.name} is nested too deeply") from None
 
     def columns(self) -> pyarrow.DataType:
-        """The Arrow struct of a payload; one that is no record has a single column `value`."""
+        """The Arrow struct of a payload; one that is not a record has a single column `value`."""
         return self._table()[0]
 
     def convert(self, value: Any) -> Any:

@@ -309,7 +309,7 @@ def _raw(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:  # noq
         return {key: _raw(item, _inner(node), (*steps, key), left) for key, item in default.items()}
     if kind == "record" and isinstance(default, dict):
         return _of_record(default, node, steps, left)
-    raise _Wrong(steps, f"the default {default!r:.60} is no {node.label}")
+    raise _Wrong(steps, f"the default {default!r:.60} is not a valid {node.label}")
 
 
 def _inner(node: Node) -> Node:
@@ -339,7 +339,7 @@ def _of_union(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:
             return (number, _raw(default, member, steps, left))
         except _Wrong:
             continue
-    raise _Wrong(steps, f"the default {default!r:.60} is none of the union's members")
+    raise _Wrong(steps, f"the default {default!r:.60} does not fit any member of the union")
 
 
 def _of_record(default: dict[str, Any], node: Node, steps: Steps, left: list[int]) -> dict[str, Any]:
@@ -347,12 +347,12 @@ def _of_record(default: dict[str, Any], node: Node, steps: Steps, left: list[int
     for field in node.fields:
         value = default.get(field.name, field.default)
         if value is NOTHING:
-            raise _Wrong(steps, f"the default lacks {field.name}, which has none of its own")
+            raise _Wrong(steps, f"the default lacks {field.name}, which has no default of its own")
         found[field.name] = _raw(value, field.node, (*steps, field.name), left)
     return found
 
 
-# A schema deeper than this is no schema of data anybody keeps, and would be walked by recursion.
+# A schema deeper than this is not a schema of data anybody keeps, and would be walked by recursion.
 DEEPEST = 100
 _REFERENCES = 200
 _PROBLEMS = 100
@@ -587,7 +587,7 @@ class _Reading:
             if not isinstance(symbol, str) or not _NAME.fullmatch(symbol):
                 self.problem((*steps, "symbols", number), f"a symbol is letters, digits and _, not {_shown(symbol)}")
             elif symbol in found:
-                self.problem((*steps, "symbols", number), f"the symbol {symbol} is there twice")
+                self.problem((*steps, "symbols", number), f"the symbol {symbol} is listed twice")
             else:
                 found[symbol] = None
         return tuple(found)
@@ -596,7 +596,7 @@ class _Reading:
         default = spec.get("default")
         if default is None or (isinstance(default, str) and default in symbols):
             return default
-        self.problem((*steps, "default"), f"the default {_shown(default)} is none of the symbols")
+        self.problem((*steps, "default"), f"the default {_shown(default)} is not one of the symbols")
         return None
 
     def finish(self, top: Node) -> None:

@@ -1,7 +1,7 @@
 """The Arrow struct of a JSON Schema's payloads: every payload that the check accepts, and back, nothing lost.
 
 Rule 1: an object with declared properties is a struct of them; `_additional` in each such struct is JSON text with the
-members that have no column, and with those whose column could not hold them exactly. A value there that is no object
+members that have no column, and with those whose column could not hold them exactly. A value that is not an object
 is the whole value.
 Rule 2: the columns follow from the schema alone. What has no one type (unions, tuples, recursion, anything) is JSON
 text. Properties declared within `anyOf`, `oneOf`, `if` and the like have no column: they are additional.
@@ -172,7 +172,7 @@ class Columns:
 
 
 def columns_of(index: Index, place: Place) -> Columns:
-    """The columns of the payloads that a schema accepts; what is no struct is the column `value`."""
+    """The columns of the payloads that a schema accepts; what is not a struct is the column `value`."""
     cell = _Builder(index).cell(node_of(index, place))
     if pa.types.is_struct(cell.type):
         return Columns(cell.type, cell.convert, cell.restore)

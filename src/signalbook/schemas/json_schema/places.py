@@ -244,7 +244,7 @@ def too_deep(document: Any) -> bool:
 
 
 def too_many_patterns(documents: Iterable[Any]) -> Iterator[Problem]:
-    """Yield a problem where compiling the regular expressions would take too much; what is no pattern is not judged."""
+    """Yield a problem where compiling the regular expressions would take too much; what is not a pattern is skipped."""
     patterns = {pattern for document in documents for pattern in _patterns(document)}
     if len(patterns) > MOST_PATTERNS:
         yield Problem("", "schema", f"more than {MOST_PATTERNS:,} different patterns")

@@ -178,7 +178,7 @@ class JsonSchema:
         try:
             return Checked(() if self._accepts(value) else self._problems(payload, value), value)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
-            return Checked((Problem("", "payload", f"the payload cannot be judged: {_short(str(error))}"),), value)
+            return Checked((Problem("", "payload", f"the payload cannot be checked: {_short(str(error))}"),), value)
 
     def _problems(self, payload: bytes, value: Any) -> tuple[Problem, ...]:
         if (payload.count(b",") + 1) * self.work > _CHEAP:
@@ -195,7 +195,7 @@ class JsonSchema:
         root = self.index.root
         place = self.index.at(root, fragment) if fragment[:1] in ("", "/") else self.index.follow(root, "#" + fragment)
         if place is None:
-            raise unusable(f"{fragment} leads to no schema", fragment)
+            raise unusable(f"{fragment} does not lead to a schema", fragment)
         if place.schema is self.place.schema:
             return self
         validator = _linked(self.draft, self.index.root, fragment, self.library)
@@ -327,5 +327,5 @@ def _draft(drafts: tuple[Draft, ...], document: Any, library: Library) -> Draft:
         library(stated)  # a metaschema of the catalog's own, with vocabularies that the engine knows
     except LookupError:
         known = ", ".join(draft.metaschema for draft in drafts)
-        raise unusable(f"$schema is {_short(stated)}, which is none of {known}", "/$schema") from None
+        raise unusable(f"$schema is {_short(stated)}, which is not one of {known}", "/$schema") from None
     return drafts[-1]

@@ -138,7 +138,7 @@ class _Building:
         if "$extends" in found:
             return _TEXT
         cells = {name: self.cell(one, around) for name, one in found.get("choices", {}).items()}
-        # A choice that is null would be no choice at all, once it stands in a column.
+        # A choice that is null would not be a choice at all, once it stands in a column.
         cells = {name: _TEXT if cell.nullable or pa.types.is_null(cell.type) else cell for name, cell in cells.items()}
         if not cells:
             return _TEXT

@@ -4,7 +4,7 @@ Rule 1: nobody publishes rules for JSON Structure, so containment is followed, a
 every payload that the older schema takes is taken by the newer one. A member that is added to an open object breaks it,
 for older payloads may hold that name with any value. A type may widen to one that is written alike (`int8` to `int32`,
 not `int32` to `int64`, which is a string).
-Rule 2: names of types and how they are referred to are no difference; what cannot be decided says so.
+Rule 2: names of types and how they are referred to make no difference; what cannot be decided says so.
 """
 
 from __future__ import annotations

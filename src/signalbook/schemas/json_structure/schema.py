@@ -1,7 +1,7 @@
 """JSON Structure (draft-04 of its core): one schema, the JSON it takes, and its deep links.
 
 Rule 1: documents are judged by the json-structure package, payloads by the engine that judges JSON Schema: the package
-keeps no bound on patterns, and is slower by far. Where the two differ, the specification decides: a boolean is no
+keeps no bound on patterns, and is slower by far. Where the two differ, the specification decides: a boolean is not a
 number, a decimal keeps its precision and scale, a binary is base64.
 Rule 2: a payload's value is its JSON value with every number kept.
 """
@@ -61,7 +61,7 @@ class JsonStructureSchema:
             errors = islice(self._validator.iter_errors(value), MOST_PROBLEMS)
             problems = tuple(Problem(pointer(one.instance_path), "payload", _plain(one.message)) for one in errors)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
-            problems = (Problem("", "payload", f"the payload cannot be judged: {_plain(str(error))}"),)
+            problems = (Problem("", "payload", f"the payload cannot be checked: {_plain(str(error))}"),)
         return Checked(problems or (Problem("", "payload", "the payload does not match its schema"),), value)
 
     def at(self, fragment: str) -> JsonStructureSchema:
@@ -71,11 +71,11 @@ class JsonStructureSchema:
             return self
         found = self.document.lookup(link) if link.startswith("/") else None
         if found is None or not ({"type", "$ref"} & found.keys()):
-            raise unusable(f"{link} leads to no type", link if link.startswith("/") else "")
+            raise unusable(f"{link} does not lead to a type", link if link.startswith("/") else "")
         return JsonStructureSchema(Document(self.document.root, found))
 
     def columns(self) -> pyarrow.DataType:
-        """The Arrow struct of a payload; one that is no object has a single column `value`."""
+        """The Arrow struct of a payload; one that is not an object has a single column `value`."""
         return self._cell().type
 
     def convert(self, value: Any) -> Any:
@@ -99,7 +99,7 @@ def _compile(translation: Translation) -> jsonschema_rs.Validator:
     try:
         read_draft_2020_12(translation.schema)
     except SchemaError as error:
-        raise unusable(f"the document asks for too much, or is no JSON Structure: {_plain(str(error))}") from None
+        raise unusable(f"the document asks for too much, or is not a JSON Structure: {_plain(str(error))}") from None
     try:
         return jsonschema_rs.Draft202012Validator(
             translation.schema, validate_formats=True, formats=translation.formats, retriever=_nobody,

@@ -101,7 +101,7 @@ class Document:
         """The type that a reference leads to."""
         found = self.lookup(reference)
         if found is None:
-            raise unusable(f"{reference} leads to no type")
+            raise unusable(f"{reference} does not lead to a type")
         return found
 
 
@@ -138,7 +138,7 @@ def read_document(text: Text, references: References | None) -> Document:
         document = Document(root, root)
         start = document.lookup(str(root["$root"])) or {}
         if not start:
-            raise unusable(f"{root['$root']} leads to no type", "/$root")
+            raise unusable(f"{root['$root']} does not lead to a type", "/$root")
     return Document(root, start)
 
 
@@ -175,7 +175,7 @@ def _gather(root: dict[str, Any], references: References | None) -> list[dict[st
                     continue
                 text = references(urljoin(base_of(references), uri)) if references is not None else None
                 if text is None:
-                    raise unreachable(f"the catalog has no schema {uri}, and nothing outside it is asked")
+                    raise unreachable(f"the catalog has no schema {uri}, and schemas outside it are not fetched")
                 room -= len(text) if isinstance(text, str | bytes) else 0
                 if len(found) >= MOST_IMPORTS or room < 0:
                     raise unreachable(f"the schema imports more than {MOST_IMPORTS} others, or too much")

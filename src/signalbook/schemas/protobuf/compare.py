@@ -52,7 +52,7 @@ def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Itera
         elif not message.GetOptions().map_entry:
             yield Difference(pointer([name]), "message_removed", f"the message {name} is gone", _BACKWARD)
     for name in after.keys() - before.keys():
-        words = f"the message {name} is new: who has the older text cannot read it"
+        words = f"the message {name} is new: readers with the older schema cannot read it"
         yield Difference(pointer([name]), "message_added", words, _FORWARD)
 
 
@@ -261,7 +261,9 @@ def _moved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator
             name = new.fields_by_number[number].name
             places = [f"the oneof {one.name}" if one is not None else "the message" for one in (before, after)]
             words = (
-                f"{name} moves from {places[0]} to {places[1]}" if places[0] != places[1] else f"{name} has new company"
+                f"{name} moves from {places[0]} to {places[1]}"
+                if places[0] != places[1]
+                else f"{name} shares its oneof with other fields"
             )
             yield Difference(pointer((*steps, name)), "oneof_changed", words, breaks)
 

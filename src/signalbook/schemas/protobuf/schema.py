@@ -273,7 +273,7 @@ def encode(schema: ProtobufSchema, value: Any, contenttype: str) -> bytes:
             return text.encode()
         found: bytes = message.SerializeToString(deterministic=True)
     except (json_format.ParseError, EncodeError, TypeError, ValueError, RecursionError) as error:
-        raise BadValue(f"is not as {schema.message.full_name} has it: {error}") from None
+        raise BadValue(f"does not fit {schema.message.full_name}: {error}") from None
     return found
 
 

@@ -393,7 +393,7 @@ def locate(descriptor: Descriptor, payload: bytes) -> Problem:
     """Where and why the bytes of a message cannot be parsed, as far as a plain look at the wire tells."""
     steps, words = _walk(descriptor, payload, 0, len(payload), _DEEPEST) or (
         [],
-        "the bytes are no message of this type",
+        "the bytes are not a message of this type",
     )
     return Problem(pointer(steps), "payload", words)
 

@@ -3,7 +3,7 @@
 Rule 1: backward holds where every document that the older schema takes is taken by the newer one, forward where the
 reverse does. No registry publishes rules for XSD, so it is XSD's own idea of restriction that is followed: contained
 content, contained values, element by element. What a document is not told by (defaults, annotations, the names of
-types) is no difference.
+types) is not a difference.
 Rule 2: what cannot be decided is said to be uncertain, in each direction it might break.
 """
 
@@ -96,7 +96,7 @@ class _Comparison:
             return
         if _ANY in (old.name, new.name):
             wider = new.name == _ANY
-            words = "the type becomes xs:anyType" if wider else "the type is xs:anyType no more"
+            words = "the type becomes xs:anyType" if wider else "the type is no longer xs:anyType"
             yield Difference(
                 path, "type_widened" if wider else "type_narrowed", words, _FORWARD if wider else _BACKWARD
             )

@@ -163,7 +163,7 @@ def parser() -> etree.XMLParser:
 
 
 def parse_xml(text: bytes, by: etree.XMLParser) -> Any:
-    """The root element of a document; `ValueError` in words where it is no XML, or has a DTD."""
+    """The root element of a document; `ValueError` in words where it is not XML, or has a DTD."""
     try:
         root = etree.fromstring(text, by)
     except etree.XMLSyntaxError as error:
@@ -173,7 +173,7 @@ def parse_xml(text: bytes, by: etree.XMLParser) -> Any:
     if root is None:
         raise ValueError("not XML: the document is empty")
     if root.getroottree().docinfo.internalDTD is not None:
-        raise ValueError("a document type declaration is not taken, nor are the entities it may define")
+        raise ValueError("a document type declaration is not supported, nor are the entities it may define")
     return root
 
 
@@ -245,7 +245,7 @@ class _Gathering:
             kind = etree.QName(node).localname
             location = node.get("schemaLocation")
             if kind == "redefine":
-                raise unusable(f"line {node.sourceline}: xs:redefine is not taken; define a type of another name")
+                raise unusable(f"line {node.sourceline}: xs:redefine is not supported; define a type of another name")
             if location is None:
                 continue
             namespace = node.get("namespace", "") if kind == "import" else document.target
@@ -276,7 +276,7 @@ class _Gathering:
         if text is None and kind == "import" and namespace == _XML:
             return _XML_XSD
         if text is None:
-            raise unreachable(f"the catalog has no schema {location}, and nothing outside it is asked")
+            raise unreachable(f"the catalog has no schema {location}, and schemas outside it are not fetched")
         return text
 
 
@@ -300,7 +300,7 @@ class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no t
         self.texts = texts
 
     def resolve(self, url: str | None, pubid: str | None, context: Any) -> Any:
-        """The document of that name; an empty one for any other, which is no schema."""
+        """The document of that name; an empty one for any other, which is not a schema."""
         return self.resolve_string(self.texts.get((url or "").rpartition("/")[2], b"<nothing/>"), context)
 
 

@@ -79,7 +79,7 @@ class XsdSchema:
                 return Checked((), root)
             problems = self._explain(root)
         except etree.LxmlError as error:
-            problems = [Problem("", "payload", f"the document could not be judged: {error}")]
+            problems = [Problem("", "payload", f"the document could not be checked: {error}")]
         return Checked(tuple(problems), root)
 
     def _explain(self, root: Any) -> list[Problem]:
@@ -100,7 +100,7 @@ class XsdSchema:
             return self
         found = _XPATH.fullmatch(text)
         if found is None:
-            raise unusable(f"{text} is no XPath to a global element, such as /xs:schema/xs:element[@name='order']")
+            raise unusable(f"{text} is not an XPath to a global element, such as /xs:schema/xs:element[@name='order']")
         if found["position"] is not None:
             nodes = [node for node in self._documents.main.root if node.tag.endswith("}element")]
             place = int(found["position"]) - 1
@@ -111,7 +111,7 @@ class XsdSchema:
         name = f"{{{target}}}{wanted}" if target else wanted
         if name not in self.components.elements:
             known = ", ".join(sorted(map(local, self.components.elements))) or "none"
-            raise unusable(f"{text} leads to no global element; there are: {known}")
+            raise unusable(f"{text} does not lead to a global element; there are: {known}")
         other = XsdSchema.__new__(XsdSchema)
         XsdSchema.__init__(other, self._documents, compile_schema(self._documents), name)
         return other
@@ -175,7 +175,7 @@ _MOST_ELEMENTS = 5000
 def encode(schema: XsdSchema, value: Any, contenttype: str) -> bytes:
     """A document that is given as its text."""
     if not isinstance(value, str):
-        raise BadValue("is no text; an XML document is given as its text or its bytes")
+        raise BadValue("is not a text; an XML document is given as its text or its bytes")
     try:
         return value.encode()
     except UnicodeEncodeError:

@@ -4,7 +4,7 @@ Rule 1: it is a view on the registry: a group is a message group, a definition a
 registry's, with all its rules. What only 0.1 demands is checked here before.
 Rule 2: a version is a snapshot of the registry's log. Versions are added and taken away, never changed: what would
 change one is not supported.
-Rule 3: a document that says what the newest version says is no new version.
+Rule 3: a document that says what the newest version says is not a new version.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_versions(body: Json, path: str) -> list[tuple[str, Json]]:
     if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
         raise invalid(path, "versions", "must be a list of at least one version")
     if "definition" in common:
-        raise invalid(path, "definition", "must stand in one of the versions, for there is a list of them")
+        raise invalid(path, "definition", "must be in one of the versions, since there is a list of them")
     numbers = [one.get("version", place) for place, one in enumerate(given, 1)]
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
         raise invalid(path, "versions", "must have integers as versions")

@@ -267,7 +267,7 @@ class Catalog01View:
 def _clause(name: str, text: str, id_attribute: str) -> str:
     if name == "id":
         return f"{id_attribute}={_escaped(to_id(text))}"
-    if name == "tags":  # one that can be no label's name is held with all the others in one label
+    if name == "tags":  # one that cannot be a label's name is held with all the others in one label
         return f"labels['{text}']" if can_be_label(text) else f"labels['{TAGS_LABEL}']=*{_escaped(text)}*"
     return f"{FILTERS[name]}={_escaped(text)}"
 

@@ -239,7 +239,7 @@ def _failed(one: Subscription, error: str, pause: float = 0) -> Subscription:
 
 
 def _refused(one: Subscription, reply: Reply) -> Subscription:
-    """The subscription after an answer that is no acceptance: cloudevents/http-webhook.md section 2.2."""
+    """The subscription after an answer that is not an acceptance: cloudevents/http-webhook.md section 2.2."""
     if reply.status == 410:
         return replace(_failed(one, "the sink answered 410: it is gone"), state="parked")
     if 300 <= reply.status < 400:

@@ -49,9 +49,9 @@ def split_sink(sink: str) -> SplitResult:
         parts = urlsplit(sink)
         port = parts.port
     except ValueError as error:
-        raise SinkError(f"it is no address ({error})") from None
+        raise SinkError(f"it is not an address ({error})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise SinkError("it is no address that begins with https:// or http://")
+        raise SinkError("it must begin with https:// or http://")
     if parts.username is not None or parts.fragment:
         raise SinkError("it must hold neither user nor fragment; use sinkcredential")
     if not sink.isascii() or any(character <= " " or character == "\x7f" for character in sink) or len(sink) > 2000:
@@ -144,7 +144,7 @@ class _Secure(_Plain):
             self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
         except (OSError, ssl.CertificateError) as error:
             plain.close()
-            raise SinkError(f"{self.host} cannot be spoken to securely ({error})") from None
+            raise SinkError(f"{self.host} does not accept a secure connection ({error})") from None
 
 
 def send(

@@ -284,7 +284,7 @@ def read_subscription(body: Any, base: str, path: str) -> tuple[Json, Json]:
     if not isinstance(body, dict):
         raise _wrong(path, "a subscription is an object")
     for name in body.keys() - _MEMBERS:
-        raise _wrong(path, f'"{name}" is no attribute of a subscription')
+        raise _wrong(path, f'"{name}" is not an attribute of a subscription')
     protocol, sink = _transport(body, path)
     found: Json = {"protocol": protocol, "sink": sink}
     if body.get("source") is not None:
@@ -361,7 +361,7 @@ def _settings(value: Any, path: str) -> Json:
         raise _wrong(path, '"headers" must be an object of at most 32 texts')
     for name, text in headers.items():
         if not _HEADER.fullmatch(name) or not isinstance(text, str) or not re.fullmatch(r"[\x20-\x7e]{0,1000}", text):
-            raise _wrong(path, f'the header "{name[:50]}" is none that can be sent')
+            raise _wrong(path, f'the header "{name[:50]}" cannot be sent')
         if _OWN_HEADERS.fullmatch(name):
             raise _wrong(path, f'the header "{name}" is set by the delivery itself; for secrets use "sinkcredential"')
     return {"method": method, **({"headers": headers} if headers else {})}
@@ -455,7 +455,7 @@ class Subscriptions:
         body, secret = read_subscription(_body(request), request.base, request.path)
         _unmask(body, {}, request.path)
         if count(self._store.reader()) >= MOST_SUBSCRIPTIONS:
-            detail = f"there are {MOST_SUBSCRIPTIONS} subscriptions, which is the most"
+            detail = f"there are {MOST_SUBSCRIPTIONS} subscriptions, which is the maximum"
             raise RegistryError("bad_request", request.path, error_detail=detail)
         rate = self._handshake(request, body["sink"], secret)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from signalbook.cloudevents import decode
 from signalbook.protocols import Message, from_message
-from signalbook.protocols.carrying import carry_over, left_behind
+from signalbook.protocols.binding import carry_over, left_behind
 from tests.cases import Case, cases
 
 

@@ -12,7 +12,7 @@ from signalbook.cloudevents.media_type import read_media_type
 from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
 from signalbook.cloudevents.uri import is_absolute_uri, is_uri_reference
 from signalbook.jsontext import is_json_text, read_json, same_json, write_json
-from signalbook.protocols.binding import read_header, write_header
+from signalbook.protocols.http import read_header, write_header
 from tests.cases import Case, cases
 
 

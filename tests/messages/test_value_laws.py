@@ -12,7 +12,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
-from signalbook.protocols.places import ENVELOPE, PLACES, Place, Section
+from signalbook.protocols.table import OPTIONS
+from signalbook.protocols.values import ENVELOPE, Place, Section
 from signalbook.spec.builtin import builtin_modelsource
 
 GROUP, BASES = "/messagegroups/g", "/messagegroups/h"
@@ -151,8 +152,8 @@ def properties(draw: st.DrawFn, protocol: str) -> Stated:
         if name in ("id", "source", "specversion", "type") and isinstance(how, dict) and how.get("required") is False:
             how.pop("required")  # a rule of its own
         return Stated("", "", name, how)
-    field = draw(st.sampled_from([*sorted(PLACES[protocol].keys() - ONLY_OLD), "nothing"]))
-    place = PLACES[protocol].get(field, Place())
+    field = draw(st.sampled_from([*sorted(OPTIONS[protocol].keys() - ONLY_OLD), "nothing"]))
+    place = OPTIONS[protocol].get(field, Place())
     if not isinstance(place, Section):
         return Stated(protocol, field, None, draw(plain(field, place)))
     name = draw(st.sampled_from(sorted(place.named) or NAMES))
@@ -162,7 +163,7 @@ def properties(draw: st.DrawFn, protocol: str) -> Stated:
 @st.composite
 def definitions(draw: st.DrawFn) -> list[Stated]:
     """Up to three properties of one definition, each with placeholders of its own."""
-    protocol = draw(st.sampled_from(["", *PLACES]))
+    protocol = draw(st.sampled_from(["", *OPTIONS]))
     kinds = [protocol] if not protocol else draw(st.sampled_from([[protocol], [protocol], [protocol, ""]]))
     found: dict[str, Stated] = {}
     for number in range(draw(st.sampled_from([1, 1, 2, 3]))):
@@ -322,7 +323,7 @@ def test_every_place(registry: Registry) -> None:
 def every_place() -> Iterator[Stated]:
     """Values that are right and values that look alike at every place, and of every type where any can be stated."""
     sections: list[tuple[str, str, Section]] = [("", "", ENVELOPE)]
-    for protocol, fields in PLACES.items():
+    for protocol, fields in OPTIONS.items():
         for field, place in fields.items():
             if isinstance(place, Section):
                 sections.append((protocol, field, place))
@@ -343,7 +344,7 @@ def test_the_model_knows_the_types_of_the_table() -> None:
     model = builtin_modelsource()["groups"]["messagegroups"]["resources"]["messages"]["attributes"]
     of_event = model["envelope"]["ifvalues"]["CloudEvents/1.0"]["siblingattributes"]["envelopemetadata"]
     amqp = model["protocol"]["ifvalues"]["AMQP/1.0"]["siblingattributes"]["protocoloptions"]
-    properties_ = PLACES["AMQP/1.0"]["properties"]
+    properties_ = OPTIONS["AMQP/1.0"]["properties"]
     assert isinstance(properties_, Section)
     for section, attributes in (
         (ENVELOPE, of_event["attributes"]),

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from signalbook.cloudevents import CloudEvent
-from signalbook.protocols import Message
-from signalbook.protocols.http import from_http
+from signalbook.protocols import Message, from_http
 from tests.patience import until
 
 

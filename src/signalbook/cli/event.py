@@ -21,7 +21,7 @@ from signalbook.cloudevents import CloudEvent, CloudEventError, decode, encode, 
 from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import JsonError, is_json_text, split_members
 from signalbook.protocols import FIELDS, Message, Mode, WireError, batch_to_http, events_of, sendable, to_message
-from signalbook.protocols.carrying import Carried, carry_over, left_behind
+from signalbook.protocols.binding import Carried, carry_over, left_behind
 
 __all__ = ["event"]
 

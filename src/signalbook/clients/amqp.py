@@ -20,7 +20,7 @@ import orjson
 
 from signalbook.clients.refusals import MissingLibrary, refusal, to_send
 from signalbook.errors import Problem
-from signalbook.protocols import Message, Typed, WireError, amqp_values
+from signalbook.protocols import Message, Typed, WireError, amqp
 
 __all__ = ["FORMATS", "Format", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
 
@@ -256,7 +256,7 @@ def decode(content: bytes) -> Message:
     body = _JOIN[name](parts)
     if name == "data":
         return Message("AMQP/1.0", fields, body)
-    return Message("AMQP/1.0", fields | {"body": name}, orjson.dumps(amqp_values.write_value(body)))
+    return Message("AMQP/1.0", fields | {"body": name}, orjson.dumps(amqp.write_value(body)))
 
 
 def encode(message: Message) -> bytes:
@@ -380,7 +380,7 @@ def _write_body(name: str, payload: bytes) -> Any:
         return payload
     problems: list[Problem] = []
     try:
-        value = amqp_values.read_value(msgspec.json.decode(payload), "/payload", problems)
+        value = amqp.read_value(msgspec.json.decode(payload), "/payload", problems)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise refusal("/payload", f"must be JSON where the body is a {name}: {error}") from None
     if name == "sequence" and not isinstance(value, tuple):

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
 from signalbook.errors import UsageError
 from signalbook.protocols import Message
-from signalbook.protocols.fields import connection_headers
+from signalbook.protocols.http import connection_headers
 
 try:
     import httpx

@@ -19,7 +19,7 @@ from signalbook.dialects.rows import Step, from_id, inward, names_in, outward, t
 from signalbook.errors import Problem
 from signalbook.model.normalise import to_canonical
 from signalbook.model.xids import MAP_KEY
-from signalbook.protocols.names import PROTOCOLS, find_protocol
+from signalbook.protocols.table import ALIASES, find_protocol
 from signalbook.spec.builtin import MESSAGE
 from signalbook.spec.dialects.dialect import Dialect, Format, Row
 from signalbook.spec.dialects.v01 import GENERIC
@@ -113,7 +113,7 @@ def _rows(form: str, dialect: Dialect) -> tuple[Row, ...]:
 
 def opaque(form: str) -> str:
     """The protocol that a format of its own has in 1.0: its name, escaped where that would name another."""
-    if form == NO_PROTOCOL or find_protocol(form) or form.lower().partition("/")[0] in PROTOCOLS:
+    if form == NO_PROTOCOL or find_protocol(form) or form.lower().partition("/")[0] in ALIASES:
         return f"~{ord(form[0]):02x}{_SPACE.sub(_escaped, form[1:])}"
     return _SPACE.sub(_escaped, form)
 

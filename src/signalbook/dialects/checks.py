@@ -21,7 +21,7 @@ from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.dialects.detect import level_of
 from signalbook.dialects.rows import SEGMENT, may_become, to_id
 from signalbook.errors import Problem
-from signalbook.protocols.names import find_protocol
+from signalbook.protocols.table import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
 from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section
 

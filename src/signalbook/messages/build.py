@@ -27,7 +27,6 @@ from signalbook.jsontext import BadJson, decode, quick
 from signalbook.messages.carry import (
     Built,
     Plan,
-    as_text,
     carry,
     content_type_of,
     content_type_texts,
@@ -59,6 +58,7 @@ from signalbook.messages.nearest import edits
 from signalbook.messages.observe import content_encodings
 from signalbook.protocols import (
     FIELDS,
+    PROTOCOLS,
     JsonError,
     Message,
     WireError,
@@ -67,9 +67,9 @@ from signalbook.protocols import (
     read_members,
     sendable,
 )
-from signalbook.protocols.fields import pointer
-from signalbook.protocols.names import stated_protocol
-from signalbook.protocols.types import canonical
+from signalbook.protocols.protocol import as_text, pointer
+from signalbook.protocols.table import stated_protocol
+from signalbook.protocols.values import canonical
 from signalbook.schemas.format import BadValue
 from signalbook.schemas.samples import payload_of
 from signalbook.template import Template
@@ -174,14 +174,16 @@ def json_flaws(data: Any) -> Iterator[tuple[str, str]]:
             yield path, f"is {value}, which is not a number of JSON"
 
 
-def own_values(own: Mapping[str, Any], fields: list[Slot]) -> dict[str, Any]:
+def own_values(protocol: str | None, own: Mapping[str, Any], fields: list[Slot]) -> dict[str, Any]:
     """The single values among a message's own fields that the definition says something about, too."""
     found: dict[str, Any] = {}
+    special = PROTOCOLS[protocol].special if protocol else {}
     for slot in fields:
-        value = own.get("key" if slot.field == "key_base64" else slot.field)
+        option = special.get(slot.field)
+        value = own.get(slot.field if option is None else option.field)
         if slot.name:
             value = value.get(slot.name) if isinstance(value, Mapping) else None
-        if isinstance(value, bytes) and slot.field != "key_base64":
+        if isinstance(value, bytes) and (option is None or option.field == slot.field):
             value = as_text(value)
         if isinstance(value, str | int | float | bytes):
             found[slot.label] = value
@@ -286,7 +288,7 @@ class _Building:
         fields = list(protocol_slots(protocol, self.document)) if protocol else []
         self._take_context(context, [*slots.values(), *fields])
         for_event, for_fields = self._sorted(slots, fields, is_event, protocol)
-        for_fields = {**own_values(own, fields), **for_fields}
+        for_fields = {**own_values(protocol, own, fields), **for_fields}
         self.filling.learn([(slot, for_event[name]) for name, slot in slots.items() if name in for_event])
         self.filling.learn([(slot, for_fields[slot.label]) for slot in fields if slot.label in for_fields])
         if "datacontenttype" in for_event and isinstance(stated := self.document.get("datacontenttype"), str):
@@ -298,7 +300,7 @@ class _Building:
         self.is_encoded = isinstance(data, _BYTES) and unknown_encoding(stated) is not None
         payload = self._payload(data)
         event = self._event(slots, for_event, payload) if is_event else None
-        filled = self._filled(fields, for_fields, event)
+        filled = self._filled(protocol, fields, for_fields, event)
         message = None
         if protocol and (event is not None or not is_event):
             event, message = self._message(protocol, own, filled, event, payload)
@@ -507,10 +509,13 @@ class _Building:
 
     # The message -----------------------------------------------------------------------------------------------------
 
-    def _filled(self, fields: list[Slot], given: Mapping[str, Any], event: CloudEvent | None) -> list[tuple[Slot, Any]]:
+    def _filled(
+        self, protocol: str | None, fields: list[Slot], given: Mapping[str, Any], event: CloudEvent | None
+    ) -> list[tuple[Slot, Any]]:
+        id_property = PROTOCOLS[protocol].id_property if protocol else None
         filled = []
         for slot in fields:
-            is_id = slot.field == "properties" and slot.name == "message-id" and slot.value is None
+            is_id = (slot.field, slot.name) == id_property and slot.value is None
             if is_id and slot.label not in given:
                 value = self._message_id(slot, event)
             else:
@@ -537,8 +542,7 @@ class _Building:
         address = address_of(protocol)
         if address is not None and address not in fields and f"/protocoloptions/{address}" not in self._said():
             self.filling.lacks(Slot(f"/protocoloptions/{address}", address, "", "string"), address)
-        if protocol == "HTTP" and "status" not in fields:
-            fields.setdefault("method", "POST")
+        fields |= PROTOCOLS[protocol].added(fields)
         if event is None:
             return None, native(protocol, fields, payload, self._content_type() if payload is not None else None)
         mode, fields = sent_as(self.document, protocol, fields, self.filling.context)

@@ -30,8 +30,9 @@ from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.observe import content_encodings, is_label
 from signalbook.protocols import BINDINGS, Binding, Message, Mode, to_message
 from signalbook.protocols.binding import attributes_of
-from signalbook.protocols.fields import is_token, pointer
-from signalbook.protocols.types import value_template
+from signalbook.protocols.http import is_token
+from signalbook.protocols.protocol import as_text, pointer
+from signalbook.protocols.values import value_template
 from signalbook.schemas import Schema
 from signalbook.schemas.format import BadValue
 from signalbook.schemas.framing import frame, frame_id, is_framed
@@ -39,7 +40,6 @@ from signalbook.schemas.framing import frame, frame_id, is_framed
 __all__ = [
     "Built",
     "Plan",
-    "as_text",
     "carry",
     "content_type_of",
     "content_type_texts",
@@ -247,17 +247,6 @@ def event_data(payload: bytes | None, content_type: Any) -> Data | None:
     return Data.binary(payload)
 
 
-def as_text(content: bytes) -> str | bytes:
-    """Bytes as the text they are, or as they are."""
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return content
-
-
-_SEVERAL = ("headers", "user_properties", "application-properties")
-
-
 def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]) -> tuple[CloudEvent, Message]:
     """The event as it is carried, and the message of the protocol with these fields; raises `CloudEventError`."""
     if mode == Mode.STRUCTURED:
@@ -265,14 +254,13 @@ def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]
     row = BINDINGS[protocol]
     left: dict[str, Any] = dict(fields)
     added: dict[str, Any] = {}
-    for field in _SEVERAL:
-        if field not in left:
-            continue
+    field = row.attributes_in
+    if field in left:
         section = left[field]
         pairs = list(section.items() if isinstance(section, Mapping) else section)
         added |= dict(_attributes(row, event, pairs))
-        # The binding lays the content type itself; that of NATS has a header of its own for it.
-        laid = () if protocol == "NATS" else ("content-type",)
+        # The binding lays the content type itself, unless an event has another place for it than other messages.
+        laid = () if row.native_content_type else ("content-type",)
         kept = [pair for pair in pairs if _name(row, pair[0]) is None and pair[0].lower() not in laid]
         left[field] = dict(kept) if isinstance(section, Mapping) else tuple(kept)
     carried = event.with_attributes(**added) if added else event
@@ -283,9 +271,10 @@ def native(protocol: str, fields: dict[str, Any], payload: bytes | None, content
     """A message that is not an event, with its content type where its fields do not say one."""
     message = Message(protocol, fields, payload)
     row = BINDINGS[protocol]
-    if content_type is None or row.content_types(message):
+    if content_type is None or row.content_types(message.fields):
         return message
-    laid = row.fields(content_type, ()) if protocol != "NATS" else {"headers": (("Content-Type", content_type),)}
+    header = row.native_content_type
+    laid = {row.attributes_in: ((header, content_type),)} if header else row.fields(content_type, ())
     return Message(protocol, together(fields, {name: value for name, value in laid.items() if value}), payload)
 
 
@@ -294,7 +283,7 @@ def sent_as(
 ) -> tuple[str, dict[str, Any]]:
     """The mode that an event is sent in, and the fields with the content type that the definition has for it then."""
     row = BINDINGS[protocol]
-    stated = row.content_types(Message(protocol, fields))
+    stated = row.content_types(fields)
     kind = structured_type(document, context, stated)
     options = document.get("envelopeoptions")
     named = options.get("mode") if isinstance(options, Mapping) else None

@@ -1,57 +1,45 @@
-"""The protocols: how each property of `protocoloptions` is read from a message, one row a protocol.
-
-Rule 1: an option is a plain value; a collection holds named properties. A row says how either is read, which of them
-is the key a consumer would route by, and which belong to that key; `protocols.places` says their types.
-Rule 2: names compare with case, but for HTTP's headers.
-Rule 3: what a definition states besides the options of its protocol says nothing about a message.
-"""
+"""Definitions made ready to be tested: what the envelope, the options of the protocol and the data say of a message."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.cloudevents.timestamp import is_timestamp
 from signalbook.cloudevents.uri import is_absolute_uri
 from signalbook.dialects.forms import has_inferred_schema, holds_more
 from signalbook.errors import Problem
 from signalbook.messages.constraint import Constraint, ContentType, Named, Read
 from signalbook.messages.definition import Definition
-from signalbook.messages.fill import milliseconds
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.messages.payload import PayloadCheck
 from signalbook.messages.schema_library import SchemaLibrary
-from signalbook.protocols import Message, find_protocol
-from signalbook.protocols.fields import pointer
-from signalbook.protocols.names import stated_protocol
-from signalbook.protocols.places import (
+from signalbook.protocols.protocol import Fields, Option, Protocol, pointer
+from signalbook.protocols.table import PROTOCOLS, find_protocol, stated_protocol
+from signalbook.protocols.values import (
     CONTENT_TYPE,
     ENVELOPE,
     EVENT_FORMAT,
     EVENT_MODE,
-    PLACES,
+    Form,
     Place,
     Property,
     Section,
+    canonical,
     fault,
     name_fault,
     named_members,
     section_fault,
 )
-from signalbook.protocols.types import Form, canonical
 from signalbook.template import Template
 
 __all__ = [
     "CLOUDEVENTS",
-    "PROTOCOLS",
     "TYPE",
     "Compiled",
     "Limits",
     "Plan",
-    "Protocol",
     "compile_definition",
     "constants",
     "data_constraints",
@@ -178,154 +166,15 @@ def _structured(observed: Observed) -> Sequence[str]:
     return _one(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
 
 
+# The options of a protocol: what `protocoloptions` says about its messages.
+#
+# Rule 1: an option is a plain value; a section holds named properties. How either is read, which of them is the key
+# that a consumer would route by, and which belong to that key, is said by the protocol's module.
+# Rule 2: names compare with case, but where a protocol says otherwise.
+# Rule 3: what a definition states besides the options of its protocol says nothing about a message.
+
+
 _OPTIONS = "/protocoloptions"
-ReadOption = Callable[[Message], Sequence[Any]]
-ReadMember = Callable[[Message, str], Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """Named properties: how the values of a name are read, and in which form."""
-
-    read: ReadMember
-    form: Form = Form.TEXT
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """One row: plain options, collections, the places of the key in their order, and what belongs to a key."""
-
-    options: Mapping[str, ReadOption]
-    collections: Mapping[str, Collection] = field(default_factory=dict)
-    keys: tuple[str, ...] = ()
-    beside_key: tuple[str, ...] = ()
-    # Options that must be there whenever a message says so.
-    needed: Mapping[str, Callable[[Observed], bool]] = field(default_factory=dict)
-
-
-def _single(name: str) -> ReadOption:
-    def read(message: Message) -> Sequence[Any]:
-        value = message.fields.get(name)
-        return () if value is None else (value,)
-
-    return read
-
-
-def _pairs(field_name: str, named: Named) -> ReadMember:
-    def read(message: Message, name: str) -> Sequence[Any]:
-        return named(message.fields.get(field_name, ()), name)
-
-    return read
-
-
-def _text(value: bytes | None) -> Any:
-    """Bytes as the text they are, or as they are."""
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return value
-
-
-def _key(message: Message) -> Sequence[Any]:
-    value = message.fields.get("key")
-    return () if value is None else (_text(value),)
-
-
-def _key_base64(message: Message) -> Sequence[Any]:
-    value = message.fields.get("key")
-    return () if value is None else (base64.b64encode(value).decode(),)
-
-
-def _correlation_data(message: Message) -> Sequence[Any]:
-    """The text, where it is one, and Base64: the text of the specification has bytes, its model file a text."""
-    value = message.fields.get("correlation_data")
-    if value is None:
-        return ()
-    coded = base64.b64encode(value).decode()
-    text = _text(value)
-    return (text, coded) if isinstance(text, str) else (coded,)
-
-
-def _timestamp(message: Message) -> Sequence[Any]:
-    """Kafka's timestamp, in milliseconds since 1970."""
-    value = message.fields.get("timestamp")
-    if isinstance(value, str) and is_timestamp(value):
-        return (milliseconds(value),)
-    return () if value is None else (value,)
-
-
-def _body(message: Message) -> Sequence[Any]:
-    return (message.get("body", "data"),)
-
-
-def _section(section: str) -> ReadMember:
-    def read(message: Message, name: str) -> Sequence[Any]:
-        members = message.fields.get(section)
-        value = None if members is None else members.get(name)
-        return () if value is None else (value,)
-
-    return read
-
-
-def _options(*names: str, **special: ReadOption) -> dict[str, ReadOption]:
-    return {**{name: _single(name) for name in names}, **special}
-
-
-_MQTT3 = _options("topic_name", "qos", "retain")
-_MQTT5 = {
-    **_MQTT3,
-    **_options(
-        "payload_format_indicator",
-        "message_expiry_interval",
-        "response_topic",
-        "content_type",
-        correlation_data=_correlation_data,
-    ),
-}
-
-PROTOCOLS: Mapping[str, Protocol] = {
-    "HTTP": Protocol(
-        options=_options("path", "method", "status"),
-        collections={
-            "headers": Collection(_pairs("headers", Named(fold=str.lower))),
-            "query": Collection(_pairs("query", Named())),
-        },
-        keys=(f"{_OPTIONS}/path",),
-        beside_key=(f"{_OPTIONS}/method", f"{_OPTIONS}/status"),
-        # A status makes the definition one of a response; a request has a method.
-        needed={
-            "status": lambda observed: True,
-            "method": lambda observed: _message(observed).get("status") is not None,
-        },
-    ),
-    "AMQP/1.0": Protocol(
-        options=_options(body=_body),
-        collections={
-            name: Collection(_section(name), Form.AMQP)
-            for name in (
-                *("properties", "application-properties", "message-annotations", "delivery-annotations"),
-                *("header", "footer"),
-            )
-        },
-        keys=(f"{_OPTIONS}/properties/subject", f"{_OPTIONS}/properties/to"),
-    ),
-    "MQTT/5.0": Protocol(
-        options=_MQTT5,
-        collections={"user_properties": Collection(_pairs("user_properties", Named()))},
-        keys=(f"{_OPTIONS}/topic_name",),
-    ),
-    "MQTT/3.1.1": Protocol(options=_MQTT3, keys=(f"{_OPTIONS}/topic_name",)),
-    "KAFKA": Protocol(
-        options=_options("topic", "partition", key=_key, key_base64=_key_base64, timestamp=_timestamp),
-        collections={"headers": Collection(_pairs("headers", Named(_text)))},
-        keys=(f"{_OPTIONS}/topic", f"{_OPTIONS}/key"),
-    ),
-    "NATS": Protocol(
-        options=_options("subject", "reply"),
-        collections={"headers": Collection(_pairs("headers", Named()))},
-        keys=(f"{_OPTIONS}/subject",),
-    ),
-}
 
 
 def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[Constraint]:
@@ -337,23 +186,24 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
     if row is None or not isinstance(stated, Mapping):
         return
     for name, value in stated.items():
-        place = PLACES[protocol].get(name)
+        place = row.options.get(name)
         if isinstance(place, Place):
             constraint = _option(row, name, place, _plain(value, held))
             if constraint is not None:
                 yield constraint
         elif place is not None:
-            yield from _members(row.collections[name], name, place, value, held)
+            yield from _members(protocol, name, place, value, held)
 
 
-def _members(collection: Collection, field_name: str, section: Section, value: Any, held: bool) -> Iterator[Constraint]:
+def _members(protocol: str, field_name: str, section: Section, value: Any, held: bool) -> Iterator[Constraint]:
     path = f"{_OPTIONS}/{field_name}"
     wrong = section_fault(value)
     if wrong is not None:
-        yield Constraint(path, lambda observed: _single(field_name)(_message(observed)), fault=wrong)
+        yield Constraint(path, _field(field_name), fault=wrong)
     for _, name, member in named_members(value):
         given = _plain(member, held) if section.plain else Property.of(member)
-        made = _member(collection, section.place(name), pointer(path, name), name, given)
+        read = _member(field_name, name, _READERS[protocol, field_name])
+        made = Constraint.of(pointer(path, name), read, given, section.place(name), section.form)
         wrong = None if section.plain else name_fault(section, name)
         yield made if wrong is None else replace(made, fault=made.fault or wrong)
 
@@ -362,31 +212,59 @@ def _plain(value: Any, held: bool) -> Property:
     return Property.of(value) if held and isinstance(value, Mapping) else Property.plain(value)
 
 
-def _message(observed: Observed) -> Message:
+def _fields(observed: Observed) -> Fields:
     assert observed.message is not None, "protocol constraints are tested on messages only"
-    return observed.message
+    return observed.message.fields
 
 
 def _option(row: Protocol, name: str, place: Place, given: Property) -> Constraint | None:
     if given.value is None and not given.required:
         return None
-    read = row.options[name]
-    made = Constraint.of(f"{_OPTIONS}/{name}", lambda observed: read(_message(observed)), given, place, Form.JSON)
-    return replace(made, needed=row.needed[name]) if name in row.needed else made
+    option = row.special.get(name)
+    read = _field(name) if option is None else _special(option)
+    made = Constraint.of(f"{_OPTIONS}/{name}", read, given, place, Form.JSON)
+    needed = row.needed.get(name)
+    return made if needed is None else replace(made, needed=lambda observed: needed(_fields(observed)))
 
 
-def _member(collection: Collection, place: Place, path: str, name: str, given: Property) -> Constraint:
-    read = collection.read
-    return Constraint.of(path, lambda observed: read(_message(observed), name), given, place, collection.form)
+def _field(name: str) -> Read:
+    def read(observed: Observed) -> Sequence[Any]:
+        value = _fields(observed).get(name)
+        return () if value is None else (value,)
+
+    return read
+
+
+def _special(option: Option) -> Read:
+    def read(observed: Observed) -> Sequence[Any]:
+        value = _fields(observed).get(option.field, option.default)
+        return () if value is None else option.read(value)
+
+    return read
+
+
+def _member(field_name: str, name: str, read_named: Callable[[Any, str], Sequence[Any]]) -> Read:
+    return lambda observed: read_named(_fields(observed).get(field_name, ()), name)
+
+
+def _read_map(members: Any, name: str) -> Sequence[Any]:
+    value = members.get(name) if members else None
+    return () if value is None else (value,)
+
+
+# One reader for each section of each protocol: what it keeps of a message's pairs serves all definitions.
+_READERS: Mapping[tuple[str, str], Callable[[Any, str], Sequence[Any]]] = {
+    (row.name, name): _read_map if section.is_map else Named(section.read, str.lower if section.any_case else None)
+    for row in PROTOCOLS.values()
+    for name, section in row.options.items()
+    if isinstance(section, Section)
+}
 
 
 # `Compiled`: one definition made ready to be tested, and its `Plan` for each kind of message.
 #
 # Rule 1: a plan says which constraints apply to a kind of message, which of them are the key, and what can never fit.
 # Rule 2: a message of another protocol than the definition's is not tested on it, and its key does not hold.
-
-
-_NO_PROTOCOL = Protocol({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,11 +305,6 @@ class Compiled:
     mode: Constraint | None
     payload: PayloadCheck
 
-    @property
-    def row(self) -> Protocol:
-        """The protocol's row; an empty one where nobody knows the protocol."""
-        return PROTOCOLS.get(self.protocol or "", _NO_PROTOCOL)
-
     def plan(self, kind: MessageKind, protocol: str | None, limits: Limits | None = None) -> Plan:
         """How messages of a kind that come over a protocol are tested."""
         limits = limits or _NO_LIMITS
@@ -471,11 +344,15 @@ class Compiled:
         return Plan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
 
     def _protocol_key(self, on_protocol: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-        row = self.row
+        row = PROTOCOLS.get(self.protocol or "")
+        if row is None:
+            return ()
         found = {one.path: one for one in on_protocol if one.is_key}
-        for path in row.keys:
+        for option, name in row.keys:
+            path = pointer(f"{_OPTIONS}/{option}", name) if name else f"{_OPTIONS}/{option}"
             if path in found:
-                return (found[path], *(found[beside] for beside in row.beside_key if beside in found))
+                beside = (f"{_OPTIONS}/{one}" for one in row.beside_key)
+                return (found[path], *(found[one] for one in beside if one in found))
         return ()
 
 

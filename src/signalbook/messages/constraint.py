@@ -19,8 +19,7 @@ from typing import Any
 
 from signalbook.errors import Problem
 from signalbook.messages.observe import Observed
-from signalbook.protocols.places import NOW, Place, Property, fault
-from signalbook.protocols.types import TEXTS, Form, canonical, is_of, same, value_template
+from signalbook.protocols.values import NOW, TEXTS, Form, Place, Property, canonical, fault, is_of, same, value_template
 from signalbook.template import Template
 
 __all__ = [

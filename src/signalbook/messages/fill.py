@@ -2,13 +2,11 @@
 
 Rule 1: a slot is one place that a definition says something about: its path in the definition, the field of the message
 on paper, and the name within that field where it holds several.
-Rule 2: which places a protocol has, and of which types, is the table of `protocols.places`.
+Rule 2: which places a protocol has, and of which types, is the table `OPTIONS` of the protocols.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,12 +14,23 @@ from typing import Any
 from uuid import uuid4
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
+from signalbook.cloudevents.timestamp import format_timestamp
 from signalbook.errors import Problem
-from signalbook.protocols import Typed, address_of
-from signalbook.protocols.fields import pointer
-from signalbook.protocols.places import ENVELOPE, PLACES, Place, Section, named_members
-from signalbook.protocols.types import TEXTS, Form, canonical, is_of, value_template
+from signalbook.protocols.protocol import Protocol, pointer
+from signalbook.protocols.table import OPTIONS, PROTOCOLS, address_of
+from signalbook.protocols.values import (
+    ENVELOPE,
+    NOW,
+    TEXTS,
+    Form,
+    Place,
+    Section,
+    canonical,
+    is_of,
+    named_members,
+    typed,
+    value_template,
+)
 from signalbook.template import Template
 
 __all__ = [
@@ -34,7 +43,6 @@ __all__ = [
     "envelope_slots",
     "in_event",
     "lay_out",
-    "milliseconds",
     "protocol_slots",
     "template_of",
 ]
@@ -53,16 +61,12 @@ class Slot:
     value: Any = None
     required: bool = False
     is_content_type: bool = False
+    is_plain: bool = False  # a field with one value, or a member of a plain section: old dialects have templates there
 
     @property
     def label(self) -> str:
         """What a person calls it."""
         return self.name or self.field
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a field with one value or a member of AMQP's header: old dialects have templates there."""
-        return self.field == "header" or bool(self.field and not self.name)
 
 
 def envelope_slots(document: Mapping[str, Any]) -> Iterator[Slot]:
@@ -82,23 +86,23 @@ def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]
     """The properties of a protocol's message that a materialised definition declares."""
     options = document.get("protocoloptions")
     if isinstance(options, Mapping):
-        for name, place in PLACES.get(protocol, {}).items():
+        for name, place in OPTIONS.get(protocol, {}).items():
             stated = options.get(name)
             if isinstance(place, Section):
                 yield from _named(name, place, stated)
             elif stated is not None:
                 # Without its address nothing can be sent.
-                yield _slot(name, "", place, stated, required=name == address_of(protocol))
+                yield _slot(name, "", place, stated, plain=True, required=name == address_of(protocol))
 
 
 def _named(field: str, section: Section, value: Any) -> Iterator[Slot]:
     """The properties by name that a field holds, as an array or as a map."""
     for _, name, member in named_members(value):
         if name and (isinstance(member, Mapping) or section.plain):  # a write takes no name that is empty
-            yield _slot(field, name, section.place(name), member)
+            yield _slot(field, name, section.place(name), member, plain=section.plain)
 
 
-def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = False) -> Slot:
+def _slot(field: str, name: str, place: Place, stated: Any, *, plain: bool, required: bool = False) -> Slot:
     """The slot of a property definition, or of a plain value in its place."""
     member = stated if isinstance(stated, Mapping) else {"value": stated}
     path = pointer("/protocoloptions", field)
@@ -111,6 +115,7 @@ def _slot(field: str, name: str, place: Place, stated: Any, *, required: bool = 
         member.get("value"),
         required or member.get("required") is True,
         place.is_content_type,
+        plain,
     )
 
 
@@ -127,28 +132,30 @@ class BadSlot(ValueError):
 
 def lay_out(protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
     """The fields of a message that has these values; raises `BadSlot`."""
+    row = PROTOCOLS[protocol]
     fields: dict[str, Any] = {}
     for slot, value in filled:
         try:
-            _lay(protocol, fields, slot, value)
+            _lay(row, fields, slot, value)
         except ValueError as error:
             raise BadSlot(slot, f"value ({canonical(value)}) {error}") from None
     return fields
 
 
-def _lay(protocol: str, fields: dict[str, Any], slot: Slot, value: Any) -> None:
-    if protocol == "AMQP/1.0" and slot.name:
-        fields.setdefault(slot.field, {})[slot.name] = _amqp(slot, value)
-    elif slot.name:
-        text = canonical(value)
-        carried = text.encode() if protocol == "KAFKA" else text
-        fields[slot.field] = (*fields.get(slot.field, ()), (slot.name, carried))
-    elif slot.field == "key_base64":
-        fields["key"] = _decoded(value)
-    elif slot.field in ("key", "correlation_data"):
-        fields[slot.field] = value if isinstance(value, bytes) else canonical(value).encode()
+def _lay(row: Protocol, fields: dict[str, Any], slot: Slot, value: Any) -> None:
+    place = row.options[slot.field]
+    if isinstance(place, Section):
+        written = place.write(slot.type, value)
+        if place.is_map:
+            fields.setdefault(slot.field, {})[slot.name] = written
+        else:
+            fields[slot.field] = (*fields.get(slot.field, ()), (slot.name, written))
     else:
-        fields[slot.field] = typed("integer" if slot.field == "status" else slot.type, value)
+        option = row.special.get(slot.field)
+        if option is None:
+            fields[slot.field] = typed(slot.type, value)
+        else:
+            fields[option.field] = option.write(slot.type, value)
 
 
 def in_event(slot: Slot, value: Any) -> Any:
@@ -172,59 +179,6 @@ def in_event(slot: Slot, value: Any) -> Any:
 _NUMBERS = frozenset({"number", "ulong", "any"})
 
 
-def typed(kind: str, value: Any) -> Any:
-    """A value that a definition may state as text, in its own type; raises ValueError where it is none."""
-    if kind in ("integer", "ulong") and isinstance(value, str):
-        return _whole(value)
-    if kind in ("integer", "ulong") and value.__class__ is float and value.is_integer():
-        return int(value)
-    if kind == "boolean" and isinstance(value, str):
-        if value not in ("true", "false"):
-            raise ValueError("is not true or false")
-        return value == "true"
-    return value
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("is not a valid integer") from None
-
-
-def _amqp(slot: Slot, value: Any) -> Any:
-    """A value in the AMQP type that the definition's type means."""
-    value = typed(slot.type, value)
-    if slot.type == "timestamp" and isinstance(value, str) and is_timestamp(value):
-        return Typed("timestamp", milliseconds(value))
-    if slot.type == "uuid" and isinstance(value, str):
-        return Typed("uuid", value)
-    if value.__class__ is int and (slot.type == "ulong" or value > _LONGEST):
-        return Typed("ulong", value)
-    if slot.type == "number" and isinstance(value, str):
-        return float(value)
-    return _decoded(value) if slot.type == "binary" else value
-
-
-_LONGEST = 2**63 - 1  # of the numbers that need no type of their own
-
-
-def milliseconds(text: str) -> int:
-    """A timestamp in milliseconds since 1970."""
-    minutes, seconds, fraction = instant(text)
-    # `instant` counts from March of year 0, which is 719,468 days before 1970.
-    return (minutes * 60 - 719_468 * 86_400 + seconds) * 1000 + int(fraction.ljust(3, "0")[:3] or 0)
-
-
-def _decoded(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    try:
-        return base64.b64decode(str(value), validate=True)
-    except binascii.Error:
-        raise ValueError("is not valid Base64") from None
-
-
 # Values for the properties of a definition: what was given, what the definition says, what can be made up.
 #
 # Rule 1: a value that is given wins, unless it contradicts the definition; a given value that fits a template gives the
@@ -233,7 +187,6 @@ def _decoded(value: Any) -> bytes:
 # Rule 3: each template is matched against what was made of it: what it gives back must be what was put in.
 
 
-NOW = "0000-01-01T00:00:00Z"
 NOTHING: Any = object()
 
 

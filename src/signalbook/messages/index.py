@@ -18,7 +18,7 @@ from signalbook.messages.compile import Plan
 from signalbook.messages.constraint import SPELLED, Constraint, Read, texts_of
 from signalbook.messages.nearest import MOST_JUDGED, Neighbours
 from signalbook.messages.observe import Observed
-from signalbook.protocols.types import canonical
+from signalbook.protocols.values import canonical
 from signalbook.template import Template
 
 __all__ = ["KeyIndex", "SameKey", "TemplateIndex"]

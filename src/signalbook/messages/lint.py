@@ -15,17 +15,16 @@ from itertools import combinations, product
 from typing import Any, Literal
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.messages.compile import PROTOCOLS, Compiled, Plan, compile_definition
+from signalbook.messages.compile import Compiled, Plan, compile_definition
 from signalbook.messages.constraint import Constraint
 from signalbook.messages.definition import Definition, Entities
 from signalbook.messages.fill import NOW, Slot, envelope_slots, protocol_slots, template_of
 from signalbook.messages.observe import MessageKind
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.model.xids import kept_of
-from signalbook.protocols import find_protocol
-from signalbook.protocols.fields import pointer
-from signalbook.protocols.places import PLACES
-from signalbook.protocols.types import canonical
+from signalbook.protocols.protocol import pointer
+from signalbook.protocols.table import OPTIONS, PROTOCOLS, find_protocol
+from signalbook.protocols.values import canonical
 from signalbook.template import Template
 
 __all__ = [
@@ -118,16 +117,7 @@ _MOST_PAIRS = 500_000
 _MOST_STEPS = 32
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaxid")
 # What is the same in many messages is not a key (matching.md, "key").
-_NO_KEYS = frozenset({"specversion", "datacontenttype", "content-type", "content_type"})
-# By protocol, the fields that a consumer would route by, the first that says something counts (matching.md, "key").
-_KEYS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "AMQP/1.0": (("properties", "subject"), ("properties", "to")),
-    "MQTT/3.1.1": (("topic_name", ""),),
-    "MQTT/5.0": (("topic_name", ""),),
-    "KAFKA": (("topic", ""), ("key", "")),
-    "NATS": (("subject", ""),),
-    "HTTP": (("path", ""),),
-}
+_NO_KEYS = frozenset({"specversion", "datacontenttype", "content-type"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +194,7 @@ def _key(
     protocol: str, event: bool, templates: Mapping[tuple[str, str], Template]
 ) -> tuple[tuple[str, str], Template] | None:
     places = (("", "type"),) if event else ()
-    for place in (*places, *_KEYS.get(protocol, ())):
+    for place in (*places, *(PROTOCOLS[protocol].keys if protocol else ())):
         template = templates.get(place)
         if template is not None and template.has_literal_text:
             return place, template
@@ -534,7 +524,7 @@ def _misspelt(subjects: Subjects, definition: Definition) -> Iterator[Found]:
         if name not in ATTRIBUTE_TYPES and (near := _near(name, ATTRIBUTE_TYPES)):
             yield pointer("/envelopemetadata", name), f"{name} is an attribute of its own; is {near} meant?"
     options = definition.own.get("protocoloptions")
-    known = PLACES.get(find_protocol(definition.protocol or "") or "", {})
+    known = OPTIONS.get(find_protocol(definition.protocol or "") or "", {})
     for name in options if isinstance(options, Mapping) and known else ():
         if name not in known and (near := _near(name, known)):
             yield (
@@ -633,14 +623,6 @@ WHOLE: Mapping[str, tuple[Severity, str]] = {
 
 # Endpoints -----------------------------------------------------------------------------------------------------------
 
-# The option of an endpoint that says where its messages go, and that of a message.
-_ADDRESSES: Mapping[str, tuple[str, str]] = {
-    "KAFKA": ("topic", "topic"),
-    "MQTT/3.1.1": ("topic", "topic_name"),
-    "MQTT/5.0": ("topic", "topic_name"),
-    "NATS": ("subject", "subject"),
-}
-
 
 def _carried(xid: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
     """The groups whose messages an endpoint carries: its own, and those it names."""
@@ -671,7 +653,7 @@ def _other_envelope(endpoint: Mapping[str, Any], definition: Definition) -> Iter
 def _other_address(
     protocol: str, endpoint: Mapping[str, Any], definition: Definition
 ) -> Iterator[tuple[Severity, str, str]]:
-    here, there = _ADDRESSES.get(protocol, ("", ""))
+    here, there = PROTOCOLS[protocol].endpoint_address, PROTOCOLS[protocol].address
     stated = _option(endpoint, here)
     if not stated or "{" in stated:
         return

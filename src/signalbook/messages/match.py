@@ -28,8 +28,7 @@ from signalbook.messages.index import KeyIndex, SameKey
 from signalbook.messages.nearest import MOST_JUDGED, Judged, judge, key_holds, may_hold
 from signalbook.messages.observe import Observed, Unreadable
 from signalbook.model.xids import kept_of
-from signalbook.protocols import Message, Typed
-from signalbook.protocols.types import canonical
+from signalbook.protocols import PROTOCOLS, Message, Typed
 from signalbook.schemas import media_type
 
 __all__ = ["answer", "answer_by_one", "mapped_event"]
@@ -97,29 +96,15 @@ _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {"integer": int, "boolean": _bo
 
 def _identity(message: Message) -> str:
     """The message's identity in its transport, or a hash of all that was observed of it."""
-    read = _IDENTITIES.get(message.protocol)
-    known = None if read is None else read(message)
+    known = PROTOCOLS[message.protocol].identity(message.fields)
     if known:
         return known
     written = orjson.dumps(message.to_json(), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(written).hexdigest()
 
 
-def _kafka_identity(message: Message) -> str | None:
-    parts = [message.get(name) for name in ("topic", "partition", "offset")]
-    return None if None in parts else "/".join(map(str, parts))
-
-
-def _amqp_identity(message: Message) -> str | None:
-    value = (message.get("properties") or {}).get("message-id")
-    return None if value is None else canonical(value)
-
-
-_IDENTITIES: Mapping[str, Callable[[Message], str | None]] = {"KAFKA": _kafka_identity, "AMQP/1.0": _amqp_identity}
-
-
 def _time(message: Message) -> str | None:
-    moment = message.get("timestamp", (message.get("properties") or {}).get("creation-time"))
+    moment = PROTOCOLS[message.protocol].moment(message.fields)
     if isinstance(moment, Typed):
         moment = moment.value
     if isinstance(moment, int) and not isinstance(moment, bool):

@@ -18,7 +18,7 @@ from signalbook.messages.answer import UNCHECKED_PAYLOAD, Candidate
 from signalbook.messages.compile import Plan
 from signalbook.messages.constraint import Constraint, Context, Read
 from signalbook.messages.observe import MessageKind, Observed
-from signalbook.protocols.types import canonical
+from signalbook.protocols.values import canonical
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import FrameOnly
 

@@ -25,21 +25,19 @@ import zstandard
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
 from signalbook.errors import Problem
 from signalbook.jsontext import encode as encode_json
-from signalbook.jsontext import write_json
 from signalbook.protocols import (
     BINDINGS,
+    PROTOCOLS,
     JsonError,
     Message,
     Mode,
-    Typed,
     WireError,
     claims_event,
     from_message,
     mode_of,
     read_members,
 )
-from signalbook.protocols.amqp_values import read_value
-from signalbook.protocols.types import Form, canonical
+from signalbook.protocols.values import Form
 
 __all__ = [
     "LARGEST",
@@ -56,36 +54,8 @@ __all__ = [
     "is_batch",
     "is_label",
     "observe",
-    "plain_body",
     "undo",
 ]
-
-# The body of an AMQP message that is not a data section, as the payload that a schema judges.
-#
-# Rule: a binary value is its bytes; every other value or sequence is the JSON that its AMQP types stand for.
-
-
-def plain_body(written: bytes) -> bytes | None:
-    """The payload of a body on paper; what is not JSON there is taken as it is."""
-    problems: list[Problem] = []
-    try:
-        value = read_value(msgspec.json.decode(written), "", problems)
-        if problems:
-            return written
-        return value if isinstance(value, bytes) else write_json(_plain(value))
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return written or None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, Typed):
-        return canonical(value) if value.type == "timestamp" else _plain(value.value)
-    return canonical(value) if isinstance(value, bytes) else value
-
 
 # Undoing the content encodings of a payload, within a bound.
 #
@@ -264,7 +234,7 @@ class Observed:
         else:
             self.kind, self.protocol = MessageKind.NATIVE if event is None else MessageKind.EVENT, message.protocol
             if mode is Mode.BINARY:
-                self.form = Form.AMQP if message.protocol == "AMQP/1.0" else Form.TEXT
+                self.form = BINDINGS[message.protocol].form
 
     def payload(self) -> bytes | None:
         """The bytes that a payload schema judges; None where there are none."""
@@ -276,9 +246,7 @@ class Observed:
                 data = self.event.data
                 return None if data is None else data.content
         assert self.message is not None
-        if self.message.get("body", "data") != "data":
-            return plain_body(self.message.payload or b"")
-        return self.message.payload or None
+        return PROTOCOLS[self.message.protocol].data(self.message.fields, self.message.payload)
 
     def is_json(self) -> bool:
         """Whether the payload is known to be JSON already."""
@@ -293,7 +261,8 @@ class Observed:
         """The content type that stands at the message itself."""
         if self.message is None:
             return None
-        stated = [text for text in BINDINGS[self.message.protocol].content_types(self.message) if isinstance(text, str)]
+        found = BINDINGS[self.message.protocol].content_types(self.message.fields)
+        stated = [text for text in found if isinstance(text, str)]
         return stated[0] if stated else None
 
 
@@ -498,13 +467,7 @@ def _decoded(message: Message) -> tuple[Message, str | None, str | None]:
 
 def content_encodings(message: Message) -> str:
     """The content encodings that a message states, separated by commas."""
-    if message.protocol == "AMQP/1.0":
-        section = message.get("properties") or {}
-        value = section.get("content-encoding")
-        found = [value.value if isinstance(value, Typed) else value]
-    else:
-        field = "user_properties" if message.protocol == "MQTT/5.0" else "headers"
-        found = message.values(field, "content-encoding", any_case=True)
+    found = PROTOCOLS[message.protocol].content_encodings(message.fields)
     texts = [text.decode(errors="replace") if isinstance(text, bytes) else text for text in found]
     return ",".join(text for text in texts if isinstance(text, str))
 
@@ -539,7 +502,7 @@ def _carried_hint(message: Message) -> Observed | None:
         except orjson.JSONDecodeError:
             return None
         return _hint(message, value.get("type") if isinstance(value, dict) else None)
-    for name, value in binding.carried(message):
+    for name, value in binding.carried(message.fields):
         if (name.lower() if binding.any_case else name) in [f"{prefix}type" for prefix in binding.prefixes]:
             try:
                 return _hint(message, binding.read_value(value))

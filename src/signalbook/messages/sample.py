@@ -18,8 +18,8 @@ from signalbook.messages.build import build
 from signalbook.messages.carry import Built, Plan
 from signalbook.messages.fill import NOW, Origin, Slot, envelope_slots, protocol_slots, template_of
 from signalbook.protocols import address_of, find_protocol
-from signalbook.protocols.places import ENVELOPE, PLACES, Place, Property, Section, fault
-from signalbook.protocols.types import canonical
+from signalbook.protocols.table import OPTIONS
+from signalbook.protocols.values import ENVELOPE, Place, Property, Section, canonical, fault
 from signalbook.schemas import media_type
 from signalbook.schemas.samples import sample as sample_payload
 from signalbook.template import Template
@@ -148,7 +148,7 @@ def _places(protocol: str, event_slots: Iterable[Slot], field_slots: Iterable[Sl
     """The places of properties, by their paths."""
     found = {slot.path: ENVELOPE.place(slot.name) for slot in event_slots}
     for slot in field_slots:
-        place = PLACES[protocol][slot.field]
+        place = OPTIONS[protocol][slot.field]
         found[slot.path] = place.place(slot.name) if isinstance(place, Section) else place
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Subject, is_template, section
 from signalbook.model.xids import Xid
+from signalbook.protocols.table import PROTOCOLS
 
 USAGES = ("subscriber", "consumer", "producer")
 
@@ -82,15 +83,6 @@ def envelope_format(subject: Subject) -> Iterator[Finding]:
 
 # --- addresses and authorization --------------------------------------------------------------------------------
 
-# E-12; Kafka's addresses have no scheme of a URI.
-_SCHEMES: Mapping[str, tuple[str, ...]] = {
-    "HTTP": ("http", "https"),
-    "AMQP/1.0": ("amqp", "amqps"),
-    "MQTT/3.1.1": ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss"),
-    "MQTT/5.0": ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss"),
-    "NATS": ("nats", "tls", "ws"),
-}
-
 
 def address_absolute(subject: Subject) -> Iterator[Finding]:
     """E-6: an address is a whole one."""
@@ -102,7 +94,8 @@ def address_absolute(subject: Subject) -> Iterator[Finding]:
 
 def address_scheme(subject: Subject) -> Iterator[Finding]:
     """E-12: the scheme is one of the protocol's."""
-    schemes = _SCHEMES.get(str(subject.attrs.get("protocol")))
+    row = PROTOCOLS.get(str(subject.attrs.get("protocol")))
+    schemes = row.schemes if row is not None else ()
     for index, member in _objects(subject, "endpoints"):
         uri = member.get("uri")
         if schemes and isinstance(uri, str) and ":" in uri and uri.partition(":")[0].lower() not in (*schemes, "{"):

@@ -17,19 +17,15 @@ from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.errors import Problem
 from signalbook.model.normalise import aligned, is_event, to_canonical
 from signalbook.model.xids import Xid
-from signalbook.protocols.names import find_protocol, stated_protocol
-from signalbook.protocols.places import (
-    CONTENT_TYPE,
-    NOW,
-    Place,
-    Property,
-    Section,
-    fault,
-    form_fault,
-    name_fault,
+from signalbook.protocols.table import (
+    BINDINGS,
+    OPTIONS,
+    find_protocol,
     stated_names,
     stated_properties,
+    stated_protocol,
 )
+from signalbook.protocols.values import CONTENT_TYPE, NOW, Place, Property, Section, fault, form_fault, name_fault
 from signalbook.spec.builtin import MESSAGE
 from signalbook.template import Template
 
@@ -517,10 +513,10 @@ def properties(subject: Subject) -> Iterator[Finding]:
 _ANY = Place("any", nests=True)
 _SPECVERSION = ("envelopemetadata", "specversion")  # has a rule of its own
 _SECTIONS = frozenset(
-    {
-        *("properties", "application-properties", "message-annotations", "delivery-annotations", "footer"),
-        *("headers", "query", "user_properties"),
-    }
+    name
+    for options in OPTIONS.values()
+    for name, place in options.items()
+    if isinstance(place, Section) and not place.plain
 )
 
 
@@ -593,14 +589,16 @@ def event_dataschema(subject: Subject) -> Iterator[Finding]:
 
 
 def event_options(subject: Subject) -> Iterator[Finding]:
-    """E-5: only a structured event has a format; MQTT 3.1.1 has no place for the attributes of a binary one."""
+    """E-5: only a structured event has a format; a protocol may have no place for the attributes of a binary one."""
     options = section(subject.whole, "envelopeoptions") if is_event(subject.whole.get("envelope")) else {}
     if options.get("mode") != "binary":
         return
     if options.get("format") is not None:
         yield ("envelopeoptions", "format"), 'must not be present when "mode" is binary'
-    if find_protocol(subject.whole.get("protocol")) == "MQTT/3.1.1":
-        yield ("envelopeoptions", "mode"), "must not be binary: MQTT 3.1.1 carries events in structured mode only"
+    binding = BINDINGS.get(find_protocol(subject.whole.get("protocol")) or "")
+    if binding is not None and "binary" not in binding.modes:
+        name = binding.protocol.replace("/", " ")
+        yield ("envelopeoptions", "mode"), f"must not be binary: {name} carries events in structured mode only"
 
 
 def event_id(subject: Subject) -> Iterator[Finding]:

@@ -22,7 +22,8 @@ from types import MappingProxyType
 from typing import Any
 
 from signalbook.errors import RegistryError
-from signalbook.protocols.names import find_protocol
+from signalbook.protocols.table import OPTIONS, PROTOCOLS, find_protocol
+from signalbook.protocols.values import Section
 from signalbook.spec.builtin import ENDPOINT, MESSAGE
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
@@ -56,8 +57,8 @@ __all__ = [
 # The options of a message that are maps of named properties, by protocol.
 KEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "AMQP/1.0": ("application-properties", "message-annotations", "delivery-annotations", "footer"),
-        "KAFKA": ("headers",),
+        protocol: tuple(name for name, place in options.items() if isinstance(place, Section) and place.is_keyed)
+        for protocol, options in OPTIONS.items()
     }
 )
 # The text of September 2025 has `urireference`; in that of May 2026 `uri` takes absolute and relative ones.
@@ -378,21 +379,22 @@ _Shapes = tuple[tuple[str, Callable[[Any], Any]], ...]
 # Shapes of `protocoloptions` by protocol. Endpoints have plain values, so this is for messages only.
 _MESSAGE_SHAPES: Mapping[str, _Shapes] = MappingProxyType(
     {
-        "HTTP": (("headers", listed), ("query", listed)),
-        "AMQP/1.0": (("properties", properties), *((name, keyed) for name in KEYED["AMQP/1.0"])),
-        "MQTT/5.0": (("user_properties", listed),),
-        "KAFKA": tuple((name, keyed) for name in KEYED["KAFKA"]),
-        "NATS": (("headers", listed),),
+        protocol: tuple(
+            (name, keyed if place.is_keyed else properties if place.named else listed)
+            for name, place in options.items()
+            if isinstance(place, Section) and not place.plain
+        )
+        for protocol, options in OPTIONS.items()
     }
 )
-# Other names of options. The text's prose has `user-properties`, its table the underscore.
+# Other names of options, by protocol.
 _OPTION_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         protocol: {
             spelled: name for spec in VERSIONS.values() for name, spelled in spec.options.get(protocol, {}).items()
         }
-        | ({"user-properties": "user_properties"} if protocol == "MQTT/5.0" else {})
-        for protocol in _MESSAGE_SHAPES
+        | dict(row.option_aliases)
+        for protocol, row in PROTOCOLS.items()
     }
 )
 
@@ -424,17 +426,6 @@ def _message_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
 
 # --- endpoints --------------------------------------------------------------------------------------------------
 
-_AMQP_LINKS: Mapping[str, str] = MappingProxyType(
-    {
-        "linkproperties": "link-properties",
-        "link_properties": "link-properties",
-        "connectionproperties": "connection-properties",
-        "connection_properties": "connection-properties",
-        "distributionmode": "distribution-mode",
-        "distribution_mode": "distribution-mode",
-    }
-)
-
 
 def _in_array(value: Any, _: Any = None) -> Any:
     return value if isinstance(value, list) else [value]
@@ -459,7 +450,7 @@ def _endpoint_options(value: Any, attrs: Attributes) -> Any:
     protocol = find_protocol(attrs.get("protocol"))
     if protocol is None or not isinstance(value, dict):
         return value
-    names = _AMQP_LINKS if protocol == "AMQP/1.0" else {}
+    names = PROTOCOLS[protocol].endpoint_aliases
     return _shaped(_renamed(value, names, "protocoloptions."), _ENDPOINT_SHAPES)
 
 

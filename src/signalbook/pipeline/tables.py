@@ -28,7 +28,7 @@ from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.observe import Observed
 from signalbook.pipeline.read.records import Record
-from signalbook.protocols import BINDINGS, FIELDS, Message, Mode, Typed, WireError, claims_event, mode_of
+from signalbook.protocols import BINDINGS, FIELDS, PROTOCOLS, Message, Mode, WireError, claims_event, mode_of
 from signalbook.schemas import Schema, SchemaError
 from signalbook.schemas.format import column_names
 from signalbook.template import Template
@@ -156,8 +156,6 @@ TRANSPORT = pa.struct(
     ]
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Where a protocol says what a message is about.
-_ADDRESSES = {"KAFKA": "topic", "MQTT/5.0": "topic_name", "MQTT/3.1.1": "topic_name", "NATS": "subject", "HTTP": "path"}
 _OWN_COLUMNS = {"KAFKA": frozenset({"topic", "key", "partition", "offset"})}
 
 
@@ -255,12 +253,7 @@ def _kafka_moment(stated: Any) -> datetime | None:
 
 
 def _address(message: Message) -> str | None:
-    if message.protocol == "AMQP/1.0":
-        properties = message.get("properties") or {}
-        stated = properties.get("to") or properties.get("subject")
-        stated = stated.value if isinstance(stated, Typed) else stated
-    else:
-        stated = message.get(_ADDRESSES[message.protocol])
+    stated = PROTOCOLS[message.protocol].target(message.fields)
     return stated if isinstance(stated, str) else None
 
 
@@ -524,7 +517,7 @@ def _members(record: Record) -> Mapping[str, Any]:
         return value if isinstance(value, dict) else {}
     binding = BINDINGS[message.protocol]
     found = {}
-    for name, value in binding.carried(message):
+    for name, value in binding.carried(message.fields):
         plain = name.lower() if binding.any_case else name
         for prefix in binding.prefixes:
             if plain.startswith(prefix):

@@ -1,21 +1,21 @@
-"""What a protocol binding is, and how events go through any of them.
+"""CloudEvents in the messages of any protocol: read from them, written to them, carried from one to another.
 
-Rule 1: a binding is a row: where attributes are carried and under which prefix, how a value is written there, where the
-content type stands, which modes there are. `read` and `write` are the same for all.
+Rule 1: what the bindings differ in is in their protocols' `Binding`; reading and writing are the same for all.
 Rule 2: the content type says the mode, never the presence of attributes (http 3 and its like).
 Rule 3: what a binding cannot carry so that it comes back the same is a `CloudEventError`, not a near thing.
 Rule 4: the caller's own fields go along as they are; one that the protocol does not have is a `WireError`, one that
 would change the event or be hidden by it a `CloudEventError`.
+Rule 5: when an event is carried over, the transport's own fields (topic, key, headers that are not attributes) go along
+to a message of the same protocol; each part that is left is a `Problem` with its place in the first message. What the
+event says already is not left. What speaks of the connection stays there, and what speaks of the payload's bytes goes
+with just those bytes.
 """
 
 from __future__ import annotations
 
-import enum
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from signalbook.cloudevents.attributes import (
     AttributeValue,
@@ -28,65 +28,152 @@ from signalbook.cloudevents.attributes import (
     settle_quickly,
 )
 from signalbook.cloudevents.event import CloudEvent, Kind, made
-from signalbook.cloudevents.json_format import decode, encode
-from signalbook.cloudevents.media_type import EVENT, read_media_type
+from signalbook.cloudevents.json_format import decode, decode_batch, encode, encode_batch, iter_batch
+from signalbook.cloudevents.media_type import EVENT, EVENT_BATCH, read_media_type
 from signalbook.errors import Problem
-from signalbook.protocols.message import Message
+from signalbook.protocols.message import Message, WireError, sending_problems
+from signalbook.protocols.protocol import Binding, Mode
+from signalbook.protocols.protocol import pointer as member_pointer
+from signalbook.protocols.table import BINDINGS, FIELDS, PROTOCOLS, find_protocol
 
 __all__ = [
-    "Binding",
-    "Mode",
-    "attributes_of",
-    "claims_event",
-    "expect_media_type",
-    "mode_of",
-    "read",
-    "read_header",
-    "with_fields",
-    "write",
-    "write_header",
-]
+    "Carried", "attributes_of", "batch_from_http", "batch_to_http", "carry_over", "claims_event", "events_of",
+    "from_amqp", "from_http", "from_kafka", "from_message", "from_mqtt", "from_nats", "left_behind", "mode_of",
+    "partition_key", "to_amqp", "to_http", "to_kafka", "to_message", "to_mqtt", "to_nats",
+]  # fmt: skip
 
 _EVENT_PREFIX = "application/cloudevents"
 _BATCH_PREFIX = "application/cloudevents-batch"
 
 
-class Mode(enum.StrEnum):
-    """How an event is laid into a message."""
-
-    BINARY = "binary"
-    STRUCTURED = "structured"
-    BATCH = "batch"
+def mode_of(message: Message) -> Mode:
+    """The mode that the message is in, were it an event."""
+    return _mode_of(BINDINGS[message.protocol], message)
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """One protocol's row.
+def claims_event(message: Message) -> bool:
+    """Whether the message says that it is an event, valid or not; if not, it is a native message."""
+    return _claims_event(BINDINGS[message.protocol], message)
 
-    `modes` begins with the one that holds where no content type says another. `carried` gives the metadata of a message
-    that can be attributes, `content_types` what stands where the content type is; `read_value` and `write_value`
-    convert one value and raise ValueError; `fields` lays out a message of a content type and pairs (None of them in
-    structured mode).
+
+def from_message(message: Message) -> CloudEvent:
+    """The event that the message carries, by its own protocol's binding; raises `CloudEventError`."""
+    return _read(BINDINGS[message.protocol], message)
+
+
+def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fields: Any) -> Message:
+    """The event as a message of the protocol, in its first mode unless one is named, with fields of its own.
+
+    Raises `CloudEventError` where the binding cannot carry the event so, `WireError` where there are no such fields.
     """
-
-    protocol: str
-    modes: tuple[Mode, ...]
-    carried: Callable[[Message], Iterable[tuple[str, Any]]]
-    content_types: Callable[[Message], list[Any]]
-    fields: Callable[[str | None, Iterable[tuple[str, Any]] | None], Mapping[str, Any]]
-    read_value: Callable[[Any], AttributeValue | None]
-    write_value: Callable[[AttributeValue], Any]
-    prefixes: tuple[str, ...] = ("",)
-    any_case: bool = False
-    # Whether datacontenttype may stand among the attributes too (it must then be the same), or only there.
-    repeats_content_type: bool = False
-    # The attributes that make a message without content type an event, or a broken one.
-    marks: tuple[str, ...] = ("specversion", "id", "source", "type")
-    # Whether zero bytes are another thing than no payload.
-    tells_empty: bool = False
+    row = BINDINGS.get(find_protocol(protocol) or "")
+    if row is None:
+        raise WireError(Problem("/protocol", "value", f"must be one of {', '.join(BINDINGS)}"))
+    return _write(row, event, mode or row.modes[0], fields)
 
 
-def mode_of(binding: Binding, message: Message) -> Mode:
+def events_of(message: Message) -> Iterator[CloudEvent | CloudEventError]:
+    """Each event of a message or what is wrong with it: one, or those of a batch in their order."""
+    try:
+        if mode_of(message) is Mode.BATCH and Mode.BATCH in BINDINGS[message.protocol].modes:
+            yield from iter_batch(message.payload or b"")
+        else:
+            yield from_message(message)
+    except CloudEventError as error:
+        yield error
+
+
+# By protocol ----------------------------------------------------------------------------------------------------------
+
+_HTTP, _KAFKA, _AMQP, _NATS = (BINDINGS[name] for name in ("HTTP", "KAFKA", "AMQP/1.0", "NATS"))
+
+
+def from_http(message: Message) -> CloudEvent:
+    """The event of a request or response in binary or structured mode."""
+    return _read(_HTTP, message)
+
+
+def to_http(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
+    """The event as a message; `fields` are `method`, `path`, `query`, `headers`, `status`."""
+    return _write(_HTTP, event, mode, fields)
+
+
+def batch_from_http(message: Message) -> list[CloudEvent]:
+    """The events of a batch; one bad event refuses all."""
+    if _mode_of(_HTTP, message) is not Mode.BATCH:
+        raise CloudEventError(Problem("", "R37", "is not a batch, and is to be read as one event"))
+    _expect_media_type(_HTTP, message, EVENT_BATCH)
+    return decode_batch(message.payload or b"")
+
+
+def batch_to_http(events: Iterable[CloudEvent], **fields: Any) -> Message:
+    """The events in one message; send it only to who has asked for batches (http 3)."""
+    return _with_fields(_HTTP, fields, EVENT_BATCH, encode_batch(events))
+
+
+def from_kafka(message: Message) -> CloudEvent:
+    """The event of a record."""
+    return _read(_KAFKA, message)
+
+
+def to_kafka(
+    event: CloudEvent,
+    mode: str = Mode.BINARY,
+    key_mapper: Callable[[CloudEvent], bytes | None] | None = None,
+    **fields: Any,
+) -> Message:
+    """The event as a record; `fields` are `topic`, `key` (bytes), `headers`, …; a mapper makes the key instead."""
+    if key_mapper is not None:
+        fields["key"] = key_mapper(event)
+    return _write(_KAFKA, event, mode, fields)
+
+
+def partition_key(event: CloudEvent) -> bytes | None:
+    """The key mapper of the partitioning extension (kafka 3.1): `partitionkey` as it is, and it stays an attribute."""
+    value = event.get("partitionkey")
+    return None if value is None else canonical(value).encode()
+
+
+def from_mqtt(message: Message) -> CloudEvent:
+    """The event of a PUBLISH, by the message's own version of MQTT."""
+    return _read(BINDINGS[message.protocol if message.protocol in _MQTT else _MQTT[0]], message)
+
+
+def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
+    """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos` and the like."""
+    name = find_protocol(f"mqtt/{version}")
+    if name is None:
+        raise CloudEventError(Problem("", "R38", f"there is no binding for MQTT {version}, but for 5.0 and 3.1.1"))
+    return _write(BINDINGS[name], event, mode or BINDINGS[name].modes[0], fields)
+
+
+_MQTT = ("MQTT/5.0", "MQTT/3.1.1")
+
+
+def from_amqp(message: Message) -> CloudEvent:
+    """The event of a message whose body is a data section."""
+    return _read(_AMQP, message)
+
+
+def to_amqp(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
+    """The event as a message; `fields` are the sections, `application_properties` for `application-properties`."""
+    return _write(_AMQP, event, mode, fields)
+
+
+def from_nats(message: Message) -> CloudEvent:
+    """The event of a message."""
+    return _read(_NATS, message)
+
+
+def to_nats(event: CloudEvent, mode: str = Mode.STRUCTURED, **fields: Any) -> Message:
+    """The event as a message; `fields` are `subject`, `reply`, `headers`."""
+    return _write(_NATS, event, mode, fields)
+
+
+# Through any binding --------------------------------------------------------------------------------------------------
+
+
+def _mode_of(binding: Binding, message: Message) -> Mode:
     """The mode that the message is in, were it an event."""
     stated = _stated_mode(binding, message)
     if stated is not None:
@@ -97,7 +184,7 @@ def mode_of(binding: Binding, message: Message) -> Mode:
     return implied
 
 
-def claims_event(binding: Binding, message: Message) -> bool:
+def _claims_event(binding: Binding, message: Message) -> bool:
     """Whether the message says that it is an event: by content type, metadata, or as JSON with `specversion`."""
     if _stated_mode(binding, message) is not None or _has_mark(binding, message):
         return True
@@ -105,28 +192,28 @@ def claims_event(binding: Binding, message: Message) -> bool:
     return binding.modes[0] is Mode.STRUCTURED and payload.startswith(b"{") and b'"specversion"' in payload
 
 
-def read(binding: Binding, message: Message) -> CloudEvent:
+def _read(binding: Binding, message: Message) -> CloudEvent:
     """The event that the message carries; raises `CloudEventError`."""
     if message.get("body", "data") != "data":
         raise CloudEventError(Problem("/data", "R41", "an event's body is a data section"))
-    mode = mode_of(binding, message)
+    mode = _mode_of(binding, message)
     if mode is Mode.BINARY:
         return _read_binary(binding, message)
     if mode is Mode.BATCH:
         words = "is a batch, and is to be read as one" if Mode.BATCH in binding.modes else "the binding has no batches"
         raise CloudEventError(Problem("", "R37", words))
     if _stated_mode(binding, message) is not None:
-        expect_media_type(binding, message, EVENT)
+        _expect_media_type(binding, message, EVENT)
     return decode(message.payload or b"")
 
 
-def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
+def _write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
     """The event in a message; `fields` are the protocol's others, such as a topic."""
     if mode not in binding.modes or mode == Mode.BATCH:
         offered = " or ".join(known for known in binding.modes if known is not Mode.BATCH)
         raise CloudEventError(Problem("", "R38", f"{binding.protocol} carries one event in {offered} mode, not {mode}"))
     if mode == Mode.STRUCTURED:
-        return with_fields(binding, fields, EVENT, encode(event))
+        return _with_fields(binding, fields, EVENT, encode(event))
     named = event.content_type
     wrong = list(_cannot_carry(binding, event, named))
     pairs = []
@@ -138,10 +225,10 @@ def write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, A
                 wrong.append(Problem(f"/{name}", "R39", f"{name} {error}"))
     if wrong:
         raise CloudEventError(*wrong)
-    return with_fields(binding, fields, named, event.payload(), pairs)
+    return _with_fields(binding, fields, named, event.payload(), pairs)
 
 
-def with_fields(
+def _with_fields(
     binding: Binding,
     fields: Mapping[str, Any],
     content_type: str | None,
@@ -158,13 +245,13 @@ def with_fields(
         wrong += _would_add(binding, own)
     if wrong:
         raise CloudEventError(*wrong)
-    stated = next(iter(binding.content_types(own)), content_type)
+    stated = next(iter(binding.content_types(own.fields)), content_type)
     return Message(binding.protocol, _merged(binding, own.fields, binding.fields(stated, pairs)), payload)
 
 
-def expect_media_type(binding: Binding, message: Message, expected: str) -> None:
+def _expect_media_type(binding: Binding, message: Message, expected: str) -> None:
     """Refuse a content type of another event format than JSON."""
-    stated = binding.content_types(message)
+    stated = binding.content_types(message.fields)
     media = read_media_type(stated[0].strip(" "))
     if media is None or media.name != expected:
         words = f"the event format {stated[0][:80]!r} is not read; {expected} is"
@@ -202,7 +289,7 @@ def _set(section: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stated_mode(binding: Binding, message: Message) -> Mode | None:
     """The mode that the content type says: "prefixed with the CloudEvents media type" (http 3)."""
-    named = next(iter(binding.content_types(message)), None)
+    named = next(iter(binding.content_types(message.fields)), None)
     text = named.lower() if isinstance(named, str) else ""
     if text.startswith(_BATCH_PREFIX):
         return Mode.BATCH
@@ -225,12 +312,12 @@ def _content_type_differs(
     binding: Binding, own: Message, content_type: str | None, *, is_event: bool
 ) -> Iterator[Problem]:
     """A content type among the caller's own fields that says another thing than the event's."""
-    for text in binding.content_types(own):
+    for text in binding.content_types(own.fields):
         if text != content_type and not (is_event and _is_spelling(text, content_type)):
             shown = content_type or "none"
             words = f"the content type {str(text)[:80]!r} among the message's own fields is not the event's, {shown}"
             yield Problem("/datacontenttype", "R39", words)
-    if len(binding.content_types(own)) > 1:
+    if len(binding.content_types(own.fields)) > 1:
         yield Problem("/datacontenttype", "R3", "the content type occurs more than once")
 
 
@@ -242,7 +329,7 @@ def _is_spelling(text: Any, content_type: str | None) -> bool:
 
 def attributes_of(binding: Binding, message: Message) -> Iterator[tuple[str, Any]]:
     """The names and values of what is carried as attributes."""
-    for found, value in binding.carried(message):
+    for found, value in binding.carried(message.fields):
         name = found.lower() if binding.any_case else found
         for prefix in binding.prefixes:
             if prefix:
@@ -281,13 +368,18 @@ def _read_binary(binding: Binding, message: Message) -> CloudEvent:
 def _mixed(binding: Binding, message: Message) -> Iterator[Problem]:
     if len(binding.prefixes) == 1:
         return
-    used = {prefix for found, _ in binding.carried(message) for prefix in binding.prefixes if found.startswith(prefix)}
+    used = {
+        prefix
+        for found, _ in binding.carried(message.fields)
+        for prefix in binding.prefixes
+        if found.startswith(prefix)
+    }
     if len(used) > 1:
         yield Problem("", "R39", f"mixes the prefixes {' and '.join(sorted(used))}")
 
 
 def _take_content_type(binding: Binding, message: Message, given: dict[str, Any], wrong: list[Problem]) -> None:
-    stated = [text for text in binding.content_types(message) if text is not None]
+    stated = [text for text in binding.content_types(message.fields) if text is not None]
     repeated = given.get("datacontenttype")
     path = "/datacontenttype"
     if repeated is not None and not binding.repeats_content_type:
@@ -308,39 +400,131 @@ def _cannot_carry(binding: Binding, event: CloudEvent, named: str | None) -> Ite
         yield Problem("/data", "R41", "zero bytes of data cannot be told from no data; use structured mode")
 
 
-# Attribute values in headers of HTTP and NATS: percent-encoded, as http 3.1.3.2 says.
-#
-# Rule: whatever an attribute may hold goes through printable ASCII and comes back the same; nothing ends a line.
+# From one message to another ------------------------------------------------------------------------------------------
+
+# Names of headers and properties that are true of some bytes only.
+_OF_THE_PAYLOAD = frozenset(
+    (
+        "content-encoding", "content-digest", "content-md5", "content-range", "digest", "repr-digest",
+    )
+)  # fmt: skip
 
 
-# Space, double quote, percent, and everything outside U+0021 to U+007E.
-_encoded = re.compile(r"[^!#$&-~]")
-_quoted = re.compile(r'"((?:[^"\\]|\\.)*)"').fullmatch
-_malformed = re.compile(r"%(?![0-9A-Fa-f]{2})").search
-_printable = re.compile(r"[ -~]*").fullmatch
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The message that carries the event, and what of the one before is not in it."""
+
+    message: Message
+    left: tuple[Problem, ...] = ()
 
 
-def write_header(value: AttributeValue) -> str:
-    """The header's text for an attribute's value."""
-    return _encoded.sub(_escape, canonical(value))
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A field of a message, or one of the several that a field holds."""
+
+    path: str
+    field: str
+    name: str
+    value: Any
+
+    def alone(self, protocol: str) -> Message:
+        """A message with nothing else in it."""
+        return Message(protocol, {self.field: self.value})
 
 
-def read_header(text: str) -> str:
-    """The attribute's text of a header's; raises ValueError."""
-    if not isinstance(text, str) or not _printable(text):
-        raise ValueError("must be printable ASCII in a header, other characters percent-encoded")
-    found = _quoted(text)
-    if found:
-        text = re.sub(r"\\(.)", r"\1", found[1])
-    if "%" not in text:
-        return text
-    if _malformed(text):
-        raise ValueError("holds a % that is not followed by two hexadecimal digits")
+def carry_over(event: CloudEvent, source: Message, protocol: str, mode: str | None = None, **fields: Any) -> Carried:
+    """The event as a message of the protocol, with what of its source can go along; `fields` stand instead of those."""
+    bare = to_message(event, protocol, mode, **fields)
+    given = Message(bare.protocol, fields).settled().fields
+    taken: dict[str, Any] = {}
+    left: list[Problem] = []
+    for part in _own_parts(event, source):
+        words = _obstacle(part, source, bare)
+        if words:
+            left.append(_left(part, words))
+        elif part.field not in given:
+            taken[part.field] = _joined(taken.get(part.field), part.value)
+    return Carried(to_message(event, protocol, mode, **{**taken, **given}), tuple(left))
+
+
+def left_behind(event: CloudEvent, source: Message) -> tuple[Problem, ...]:
+    """What of its source stands nowhere in the event."""
+    return tuple(_left(part, "an event alone has no place for it") for part in _own_parts(event, source))
+
+
+def _left(part: _Part, words: str) -> Problem:
+    return Problem(part.path, "lost", f"{part.name} is not carried: {words}")
+
+
+def _own_parts(event: CloudEvent, source: Message) -> Iterator[_Part]:
+    """The parts of a message that are not the event's."""
+    row, mode = BINDINGS[source.protocol], mode_of(source)
+    return (part for part in _parts(source) if not _is_said(row, mode, event, part.alone(source.protocol)))
+
+
+def _parts(message: Message) -> Iterator[_Part]:
+    for field, value in message.fields.items():
+        path = member_pointer("", field)
+        if isinstance(value, tuple):
+            for index, pair in enumerate(value):
+                yield _Part(f"{path}/{index}", field, pair[0], (pair,))
+        elif isinstance(value, Mapping):
+            for name, item in value.items():
+                yield _Part(member_pointer(path, name), field, name, {name: item})
+        else:
+            yield _Part(path, field, field, value)
+
+
+def _joined(before: Any, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return (*(before or ()), *value)
+    return {**(before or {}), **value} if isinstance(value, Mapping) else value
+
+
+def _is_said(row: Binding, mode: Mode, event: CloudEvent, alone: Message) -> bool:
+    """Whether the event, or the mode it came in, says what a part of its message does."""
+    for stated in row.content_types(alone.fields):
+        return stated == event.content_type or str(stated).lower().startswith(_EVENT_PREFIX)
+    for name, value in attributes_of(row, alone):
+        # Beside a structured event, attributes may be repeated; where they differ they are somebody else's.
+        return mode is Mode.BINARY or _is_value(row, event.get(name), value)
+    return False
+
+
+def _is_value(row: Binding, known: AttributeValue | None, raw: Any) -> bool:
     try:
-        return unquote_to_bytes(text).decode()
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8 after percent-decoding") from None
+        value = row.read_value(raw)
+    except ValueError:
+        return False
+    return known is not None and value is not None and canonical(known) == canonical(value)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+def _obstacle(part: _Part, source: Message, bare: Message) -> str | None:
+    """Why a part of the source cannot go along with the event, in words."""
+    row, alone = BINDINGS[bare.protocol], part.alone(bare.protocol)
+    if _family(source) != _family(bare) or part.field not in FIELDS[bare.protocol]:
+        return f"{bare.protocol} has no place for it"
+    if _is_of_the_connection(part, source):
+        return "it belongs to the connection"
+    if _is_of_the_payload(part, source) and source.payload != bare.payload:
+        return "it is about another payload"
+    if row.content_types(alone.fields):
+        return "the event has another content type"
+    if any(attributes_of(row, alone)) and (mode_of(bare) is Mode.BINARY or row.modes[0] is Mode.STRUCTURED):
+        return "it would become an attribute of the event"
+    return next((problem.message for problem in sending_problems(alone)), None)
+
+
+def _family(message: Message) -> str:
+    return message.protocol.partition("/")[0]
+
+
+def _is_of_the_connection(part: _Part, source: Message) -> bool:
+    row = PROTOCOLS[source.protocol]
+    if part.field in row.of_connection:
+        return True
+    return part.field == row.binding.attributes_in and part.name.lower() in row.connection_names(source.fields)
+
+
+def _is_of_the_payload(part: _Part, source: Message) -> bool:
+    return part.field in PROTOCOLS[source.protocol].of_payload or part.name.lower() in _OF_THE_PAYLOAD

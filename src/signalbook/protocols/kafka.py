@@ -1,72 +1,139 @@
-"""The Kafka binding: binary and structured mode; no data is a null value."""
+"""Kafka: records of a topic; headers and key are bytes, and no data is a null value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import base64
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from signalbook.cloudevents.attributes import AttributeValue, canonical
-from signalbook.cloudevents.event import CloudEvent
-from signalbook.protocols import binding
-from signalbook.protocols.binding import Binding, Mode
-from signalbook.protocols.message import Message
+from signalbook.cloudevents.attributes import AttributeValue
+from signalbook.cloudevents.attributes import canonical as attribute_text
+from signalbook.cloudevents.timestamp import is_timestamp
+from signalbook.protocols.protocol import (
+    BYTE_PAIRS,
+    BYTES,
+    MOMENT,
+    TEXT,
+    Binding,
+    Fields,
+    Mode,
+    Option,
+    Protocol,
+    as_text,
+    on_paper,
+    values_in,
+    whole,
+)
+from signalbook.protocols.values import Place, Section, canonical, decoded, milliseconds
 
-__all__ = ["KAFKA", "from_kafka", "partition_key", "to_kafka"]
+__all__ = ["KAFKA"]
+
+_is_topic = re.compile(r"[0-9A-Za-z._-]{1,249}").fullmatch
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
+def _topic_flaw(text: str) -> str | None:
+    if _is_topic(text) and text not in (".", ".."):
+        return None
+    return "must be a topic, which has 1 to 249 letters, digits, dots, hyphens and underscores"
+
+
+def _name_flaw(text: str) -> str | None:
+    return "must have a name without U+0000, at which clients cut it" if "\0" in text else None
+
+
+def _identity(fields: Fields) -> str | None:
+    parts = [fields.get(name) for name in ("topic", "partition", "offset")]
+    return None if None in parts else "/".join(map(str, parts))
+
+
+def _read_timestamp(value: Any) -> Sequence[Any]:
+    """The timestamp in milliseconds since 1970."""
+    return (milliseconds(value),) if isinstance(value, str) and is_timestamp(value) else (value,)
+
+
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Fields:
     stated = () if content_type is None else (("content-type", content_type.encode()),)
     return {"headers": (*stated, *(pairs or ()))}
 
 
-def _read(value: bytes | None) -> str | None:
+def _content_types(fields: Fields) -> list[Any]:
+    # What is not a text is not a media type either, and is refused as such.
+    return [
+        value.decode(errors="replace")
+        for name, value in fields.get("headers", ())
+        if name == "content-type" and value is not None
+    ]
+
+
+def _read_attribute(value: bytes | None) -> str | None:
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8") from None
 
 
-def _content_types(message: Message) -> list[Any]:
-    # What is not a text is not a media type either, and is refused as such.
-    return [value.decode(errors="replace") for value in message.values("headers", "content-type") if value is not None]
+def _write_attribute(value: AttributeValue) -> bytes:
+    return attribute_text(value).encode()
 
 
-def _write(value: AttributeValue) -> bytes:
-    return canonical(value).encode()
-
-
-KAFKA = Binding(
-    protocol="KAFKA",
-    modes=(Mode.BINARY, Mode.STRUCTURED),
-    carried=lambda message: message.get("headers", ()),
-    content_types=_content_types,
-    fields=_fields,
-    read_value=_read,
-    write_value=_write,
-    prefixes=("ce_",),
-    repeats_content_type=True,
-    tells_empty=True,
+KAFKA = Protocol(
+    name="KAFKA",
+    any_version=True,
+    fields=on_paper(
+        topic=TEXT,
+        partition=whole(0, 2**31 - 1),
+        offset=whole(0, 2**63 - 1),
+        timestamp=MOMENT,
+        key=BYTES,
+        headers=BYTE_PAIRS,
+    ),
+    options={
+        "topic": Place(test=_topic_flaw),
+        "partition": Place("partition", is_json=True),
+        "key": Place(several=True),
+        "key_base64": Place("binary"),
+        "headers": Section(
+            content_type="content-type",
+            name=_name_flaw,
+            is_keyed=True,
+            read=lambda value: None if value is None else as_text(value),
+            write=lambda type_, value: canonical(value).encode(),
+        ),
+        "timestamp": Place("ulong"),  # of 0.5, see `dialects.forms`
+    },
+    special={
+        "key": Option(
+            "key",
+            read=lambda value: (as_text(value),),
+            write=lambda type_, value: value if isinstance(value, bytes) else canonical(value).encode(),
+        ),
+        "key_base64": Option(
+            "key",
+            read=lambda value: (base64.b64encode(value).decode(),),
+            write=lambda type_, value: decoded(value),
+        ),
+        "timestamp": Option("timestamp", read=_read_timestamp),
+    },
+    keys=(("topic", ""), ("key", "")),
+    identity=_identity,
+    moment=lambda fields: fields.get("timestamp"),
+    target=lambda fields: fields.get("topic"),
+    content_encodings=values_in("headers", "content-encoding"),
+    address="topic",
+    endpoint_address="topic",
+    texts={"topic": _topic_flaw},
+    pairs={"headers": (_name_flaw, None)},
+    binding=Binding(
+        protocol="KAFKA",
+        modes=(Mode.BINARY, Mode.STRUCTURED),
+        attributes_in="headers",
+        content_types=_content_types,
+        fields=_fields,
+        read_value=_read_attribute,
+        write_value=_write_attribute,
+        prefixes=("ce_",),
+        repeats_content_type=True,
+        tells_empty=True,
+    ),
 )
-
-
-def from_kafka(message: Message) -> CloudEvent:
-    """The event of a record."""
-    return binding.read(KAFKA, message)
-
-
-def to_kafka(
-    event: CloudEvent,
-    mode: str = Mode.BINARY,
-    key_mapper: Callable[[CloudEvent], bytes | None] | None = None,
-    **fields: Any,
-) -> Message:
-    """The event as a record; `fields` are `topic`, `key` (bytes), `headers`, …; a mapper makes the key instead."""
-    if key_mapper is not None:
-        fields["key"] = key_mapper(event)
-    return binding.write(KAFKA, event, mode, fields)
-
-
-def partition_key(event: CloudEvent) -> bytes | None:
-    """The key mapper of the partitioning extension (kafka 3.1): `partitionkey` as it is, and it stays an attribute."""
-    value = event.get("partitionkey")
-    return None if value is None else canonical(value).encode()

@@ -1,14 +1,17 @@
-"""`Message`: an observed message, and its one JSON form.
+"""`Message`: an observed message, its one JSON form, and what it must be to be sent.
 
 Rule 1: the fields carry the names of `protocoloptions`; which ones a protocol has is the table `FIELDS`.
 Rule 2: `from_json(m.to_json()) == m`; what is wrong with a message on paper is listed whole, each with its path.
 Rule 3: `Message(…)` itself checks nothing: who builds one from a client's objects gives the Python types of `fields`;
 `settled` is for those whose fields somebody else has given.
+Rule 4: a message that was observed need not be fit to be sent; one that is to be sent, and would be cut, changed,
+refused or misunderstood by whoever carries it, is a `WireError` before. Only what is there is looked at. What no
+message can be sent with, no definition may demand either: a place has the same test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -18,61 +21,12 @@ import orjson
 
 from signalbook.errors import Problem, SignalbookError
 from signalbook.jsontext import JsonError, read_members
-from signalbook.protocols import fields as kinds
-from signalbook.protocols.fields import Kind, Read, pointer
-from signalbook.protocols.names import find_protocol
+from signalbook.protocols.protocol import BINARY, BYTES, FieldKind, PaperField, Read, pointer
+from signalbook.protocols.table import FIELDS, PROTOCOLS, find_protocol
+from signalbook.protocols.values import Flaw
 
-__all__ = ["FIELDS", "Message", "WireError"]
+__all__ = ["Message", "WireError", "sendable", "sending_problems"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """How a name on paper is read: the field it means and the kind of its value."""
-
-    field: str
-    kind: Kind
-
-
-def _rows(**table: Kind) -> dict[str, _Spelling]:
-    rows = {}
-    for name, kind in table.items():
-        rows[name] = _Spelling(name, kind)
-        if kind is kinds.BYTES:
-            rows[f"{name}_base64"] = _Spelling(name, kinds.BINARY)
-    return rows
-
-
-_SECTIONS = ("properties", "application-properties", "message-annotations", "delivery-annotations", "header", "footer")
-_MQTT3 = _rows(topic_name=kinds.TEXT, qos=kinds.whole(0, 2), retain=kinds.FLAG)
-_MQTT5 = _MQTT3 | _rows(
-    payload_format_indicator=kinds.whole(0, 1),
-    message_expiry_interval=kinds.whole(0, 2**32 - 1),
-    response_topic=kinds.TEXT,
-    correlation_data=kinds.BYTES,
-    content_type=kinds.TEXT,
-    user_properties=kinds.PAIRS,
-)
-_NATS = _rows(subject=kinds.TEXT, reply=kinds.TEXT, headers=kinds.PAIRS)
-
-FIELDS: Mapping[str, Mapping[str, _Spelling]] = {
-    "HTTP": _rows(
-        method=kinds.TEXT, path=kinds.TEXT, query=kinds.PAIRS, headers=kinds.PAIRS, status=kinds.coded(100, 599)
-    ),
-    # `body` names the section that is not `data`: `value` or `sequence`; the payload is then its JSON form on paper.
-    "AMQP/1.0": {name: _Spelling(name, kinds.SECTION) for name in _SECTIONS}
-    | _rows(body=kinds.choice("data", "value", "sequence")),
-    "MQTT/5.0": _MQTT5 | {"payload_format": _MQTT5["payload_format_indicator"]},
-    "MQTT/3.1.1": _MQTT3,
-    "KAFKA": _rows(
-        topic=kinds.TEXT,
-        partition=kinds.whole(0, 2**31 - 1),
-        offset=kinds.whole(0, 2**63 - 1),
-        timestamp=kinds.MOMENT,
-        key=kinds.BYTES,
-        headers=kinds.HEADERS,
-    ),
-    "NATS": _NATS | {"reply-to": _NATS["reply"]},
-}
 _PAYLOADS = ("payload", "payload_base64", "payload_json")
 
 
@@ -153,7 +107,7 @@ class Message:
                 ending, form = table[name].kind.write(value)
                 written[name + ending] = form
         if self.payload is not None:
-            ending, form = kinds.BYTES.write(self.payload)
+            ending, form = BYTES.write(self.payload)
             written["payload" + ending] = form
         return written
 
@@ -197,7 +151,7 @@ def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | N
     name = given[0]
     value, path = values[name], f"/{name}"
     if name != "payload_json":
-        kind = kinds.BYTES if name == "payload" else kinds.BINARY
+        kind = BYTES if name == "payload" else BINARY
         return kind.read(value, path, problems)  # type: ignore[no-any-return]
     if isinstance(value, bytes):
         return value
@@ -208,14 +162,14 @@ def _read_payload(members: dict[str, Any], problems: list[Problem]) -> bytes | N
         return None
 
 
-def _on_paper(name: str, table: Mapping[str, _Spelling]) -> str:
+def _on_paper(name: str, table: Mapping[str, PaperField]) -> str:
     """The field's name as it is on paper, of one that Python may have written with underscores."""
     hyphened = name.replace("_", "-")
     return hyphened if name not in table and hyphened in table else name
 
 
 def _read_fields(
-    protocol: str, members: Iterable[tuple[str, Any]], way: Callable[[Kind], Read], problems: list[Problem]
+    protocol: str, members: Iterable[tuple[str, Any]], way: Callable[[FieldKind], Read], problems: list[Problem]
 ) -> dict[str, Any]:
     table = FIELDS[protocol]
     found: dict[str, Any] = {}
@@ -232,3 +186,38 @@ def _read_fields(
         else:
             found[row.field] = way(row.kind)(value, pointer("", name), problems)
     return found
+
+
+# What is sent ---------------------------------------------------------------------------------------------------------
+
+
+def sendable(message: Message) -> Message:
+    """The message, its fields under their own names and in their own types; raises `WireError` where it is not fit."""
+    settled = message.settled()
+    wrong = tuple(sending_problems(settled))
+    if wrong:
+        raise WireError(*wrong)
+    return settled
+
+
+def sending_problems(message: Message) -> Iterator[Problem]:
+    """Why a settled message could not be sent as it is."""
+    row = PROTOCOLS[message.protocol]
+    for name, test in row.texts.items():
+        yield from _wrong(test, message.get(name), f"/{name}")
+    for name, tests in row.pairs.items():
+        is_whole = name in row.whole_pairs
+        for index, pair in enumerate(message.get(name) or ()):
+            found = [
+                problem
+                for place, (test_of, text) in enumerate(zip(tests, pair, strict=True))
+                for problem in _wrong(test_of, text, f"/{name}/{index}" + ("" if is_whole else f"/{place}"))
+            ]
+            yield from found[:1] if is_whole else found
+    yield from row.problems(message.fields, message.payload)
+
+
+def _wrong(test: Flaw | None, text: Any, path: str) -> Iterator[Problem]:
+    words = test(text) if test is not None and text is not None else None
+    if words is not None:
+        yield Problem(path, "value", words)

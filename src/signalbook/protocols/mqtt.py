@@ -1,72 +1,171 @@
-"""The MQTT binding: binary and structured mode in 5.0, JSON as the payload in 3.1.1."""
+"""MQTT 5.0 and 3.1.1: packets to a topic; 5.0 has properties, in 3.1.1 an event is its payload."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from signalbook.cloudevents.attributes import AttributeValue, CloudEventError, canonical
-from signalbook.cloudevents.event import CloudEvent
+from signalbook.cloudevents.attributes import AttributeValue
+from signalbook.cloudevents.attributes import canonical as attribute_text
 from signalbook.errors import Problem
-from signalbook.protocols import binding
-from signalbook.protocols.binding import Binding, Mode
-from signalbook.protocols.message import Message
-from signalbook.protocols.names import find_protocol
+from signalbook.protocols.protocol import (
+    BYTES,
+    FLAG,
+    PAIRS,
+    TEXT,
+    Binding,
+    Fields,
+    Mode,
+    Option,
+    Protocol,
+    as_text,
+    on_paper,
+    route,
+    values_in,
+    whole,
+)
+from signalbook.protocols.values import CONTENT_TYPE, Place, Section, canonical
 
-__all__ = ["MQTT3", "MQTT5", "from_mqtt", "to_mqtt"]
+__all__ = ["MQTT3", "MQTT5"]
 
-_LONGEST = 65_535  # bytes of a string, MQTT 5.0 section 1.5.4
+_LONGEST = 65_535  # bytes of a string or of binary data, MQTT 5.0 sections 1.5.4 and 1.5.6
+_LARGEST = 268_435_455  # bytes of a packet, MQTT 5.0 section 2.1.4
 
 
-def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Mapping[str, Any]:
+def _topic_flaw(text: str) -> str | None:
+    """MQTT 5.0 section 4.7: a topic name has a character, and no wildcard."""
+    if not text:
+        return "must not be empty"
+    return "must not have wildcards, which are for subscribers" if "+" in text or "#" in text else _string_flaw(text)
+
+
+def _string_flaw(text: str) -> str | None:
+    """MQTT 5.0 section 1.5.4."""
+    return f"must not have U+0000, nor more than {_LONGEST:,} bytes" if "\0" in text or _is_long(text) else None
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > _LONGEST or len(text.encode(errors="replace")) > _LONGEST
+
+
+def _problems(fields: Fields, payload: bytes | None) -> Iterator[Problem]:
+    """What is wrong with the binary data of a packet."""
+    data = fields.get("correlation_data")
+    if data is not None and len(data) > _LONGEST:
+        yield Problem("/correlation_data", "value", f"must not have more than {_LONGEST:,} bytes")
+    if payload is None:
+        return
+    if len(payload) > _LARGEST:
+        yield Problem("/payload", "value", f"has more than {_LARGEST:,} bytes")
+    elif fields.get("payload_format_indicator") == 1 and isinstance(as_text(payload), bytes):
+        yield Problem("/payload_format_indicator", "value", "says that the payload is text, and it is not UTF-8")
+
+
+def _read_correlation(value: bytes) -> Sequence[Any]:
+    """The text, where it is one, and Base64: the text of the specification has bytes, its model file a text."""
+    coded = base64.b64encode(value).decode()
+    text = as_text(value)
+    return (text, coded) if isinstance(text, str) else (coded,)
+
+
+def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Fields:
     return {"content_type": content_type, "user_properties": tuple(pairs or ())}
 
 
-def _write(value: AttributeValue) -> str:
-    text = canonical(value)
+def _content_types(fields: Fields) -> list[Any]:
+    value = fields.get("content_type")
+    return [] if value is None else [value]
+
+
+def _write_attribute(value: AttributeValue) -> str:
+    text = attribute_text(value)
     if len(text) > _LONGEST // 4 and len(text.encode()) > _LONGEST:
         raise ValueError(f"is longer than the {_LONGEST:,} bytes of a user property; use structured mode")
     return text
 
 
-def _content_types(message: Message) -> list[Any]:
-    value = message.get("content_type")
-    return [] if value is None else [value]
-
-
-MQTT5 = Binding(
-    protocol="MQTT/5.0",
-    modes=(Mode.BINARY, Mode.STRUCTURED),
-    carried=lambda message: message.get("user_properties", ()),
-    content_types=_content_types,
-    fields=_fields,
-    read_value=lambda text: text,
-    write_value=_write,
-    # The specification's own example repeats it among the user properties.
-    repeats_content_type=True,
-    # Without a prefix, id and type may be anybody's.
-    marks=("specversion",),
+_FIELDS = on_paper(topic_name=TEXT, qos=whole(0, 2), retain=FLAG)
+_FIELDS5 = _FIELDS | on_paper(
+    payload_format_indicator=whole(0, 1),
+    message_expiry_interval=whole(0, 2**32 - 1),
+    response_topic=TEXT,
+    correlation_data=BYTES,
+    content_type=TEXT,
+    user_properties=PAIRS,
 )
-MQTT3 = Binding(
-    protocol="MQTT/3.1.1",
-    modes=(Mode.STRUCTURED,),
-    carried=lambda message: (),
-    content_types=lambda message: [],
-    fields=lambda content_type, pairs: {},
-    read_value=lambda text: text,
-    write_value=_write,
+_OPTIONS: dict[str, Place | Section] = {
+    "topic_name": route(_topic_flaw),
+    "qos": Place("qos", is_json=True),
+    "retain": Place("boolean", is_json=True),
+}
+_SCHEMES = ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss")
+
+MQTT5 = Protocol(
+    name="MQTT/5.0",
+    aliases=("mqtt", "mqtt/5"),
+    fields=_FIELDS5 | {"payload_format": _FIELDS5["payload_format_indicator"]},
+    options={
+        **_OPTIONS,
+        "payload_format_indicator": Place("bit", is_json=True),
+        "message_expiry_interval": Place("uint", is_json=True),
+        "response_topic": route(_topic_flaw),
+        "correlation_data": Place(),  # Base64 by the text, a text by the published model; a message is asked for both
+        "content_type": CONTENT_TYPE,
+        "user_properties": Section(other=Place(test=_string_flaw), name=_string_flaw),
+    },
+    # The text's prose has the hyphen, its table the underscore.
+    option_aliases={"user-properties": "user_properties"},
+    special={
+        "correlation_data": Option(
+            "correlation_data",
+            read=_read_correlation,
+            write=lambda type_, value: value if isinstance(value, bytes) else canonical(value).encode(),
+        )
+    },
+    keys=(("topic_name", ""),),
+    target=lambda fields: fields.get("topic_name"),
+    content_encodings=values_in("user_properties", "content-encoding"),
+    address="topic_name",
+    endpoint_address="topic",
+    schemes=_SCHEMES,
+    texts={"topic_name": _topic_flaw, "response_topic": _topic_flaw, "content_type": _string_flaw},
+    pairs={"user_properties": (_string_flaw, _string_flaw)},
+    problems=_problems,
+    of_payload=frozenset({"payload_format_indicator"}),
+    binding=Binding(
+        protocol="MQTT/5.0",
+        modes=(Mode.BINARY, Mode.STRUCTURED),
+        attributes_in="user_properties",
+        content_types=_content_types,
+        fields=_fields,
+        read_value=lambda text: text,
+        write_value=_write_attribute,
+        # The specification's own example repeats it among the user properties.
+        repeats_content_type=True,
+        # Without a prefix, id and type may be anybody's.
+        marks=("specversion",),
+    ),
 )
-_VERSIONS = {row.protocol: row for row in (MQTT5, MQTT3)}
-
-
-def from_mqtt(message: Message) -> CloudEvent:
-    """The event of a PUBLISH, by the message's own version of MQTT."""
-    return binding.read(_VERSIONS.get(message.protocol, MQTT5), message)
-
-
-def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
-    """The event as a PUBLISH, binary where the version has it; `fields` are `topic_name`, `qos` and the like."""
-    row = _VERSIONS.get(find_protocol(f"mqtt/{version}") or "")
-    if row is None:
-        raise CloudEventError(Problem("", "R38", f"MQTT {version} has no CloudEvents binding; use 5.0 or 3.1.1"))
-    return binding.write(row, event, mode or row.modes[0], fields)
+MQTT3 = Protocol(
+    name="MQTT/3.1.1",
+    aliases=("mqtt/3",),
+    fields=_FIELDS,
+    options=_OPTIONS,
+    keys=(("topic_name", ""),),
+    target=lambda fields: fields.get("topic_name"),
+    address="topic_name",
+    endpoint_address="topic",
+    schemes=_SCHEMES,
+    texts={"topic_name": _topic_flaw},
+    problems=_problems,
+    binding=Binding(
+        protocol="MQTT/3.1.1",
+        modes=(Mode.STRUCTURED,),
+        attributes_in="",
+        content_types=lambda fields: [],
+        fields=lambda content_type, pairs: {},
+        read_value=lambda text: text,
+        write_value=_write_attribute,
+    ),
+)

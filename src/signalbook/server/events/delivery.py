@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from signalbook.cloudevents import CloudEvent
 from signalbook.cloudevents.event import ABSENT
 from signalbook.errors import RegistryError, SignalbookError
-from signalbook.protocols.http import to_http
+from signalbook.protocols import to_http
 from signalbook.registry.changes import Change, Position, read_changes, trim
 from signalbook.registry.store import Connection, Store
 from signalbook.server.events import subscriptions as table

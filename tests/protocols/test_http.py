@@ -1,8 +1,10 @@
+"""HTTP: which headers belong to a connection."""
+
 from __future__ import annotations
 
 import pytest
 
-from signalbook.protocols.fields import connection_headers
+from signalbook.protocols.http import connection_headers
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""What a message must be to be sent."""
+
 from __future__ import annotations
 
 import pytest

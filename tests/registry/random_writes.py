@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["BUILTIN", "PLAIN", "World", "Write", "writes"]
+__all__ = ["BUILTIN", "FLAGS", "PLAIN", "World", "Write", "each_write", "writes"]
 
 TIME = "2030-01-01T00:00:00Z"
 XREFS = ["/dirs/d1/files/f2", "/dirs/d2/files/f1", "/dirs/d1/files/nope"]
@@ -87,8 +88,10 @@ _META = st.fixed_dictionaries(
         "xref": st.sampled_from([*XREFS, None, None]),
     },
 )
-_ENDINGS = ["", "", "", "", "?inline=*", "?specversion=1.0-rc2", "?specversion=1.0-rc4", "?inline=meta", "?doc"]
+_SHAPES = ["?inline=*", "?specversion=1.0-rc2", "?specversion=1.0-rc4", "?inline=meta", "?inline=versions", "?doc"]
 _SETS = ["?setdefaultversionid=v1", "?setdefaultversionid=null", "?setdefaultversionid=request", "?ignore=epoch"]
+_ENDINGS = ["", "", "", *_SHAPES]
+FLAGS = ["", *_SHAPES, "?binary", "?collections", "?filter=name=nobody", "?sort=name", *_SETS]
 _VERSIONS = ["v1", "v2", "1"]
 
 
@@ -180,6 +183,35 @@ def _others(world: World) -> st.SearchStrategy[Write]:
     if world.sources:
         found.append(st.builds(Write, st.just("PUT"), st.just("/modelsource"), st.sampled_from(world.sources)))
     return st.one_of(found)
+
+
+def each_write(world: World) -> Iterator[Write]:
+    """A write of each kind to each kind of entity and collection; a resource has got a version more each time."""
+    new, meta = {"name": "new", "labels": {"a": "b"}}, {"labels": {"in": "meta"}}
+    for method in ("PUT", "PATCH"):
+        yield Write(method, "/", new)
+        yield Write(method, world.groups[0], new)
+    for resource in (world.resources[0], world.documents[0]):
+        details = "$details" if resource in world.documents else ""
+        _, plural, gid, name, rid = resource.split("/")
+        some = {rid: new}
+        yield Write("POST", "/", {plural: {gid: {**new, name: some}}})
+        yield Write("POST", f"/{plural}", {gid: {**new, name: some}, "other": {}})
+        yield Write("POST", f"/{plural}/{gid}", {name: some})
+        yield Write("POST", f"/{plural}/{gid}/{name}", some)
+        for method in ("PUT", "PATCH"):
+            yield Write(method, resource + details, new)
+            yield Write(method, resource + details, {"meta": meta})
+            yield Write(method, f"{resource}/versions/v1{details}", new)
+            yield Write(method, f"{resource}/meta", meta)
+        yield Write("POST", resource + details, new)
+        yield Write("POST", f"{resource}/versions", {"v1": new, "v2": new})
+        yield Write("PATCH", f"{resource}/versions", {"v1": new})
+        if details:
+            headers = {"content-type": "text/plain", "xregistry-name": "in a header"}
+            yield Write("PUT", resource, b"text", headers)
+            yield Write("PUT", f"{resource}/versions/v1", b"text", headers)
+            yield Write("POST", resource, b"text", headers)
 
 
 def writes(world: World) -> st.SearchStrategy[Write]:

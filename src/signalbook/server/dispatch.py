@@ -387,10 +387,8 @@ class RegistryService:
 
         def job(db: Connection) -> Answer:
             answer = requests.write_in(db, method, request.path, flags_of, request.base, body_of, correlation, check)
-            if answer.target.document and answer.page is not None:
-                setup = requests.setup(db)
-                view = make_view(db, setup, Flags.EMPTY, answer.spec, request.base, answer.target, requests.limits)
-                documents.append(document_response(db, view, answer, request.base))
+            if (document := self._written_document(db, request, answer)) is not None:
+                documents.append(document)
             return answer
 
         correlation = requests.correlation()
@@ -411,6 +409,16 @@ class RegistryService:
             shown = [header for header in document.headers if header[0] != "location"]
             return Response(status, [*headers, *shown], document.body)
         return Response(status, [JSON, *headers], answer.page.text.encode())
+
+    def _written_document(self, db: Connection, request: Request, answer: Answer) -> Response | None:
+        """Return what shows the document that was written; None where metadata are shown, as where it is read."""
+        if not answer.target.document or answer.page is None:
+            return None
+        setup = self._requests.setup(db)
+        if self._flags(request, setup).doc:
+            return None
+        view = make_view(db, setup, Flags.EMPTY, answer.spec, request.base, answer.target, self._requests.limits)
+        return document_response(db, view, answer, request.base)
 
     # ---- upkeep
 

@@ -27,7 +27,7 @@ from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "make_view", "parse", "read_target"]
+__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "make_view", "parse", "read_target", "refuse_collections"]
 
 # The `sort` flag: the order of a collection's entities.
 #
@@ -128,10 +128,15 @@ def _subject(target: Target, flags: Flags) -> str:
     return f"{target.path}?{flags.raw}" if flags.raw else target.path
 
 
-def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: Limits) -> Page:
-    """Return the answer to a GET."""
+def refuse_collections(target: Target, flags: Flags) -> None:
+    """Refuse `?collections` where it means nothing: FLAGS-3."""
     if flags.collections and target.kind not in ("registry", "group"):
         raise RegistryError("bad_flag", target.path, flag="collections")
+
+
+def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: Limits) -> Page:
+    """Return the answer to a GET."""
+    refuse_collections(target, flags)
     if flags.sort is not None and target.kind not in COLLECTIONS:
         raise RegistryError("sort_noncollection", view.subject)
     inline = inlines.parse_inline(flags.inline, _shape(setup, target), view.subject)

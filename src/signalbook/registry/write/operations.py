@@ -14,7 +14,7 @@ from signalbook.errors import RegistryError
 from signalbook.registry import flags as inlines
 from signalbook.registry import rows
 from signalbook.registry.flags import Flags, InlineSet, epoch_value
-from signalbook.registry.read.reads import Limits, Page, make_view
+from signalbook.registry.read.reads import Limits, Page, make_view, refuse_collections
 from signalbook.registry.read.render import View, pair
 from signalbook.registry.read.targets import Kind, Target
 from signalbook.registry.rows import Row
@@ -353,6 +353,7 @@ def show(
             xid = f"{target.resource_xid}/versions/{outcome.vid}"
             target = replace(target, kind="version", xid=xid, vid=outcome.vid)
         return reader.page(db, setup, target, _entity_flags(flags), spec, base)
+    refuse_collections(target, flags)
     view = make_view(db, setup, flags, spec, base, target, reader.limits)
     view.filtered = False
     members = outcome.members

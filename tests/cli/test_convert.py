@@ -46,6 +46,25 @@ def test_the_report_as_json(old: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert ("held", "/messagegroups/g/origin") == (note["code"], note["path"])
 
 
+@cases("dialects/broken")
+@pytest.mark.parametrize("lone", [False, True])
+@pytest.mark.parametrize("target", ["0.1", "1.0-rc4"])
+def test_what_breaks_a_rule_of_10_is_told(
+    case: Case, lone: bool, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A document of 1.0 that breaks a rule of 1.0 is converted as it stands, told to be invalid, and the code is 1."""
+    group = {"messagegroups": {"g": {"messages": {"m": case.given}}}}
+    path = tmp_path / "new.json"
+    path.write_text(json.dumps({"messageid": "m", **case.given} if lone else {"specversion": "1.0-rc2", **group}))
+    code = main(["convert", str(path), "--from", "1.0-rc2", "--to", target, "--json"])
+    shown = capsys.readouterr()
+    notes = [json.loads(line) for line in shown.err.splitlines()]
+    at = "" if lone else "/messagegroups/g/messages/m"
+    assert [at + place for place in case.expect] == [note["path"] for note in notes if note["code"] == "invalid"]
+    assert (Exit.REFUSED if case.expect else Exit.OK) == code
+    assert json.loads(shown.out)
+
+
 def test_detect(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--detect says which dialect a document is in, and why."""
     assert Exit.OK == main(["convert", "--detect", str(old)])

@@ -14,6 +14,8 @@ from signalbook.dialects.convert import convert, detect, meaning, read, write
 from signalbook.dialects.rows import SEGMENT, from_id, to_id
 from signalbook.errors import RegistryError, UsageError
 from signalbook.model.xids import ID
+from signalbook.sources.documents import Raw
+from signalbook.sources.lint import broken
 from signalbook.spec.dialects import DIALECTS, WRITTEN
 from tests.cases import Case, cases, read_cases
 
@@ -51,6 +53,29 @@ def test_a_conversion_can_be_undone(case: Case) -> None:
     if DIALECTS[source].written and not lost:
         before, after = there_and_back(case.given["document"], source, case.given["to"])
         assert before == after
+
+
+@cases("dialects/through01")
+def test_a_group_goes_through_01(case: Case) -> None:
+    """A group of 1.0 comes back from 0.1 as it was, with nothing stated that it did not state, and can be loaded."""
+    document = {"specversion": "1.0-rc2", "messagegroups": {"g": case.given}}
+    there = convert(document, DIALECTS["0.1"], RC2)
+    back = convert(there.content, RC2, DIALECTS["0.1"])
+    assert case.expect == [[note.code, note.path] for note in there.notes if note.code != "assigned"]
+    assert effective(document) == effective(back.content)
+    assert ("changed" in {note.code for note in there.notes}) == bool(back.notes)
+    assert [] == list(broken(Raw("back", back.content), RC2))
+
+
+def test_a_value_that_was_changed_since_is_not_the_held_one() -> None:
+    """A label holds a value as long as the document says it: another one is read by itself."""
+    kept = {"envelopemetadata/subject": {"value": "x{my-name}"}, "protocoloptions/subject": {"value": "x{a-b}"}}
+    held = {"1.0.properties": json.dumps(kept)}
+    attributes_ = {"type": {"value": "m"}, "subject": {"value": "other"}}
+    definition = {"id": "m", "format": "CloudEvents", "labels": held, "definition": {"attributes": attributes_}}
+    assert {"value": "other"} == convert(definition, RC2, DIALECTS["0.1"]).content["envelopemetadata"]["subject"]
+    sent = {"id": "m", "format": "NATS", "labels": held, "definition": {"pub": {"subject": {"value": "other"}}}}
+    assert "other" == convert(sent, RC2, DIALECTS["0.1"]).content["protocoloptions"]["subject"]
 
 
 @cases("dialects/conversions")
@@ -259,6 +284,64 @@ def test_a_message_survives_any_dialect(message: dict[str, Any], target: str) ->
     """A message of 1.0 means the same after going through any dialect that can be written."""
     before, after = there_and_back({"messageid": "m", **message}, "1.0-rc4", target)
     assert before == after
+
+
+# Selectors that 0.1 has a format for, that it has none for, that only resemble one, and that are not ours.
+envelopes = st.sampled_from(["CloudEvents/1.0", "SOAP/1.2"])
+protocols = st.sampled_from(
+    ["AMQP/1.0", "HTTP", "KAFKA", "MQTT/3.1.1", "MQTT/5.0", "NATS", "BunnyMQ/0.9.1", "Own", "NATS/9", "KAFKAESQUE"]
+)
+stated = {"envelope": envelopes, "protocol": protocols}
+braced = st.text("ab{}?#-,+.", max_size=8)
+attributes = st.fixed_dictionaries(
+    {},
+    optional={
+        "value": braced,
+        "type": st.sampled_from(["string", "uritemplate", "uri"]),
+        "required": st.booleans(),
+    },
+)
+grouped = st.fixed_dictionaries(
+    {},
+    optional={
+        **stated,
+        "envelopemetadata": st.dictionaries(st.sampled_from(["type", "subject", "own"]), attributes, max_size=2),
+        "protocoloptions": st.fixed_dictionaries(
+            {}, optional={"subject": braced, "topic_name": braced, "topic": braced, "path": braced}
+        ),
+        "labels": st.dictionaries(names, names, max_size=1),
+    },
+)
+groups = st.fixed_dictionaries(
+    {"messages": st.dictionaries(st.sampled_from(["a", "b"]), grouped, max_size=2)},
+    optional={**stated, "labels": st.dictionaries(names, names, max_size=1)},
+)
+
+
+def effective(document: dict[str, Any]) -> Any:
+    """What a document means, each message with the selectors that it has from its group."""
+    content = read(document, RC2).content
+    for group in content["messagegroups"].values():
+        for message in group.get("messages", {}).values():
+            for name in ("envelope", "protocol"):
+                if group.get(name):
+                    message.setdefault(name, group[name])
+    return meaning(content)
+
+
+@given(groups)
+@example({"messages": {"a": {"protocol": "KAFKA", "protocoloptions": {"topic": "t"}}}})
+@example({"messages": {"a": {"envelope": "CloudEvents/1.0", "envelopemetadata": {"subject": {"value": "x{my-name}"}}}}})
+@example({"protocol": "HTTP", "messages": {"a": {"envelope": "CloudEvents/1.0"}}})
+@example({"envelope": "SOAP/1.2", "messages": {"a": {"protocol": "NATS"}}})
+@example({"protocol": "MQTT/3.1.1", "messages": {"a": {}}})
+def test_a_group_survives_01_or_the_report_says_so(group: dict[str, Any]) -> None:
+    """A group of 1.0 means the same after going through 0.1, unless something is told to be changed or lost."""
+    document = {"specversion": "1.0-rc2", "messagegroups": {"g": group}}
+    there = convert(document, DIALECTS["0.1"], RC2)
+    back = convert(there.content, RC2, DIALECTS["0.1"])
+    if not {"changed", "lost"} & {note.code for note in there.notes}:
+        assert effective(document) == effective(back.content)
 
 
 @given(definitions)

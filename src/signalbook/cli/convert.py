@@ -62,6 +62,7 @@ def convert(
     """
     from signalbook.dialects import convert as dialects
     from signalbook.sources.documents import read_every
+    from signalbook.sources.lint import broken
 
     found = [one for one in read_every(location) if output is None or output not in Path(one[0].source).parents]
     if detect:
@@ -82,7 +83,7 @@ def convert(
     counted: set[str] = set()
     for document, result, file in zip(documents, results, files, strict=True):
         _write(result.content, file)
-        for note in (*result.problems, *result.notes):
+        for note in (*result.problems, *broken(document, result.source.dialect), *result.notes):
             counted.add(note.code)
             _report(document.source, note, as_json)
     refused = {"invalid", "lost", "changed"} if strict else {"invalid"}

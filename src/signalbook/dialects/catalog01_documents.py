@@ -61,6 +61,7 @@ __all__ = [
 FORMAT_LABEL = "0.1.format"
 TAGS_LABEL = "0.1.tags"
 PROTOCOL_LABEL = "1.0.protocol"
+_SELECTOR_LABELS = {"envelope": "1.0.envelope", "protocol": PROTOCOL_LABEL}
 NO_PROTOCOL = "-"
 HEAD = ("id", "format", "specversion")
 _SPACE = re.compile(r"[\s~]")
@@ -187,10 +188,12 @@ def write_version(message: Json, form: str, dialect: Dialect, notes: list[Proble
 
 
 def _written(message: Json, form: str, dialect: Dialect, notes: list[Problem], at: str) -> Json:
-    skipped = {"messageid", "versions"} | ({"envelope"} if form in dialect.formats else set())
+    skipped = {"messageid", "versions"}
     known: Format | None = dialect.formats.get(form)
-    if known is None or known.protocol:
+    if known is None or _tells_protocol(known, message.get("protocol")):
         skipped.add("protocol")
+    if known is not None and message.get("envelope") == known.envelope:
+        skipped.add("envelope")
     rest = {name: value for name, value in without_given(message).items() if name not in skipped}
     table = dialect.tables["message"]
     protocol = message.get("protocol")
@@ -205,14 +208,19 @@ def _written(message: Json, form: str, dialect: Dialect, notes: list[Problem], a
     return found
 
 
+def _tells_protocol(known: Format, protocol: Any) -> bool:
+    """Whether a format says which protocol a message has; that of MQTT has a member for the version."""
+    return bool(known.protocol) and (protocol in (None, known.protocol) or _family(known.protocol) == "mqtt")
+
+
 def format_of(entity: Json, dialect: Dialect, group: Json) -> str:
     """The format of 0.1 that an envelope or a protocol means; without either, that of the group."""
     for name, written in (("envelope", "envelope"), ("protocol", "protocol")):
         value = entity.get(name) or group.get(name)
         if isinstance(value, str) and value:
-            family = value.partition("/")[0].lower()
+            family = _family(value)
             for form, known in dialect.formats.items():
-                if getattr(known, written).partition("/")[0].lower() == family:
+                if _family(getattr(known, written)) == family:
                     return form
             if name == "protocol":
                 return _named(value)
@@ -259,8 +267,9 @@ def read_catalog(document: Any, dialect: Dialect, notes: list[Problem]) -> Json:
         if known is not found:
             _check_part(group, known, found, at)
             known["messages"] = {**known["messages"], **found["messages"]}
-            for name in ("envelope", "protocol"):
-                known.pop(name, None)
+            for name in _SELECTOR_LABELS:
+                if known.get(name) != found.get(name):
+                    known.pop(name, None)
     return {"messagegroups": groups}
 
 
@@ -278,7 +287,10 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
     rest = {name: value for name, value in group.items() if name not in (*HEAD, "definitions")}
     found = _read_own(rest, dialect, notes, at)
     form = _text(group, "format", at)
-    marked = marked_protocol(found, form, dialect)
+    stated = _stated(found, form, dialect)
+    marked = stated.get("protocol", "") if form not in dialect.formats else ""
+    if marked == NO_PROTOCOL and form != GENERIC:
+        marked = ""  # the group has none; its messages have
     messages: dict[str, Json] = {}
     for place, definition in enumerate(_list(group.get("definitions"), f"{at}/definitions")):
         where = f"{at}/definitions/{place}"
@@ -292,11 +304,41 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
         notes.append(Problem(at, "changed", "is shown in this dialect's spelling; its own spelling cannot be kept"))
     found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(_text(group, "id", at))
     found.update(selectors(form, dialect, messages.values(), marked))
-    if "envelope" not in found and "protocol" not in found and marked != NO_PROTOCOL:
+    found.update(stated)
+    for name in [name for name, value in stated.items() if value == NO_PROTOCOL]:
+        del found[name]
+    if "envelope" not in found and "protocol" not in found and NO_PROTOCOL not in stated.values():
         found["labels"] = {**(found.get("labels") or {}), FORMAT_LABEL: form}
     if not found.get("labels", True):
         del found["labels"]
     return {**to_canonical(MESSAGE, found, at, group=True), "messages": messages}
+
+
+def _stated(found: Json, form: str, dialect: Dialect) -> dict[str, str]:
+    """The selectors that a group of 1.0 stated, or a sign that it stated none, as labels say, which it has no longer.
+
+    A label that is not about this format, for somebody changed that since, says nothing.
+    """
+    labels = found.get("labels")
+    if not isinstance(labels, dict):
+        return {}
+    given = {name: labels.pop(label, None) for name, label in _SELECTOR_LABELS.items()}
+    return {name: value for name, value in given.items() if _may_state(name, value, form, dialect)}
+
+
+def _may_state(name: str, value: Any, form: str, dialect: Dialect) -> bool:
+    """Whether a group of a format may have had a selector in 1.0."""
+    if not isinstance(value, str) or not value:
+        return False
+    known = dialect.formats.get(form)
+    own = _named(value) if known is None else getattr(known, name)
+    if value == NO_PROTOCOL or not own or (name == "envelope" and known is None):
+        return True
+    return own == form if known is None else _family(own) == _family(value)
+
+
+def _family(selector: str) -> str:
+    return selector.partition("/")[0].lower()
 
 
 def _read_own(rest: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
@@ -436,14 +478,38 @@ def write_group(groupid: str, group: Json, form: str, dialect: Dialect, notes: l
         lambda own: _write_own(own, dialect, notes, at),
         lambda shown: _read_own(shown, dialect, [], at),
     )
-    if form not in dialect.formats and group.get("protocol") != opaque(form):
-        found["labels"] = {**found.get("labels", {}), PROTOCOL_LABEL: group.get("protocol") or NO_PROTOCOL}
+    marks = _marks(group, form, dialect)
+    if marks:
+        found["labels"] = {**found.get("labels", {}), **marks}
+    for name, label in _SELECTOR_LABELS.items():
+        if label in marks and not _may_state(name, marks[label], form, dialect):
+            words = f"'{marks[label]}' is not that of its messages, whose format is '{form}'"
+            notes.append(Problem(f"{at}/{name}", "changed", words))
     head = {"id": from_id(groupid), "specversion": dialect.label, "format": form}
     definitions = [
         write_definition(key, message, dialect, notes, f"{at}/messages/{key}", group)
         for key, message in (group.get("messages") or {}).items()
     ]
     return {**head, **found, "definitions": definitions}
+
+
+def _marks(group: Json, form: str, dialect: Dialect) -> dict[str, str]:
+    """The labels for the selectors of a group that its format, and those of its messages, do not tell."""
+    labels, stated = group.get("labels"), {name: group.get(name) or None for name in _SELECTOR_LABELS}
+    if not any(stated.values()) and isinstance(labels, dict) and labels.get(FORMAT_LABEL) == form:
+        return {}
+    messages = [
+        {"protocol": one.get("protocol") or stated["protocol"]} for one in (group.get("messages") or {}).values()
+    ]
+    told = selectors(form, dialect, messages)
+    marks = {
+        label: str(stated[name] or NO_PROTOCOL)
+        for name, label in _SELECTOR_LABELS.items()
+        if stated[name] != told.get(name)
+    }
+    if not told and not marks:
+        marks[PROTOCOL_LABEL] = NO_PROTOCOL
+    return marks
 
 
 def _write_own(own: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
@@ -458,8 +524,19 @@ def write_definition(
 ) -> Json:
     """One definition as a group's document embeds it: what its versions share, and a list of them."""
     form = format_of(message, dialect, group or {})
+    known, protocol = dialect.formats.get(form), (group or {}).get("protocol")
+    if known is not None and isinstance(protocol, str) and _family(known.protocol) == _family(protocol):
+        message = _bound(message, protocol)
     head = {"id": from_id(messageid), "format": form}
     return {**head, **gather_versions(_write_versions(message, form, dialect, notes, at))}
+
+
+def _bound(message: Json, protocol: str) -> Json:
+    """A message with the protocol of its group, where it, or a version of it, names none: 0.1 has no such default."""
+    versions = message.get("versions")
+    if isinstance(versions, dict):
+        message = {**message, "versions": {key: _bound(version, protocol) for key, version in versions.items()}}
+    return message if message.get("protocol") else {**message, "protocol": protocol}
 
 
 def gather_versions(documents: Sequence[Json]) -> Json:

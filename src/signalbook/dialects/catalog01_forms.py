@@ -17,6 +17,8 @@ from signalbook.dialects.rows import (
     Step,
     has_placeholder,
     is_same_in_both,
+    is_template,
+    note_template,
     parsed,
     template_text,
 )
@@ -38,9 +40,12 @@ def _read(value: Any, step: Step, place: str) -> Any:
     if text is None:
         return MISSING
     rest = step.rests.get(place, {})
+    if "value" in rest and _text(rest["value"]) == text:
+        return {**definition, **rest}
+    rest = {name: member for name, member in rest.items() if name != "value"}  # somebody changed it since
     if isinstance(text, str) and text:
         definition["value"] = template_text(text, step, place)
-        if has_placeholder(definition["value"]) and place.rpartition("/")[2] not in UNTYPED:
+        if is_template(definition["value"]) and place.rpartition("/")[2] not in UNTYPED:
             definition["type"] = "uritemplate"
     elif text != "":
         definition["value"] = text
@@ -60,12 +65,18 @@ def _written(value: Any, step: Step, place: str) -> Any:
     text = value.get("value", "")
     if "value" in value and not (isinstance(text, str) and is_same_in_both(text)):
         rest["value"] = text
-    if not isinstance(text, str):
-        text = {True: "true", False: "false"}[text] if isinstance(text, bool) else str(text)
+    elif isinstance(text, str):
+        note_template(text, step, place)
+    text = _text(text)
     if rest:
         step.kept[place] = rest
     found = {name: value[name] for name in ("required", "description") if name in value}
     return {"value": text, **found}
+
+
+def _text(value: Any) -> str:
+    """A value as the text that 0.1 has for it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _attributes_inward(value: Any, step: Step, row: Row) -> Any:

@@ -35,8 +35,10 @@ __all__ = [
     "inward",
     "is_beyond_level_one",
     "is_same_in_both",
+    "is_template",
     "may_become",
     "names_in",
+    "note_template",
     "outward",
     "renamed",
     "template_text",
@@ -129,6 +131,12 @@ def names_in(value: Any) -> Iterator[str]:
 def has_placeholder(text: str) -> bool:
     """Whether a text has an expression that 1.0 takes for one."""
     return any(_NAME.fullmatch(found[1]) for found in _EXPRESSION.finditer(text))
+
+
+def is_template(text: str) -> bool:
+    """Whether a text has placeholders, and no braces that 1.0 takes for text."""
+    literals = _EXPRESSION.sub(lambda found: "" if _NAME.fullmatch(found[1]) else found[0], text)
+    return has_placeholder(text) and not re.search("[{}]", literals)
 
 
 def is_beyond_level_one(text: str) -> bool:
@@ -455,8 +463,9 @@ PROPERTY = frozenset({"description", "name", "required", "specurl", "type", "val
 
 def unwrapped(value: Any, step: Step, place: str) -> Any:
     """The plain value of a property definition; its other members are kept for the way back."""
-    if "value" in step.rests.get(place, {}):
-        return step.rests[place]["value"]
+    held = step.rests.get(place, {})
+    if "value" in held and held["value"] == (value.get("value") if isinstance(value, dict) else value):
+        return held["value"]
     if not isinstance(value, dict):
         return _filled(value, step, place)
     plain = _filled(value.get("value", MISSING), step, place)
@@ -484,11 +493,19 @@ def template_text(value: str, step: Step, place: str) -> str:
     return renamed(value, step.names, note)
 
 
+def note_template(value: str, step: Step, place: str) -> None:
+    """Note a text of 1.0 that is a template in 0.1, for it has expressions there."""
+    if is_beyond_level_one(value):
+        step.note("changed", place, f"'{value}' has braces that are text in 1.0, and an expression in 0.1")
+
+
 def wrapped(value: Any, step: Step, place: str) -> Any:
     """The property definition of a plain value, with what was kept of it."""
     if step.dialect.formats and isinstance(value, str):
         if not is_same_in_both(value):
             step.kept[place] = {"value": value}
+        else:
+            note_template(value, step, place)
     elif step.dialect.formats:
         value = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
     return {**step.rests.get(place, {}), "value": value}

@@ -55,9 +55,10 @@ from signalbook.sources.documents import (
 )
 from signalbook.sources.documents import read_model as read_model_file
 from signalbook.spec.builtin import builtin_modelsource
+from signalbook.spec.dialects import Dialect
 from signalbook.spec.error_types import ERROR_TYPES, title
 
-__all__ = ["CONFIG", "NOTED", "Config", "Finding", "check", "lint", "noted", "refusal", "refused_documents"]
+__all__ = ["CONFIG", "NOTED", "Config", "Finding", "broken", "check", "lint", "noted", "refusal", "refused_documents"]
 
 # Which schema documents of a catalog a registry would refuse, found by writing them into one in memory.
 #
@@ -527,6 +528,33 @@ def _documents(raw: Raw, model: str, group: str) -> tuple[tuple[Document, ...], 
     wrong = check_dialect(raw.value, found.dialect) if found.dialect.spec is None else ()
     spelled = respellings(raw.value, found.dialect, level_of(raw.value)) if found.dialect.modern else ()
     return documents, (*wrong, *relabelled(found), *notes, *spelled)
+
+
+def broken(raw: Raw, dialect: Dialect) -> Iterator[Problem]:
+    """What of a document of 1.0 a registry would refuse, by its own model where it has one, at its place.
+
+    What a schema's document says is not judged.
+    """
+    if dialect.spec is None or not isinstance(raw.value, dict):
+        return
+    level = level_of(raw.value)
+    own = "document" if isinstance(raw.value.get("modelsource"), dict) else "builtin"
+    id_ = raw.value.get(f"{level}id") or _LONE
+    root = {"registry": "", "message": f"/messagegroups/{_LONE}/messages/{id_}"}.get(level, f"/{level}s/{id_}")
+    given = raw.value if level == "registry" else {**raw.value, f"{level}id": id_}
+    try:
+        documents, _ = in_canonical(Raw(raw.source, given), dialect, group=_LONE)
+        found = list(check(documents, own))
+    except (RegistryError, UsageError):  # for its reader to refuse
+        return
+    for one in found:
+        if one.severity == "error" and one.code not in _JUDGED and one.xid.startswith(root):
+            name = re.sub(r"\[(\d+)\]", r"/\1", one.args.get("name", "")).replace(".", "/")
+            place = one.xid.removeprefix(root).rstrip("/")
+            yield Problem(f"{place}/{name}" if name else place, "invalid", one.args.get("error_detail") or one.message)
+
+
+_LONE = "group"  # stands for the ids that an entity by itself has not
 
 
 def noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:

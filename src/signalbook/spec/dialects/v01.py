@@ -211,6 +211,7 @@ V01 = Dialect(
                 Row("documentation", "documentationtext"),
                 *_HELD,
                 Row("labels/1.0.basemessage", "basemessage", "text"),
+                Row("labels/1.0.envelope", "envelope", "text"),
                 Row("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
                 Row("labels/1.0.dataschemaxid", "dataschemaxid", "text"),
                 Row("labels/1.0.meta", "meta", "json"),

@@ -18,7 +18,14 @@ from urllib.parse import quote, urljoin
 
 import orjson
 
-from signalbook.dialects.catalog01_documents import format_of, read_definition, read_group, write_group, write_lone
+from signalbook.dialects.catalog01_documents import (
+    common_format,
+    format_of,
+    read_definition,
+    read_group,
+    write_group,
+    write_lone,
+)
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import Problem, RegistryError
 from signalbook.model.value_types import VALUE_TYPES
@@ -27,6 +34,7 @@ from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
 from signalbook.spec.dialects import DIALECTS
+from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = [
     "DIALECT",
@@ -402,6 +410,7 @@ class Catalog01Target:
         self._was_deleted = was_deleted
         self._pushed = pushed
         self._groups: dict[str, Json] = {}
+        self._forms: dict[str, str] = {}
         self._there: dict[str, dict[str, Json]] = {}
         self._met: set[str] = set()
         self._ours: set[str] = set()
@@ -418,7 +427,13 @@ class Catalog01Target:
     def write(self, entries: Iterable[Json]) -> None:
         """Make the catalog have what the source has, and not what it has no more."""
         waiting: list[tuple[Json, str]] = []
+        undecided: dict[str, Json] = {}  # groups that get the format of their definitions
+        held: list[Json] = []  # definitions of such a group
         for entry in entries:
+            gid = _ids(entry["xid"])[0]
+            if held and gid != _ids(held[0]["xid"])[0]:
+                waiting += self._write_held(undecided, held)
+                held = []
             self._met.add(entry["xid"].lower())
             if entry["body"] is None and not entry.get("flaw"):
                 continue
@@ -426,12 +441,20 @@ class Catalog01Target:
                 self._tell(entry, "unsupported")
             elif entry.get("flaw"):
                 self._tell(entry, "refused", entry["flaw"])
+            elif entry["xid"].count("/") == 2 and (entry["body"] or {}).get("envelope"):
+                self._write_group(entry, [])
             elif entry["xid"].count("/") == 2:
-                self._write_group(entry)
+                undecided[gid] = entry
+            elif gid in undecided:
+                held.append(entry)
             else:
                 refused = self._try(entry)
                 if refused:
                     waiting.append((entry, refused))
+        if held:
+            waiting += self._write_held(undecided, held)
+        for entry in undecided.values():
+            self._write_group(entry, [])
         while waiting:  # one may be related to another that came later
             again = [(entry, refused) for entry, _ in waiting if (refused := self._try(entry))]
             if len(again) == len(waiting):
@@ -442,6 +465,11 @@ class Catalog01Target:
         self._sweep()
         for differing in self._differing:
             self._settle(*differing)
+
+    def _write_held(self, undecided: dict[str, Json], held: list[Json]) -> list[tuple[Json, str]]:
+        """Write a group that gets its format by its definitions, and these; those that are refused, and why."""
+        self._write_group(undecided.pop(_ids(held[0]["xid"])[0]), held)
+        return [(entry, refused) for entry in held if (refused := self._try(entry))]
 
     def _tell(self, entry: Json, outcome: str, detail: str = "") -> None:
         self._report.add([{"xid": entry["xid"], "source": entry["source"], "outcome": outcome, "detail": detail}])
@@ -460,11 +488,12 @@ class Catalog01Target:
 
     # ---- groups
 
-    def _write_group(self, entry: Json) -> None:
+    def _write_group(self, entry: Json, definitions: list[Json]) -> None:
         gid = _ids(entry["xid"])[0]
         body = entry["body"] or {}
         self._groups[gid] = body
-        form = format_of(body, DIALECT, {})
+        form = common_format(body, (said for one in definitions for said in _said(one)), DIALECT)
+        self._forms[gid] = form
         wanted = write_group(to_id(gid), {**_client(body), "messages": {}}, form, DIALECT, [])
         wanted.pop("definitions", None)
         there = self._api.find(group_path(gid))
@@ -559,13 +588,15 @@ class Catalog01Target:
         group = self._groups.get(gid, {})
         attrs = {name: self._absolute(name, value) for name, value in _client(said).items()}
         notes: list[Problem] = []
-        written = write_lone(to_id(id_), attrs, DIALECT, notes, entry["xid"], group)
+        form = self._forms.get(gid, "")
+        own = format_of(attrs, DIALECT, group)
+        if form not in ("", GENERIC, own):
+            words = f"must be that of the group, and is '{own}'"
+            raise RegistryError("invalid_attribute", entry["xid"], name="format", error_detail=words)
+        written = write_lone(to_id(id_), attrs, DIALECT, notes, entry["xid"], group, form)
         for note in notes:
             if note.code == "lost":
                 self._report.note(entry["xid"], f"{note.path.rpartition('/')[2]} {note.message}")
-        if group and written["format"] != format_of(group, DIALECT, {}):
-            words = f"must be that of the group, and is '{written['format']}'"
-            raise RegistryError("invalid_attribute", entry["xid"], name="format", error_detail=words)
         authority = written.get("authority") or entry["origin"]["authority"]
         return {**without_assigned(written), "specversion": DIALECT.label, "authority": authority}
 
@@ -645,6 +676,13 @@ class Catalog01Target:
 
 def _ids(xid: str) -> list[str]:
     return [from_id(step) for step in xid.split("/")[2::2]]
+
+
+def _said(entry: Json) -> list[Json]:
+    """What a definition says, and has said as far as its log came with it."""
+    snapshots = (entry.get("log") or {}).get("snapshots") or []
+    versions = ((entry.get("body") or {}).get("versions") or {}).values()
+    return [said for _, _, said in snapshots if said is not None] or list(versions)[-1:]
 
 
 def _client(attrs: Json) -> Json:

@@ -3,7 +3,8 @@
 Rule 1: the text leaves open what a listing holds: documents, or ids and numbers, whole or in pages. All are read, and
 what a listing lacks is asked for.
 Rule 2: versions keep the numbers and the times that the source gave them. What a definition says without an authority,
-it says with the source's: the base of its canonical links where it has those, else its address (2.2.4).
+it says with the source's: the base of its canonical links where it has those, else its address (2.2.4). One that states
+an authority may be a copy under another name than its owner's: its canonical link tells that name, which it keeps.
 Rule 3: such a catalog has neither a feed nor epochs: everything is read, and a digest of it tells whether it changed.
 """
 
@@ -29,7 +30,7 @@ from signalbook.dialects.catalog01_documents import (
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import Problem, RegistryError
 from signalbook.model.value_types import VALUE_TYPES
-from signalbook.replication.entries import log_digest
+from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
@@ -60,7 +61,8 @@ _MOST_SNAPSHOTS = 200
 _MOST_BYTES = 256 << 10
 # RFC 8288: a reference in angle brackets and then its parameters, of which `rel` may be any.
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
-_VERSION_URI = re.compile(r"(https?://.+)/[^/]+/messagedefinitions/[^/]+(?:/versions?/[0-9]+)?")
+_VERSION_URI = re.compile(r"(.+)/([^/]+)/messagedefinitions/([^/]+?)(?:/versions?/[0-9]+)?")
+_VERSION_URN = re.compile(r"(urn:.+):([^:]+):([^:]+):[0-9]+", re.I)
 
 
 class Catalog01:
@@ -129,16 +131,17 @@ class Catalog01:
             raise PeerError(f"{self.peer.address} answered {path} with something else than an object")
         return found
 
-    def canonical(self, group: str, id_: str) -> str:
-        """The base that the canonical link of a definition states; empty where it has none."""
+    def canonical(self, group: str, id_: str) -> tuple[str, str, str]:
+        """The authority, the group and the id that the canonical link of a definition states; empty without one."""
         try:
             header = self.peer.request("GET", definition_path(group, id_)).headers.get("link", "")
         except PeerError as error:
             if error.status in _ABSENT:
-                return ""
+                return "", "", ""
             raise
-        found = _VERSION_URI.fullmatch(_link(header, "canonical"))
-        return found[1] if found is not None and len(found[1]) <= 1000 else ""
+        uri = _link(header, "canonical")
+        found = _VERSION_URN.fullmatch(uri) or _VERSION_URI.fullmatch(uri)
+        return (found[1], found[2], found[3]) if found is not None and len(uri) <= 1500 else ("", "", "")
 
     def _listed(self, path: str, name: str) -> Iterator[tuple[str, Json]]:
         """The members of a listing by their ids or numbers; one that is listed by its name alone has no more."""
@@ -198,6 +201,7 @@ def definition_path(group: str, id_: str) -> str:
 
 
 _SAFE = "!$&'()*+,;=@~%"
+_URI = "%/:?#[]@!$&'()*+,;=~-._"
 
 
 def without_assigned(document: Json) -> Json:
@@ -257,7 +261,9 @@ class Catalog01Source:
                 yield {**self._head(xid, scope), "body": None, "mark": ""}
                 continue
             definition = self._definition(gid, id_, group, latest, scope)
-            if definition is not None:
+            if isinstance(definition, dict):
+                if definition["origin"]["catalog"] != self.catalog:  # its group is the source's all the same
+                    yield self._group_entry(gid, group, self.api.definitions(gid), scope)
                 yield definition
 
     def earlier(self, xid: str, before: int, scope: Scope) -> Json | None:
@@ -265,12 +271,26 @@ class Catalog01Source:
         log = self._logs.get(xid)
         if log is None:
             return None
-        return {**self._head(xid, scope), "body": log[0], "mark": log[1], "log": _page(log[2], before)}
+        return {**log[3], "body": log[0], "mark": log[1], "log": _page(log[2], before)}
 
     def _group(self, gid: str, group: Json, scope: Scope, marks: Any) -> Iterator[Json | str]:
         xid = f"{GROUPS}/{to_id(gid)}"
         definitions = self.api.definitions(gid)
         self._learn(gid, definitions)
+        yield self._group_entry(gid, group, definitions, scope)
+        wanted = [(id_, one) for id_, one in definitions if scope.holds(f"{xid}/messages/{to_id(id_)}")]
+        for start in range(0, len(wanted), 50):
+            some = wanted[start : start + 50]
+            known = marks([scope.renamed(f"{xid}/messages/{to_id(id_)}") for id_, _ in some])
+            for id_, latest in some:
+                mark = known.get(scope.renamed(f"{xid}/messages/{to_id(id_)}"), "")
+                entry = self._definition(gid, id_, group, latest, scope, mark)
+                if entry is not None:
+                    yield entry
+
+    def _group_entry(self, gid: str, group: Json, definitions: list[tuple[str, Json]], scope: Scope) -> Json:
+        """A group as it travels."""
+        xid = f"{GROUPS}/{to_id(gid)}"
         try:
             form = group.get("format")
             agreed = [one for _, one in definitions if _can_be_read(one, form)]
@@ -278,26 +298,26 @@ class Catalog01Source:
             body: Json = {"body": scope.rewritten(_plain(read) | _created(group))}
         except RegistryError as error:
             body = {"body": None, "flaw": f"the source shows a group that is not one of 0.1: {error}"}
-        yield {**self._head(xid, scope), **body, "mark": ""}
-        wanted = [(id_, one) for id_, one in definitions if scope.holds(f"{xid}/messages/{to_id(id_)}")]
-        for start in range(0, len(wanted), 50):
-            some = wanted[start : start + 50]
-            known = marks([scope.renamed(f"{xid}/messages/{to_id(id_)}") for id_, _ in some])
-            for id_, latest in some:
-                entry = self._definition(gid, id_, group, latest, scope)
-                if entry is not None:
-                    yield entry["xid"] if known.get(entry["xid"]) == entry["mark"] else entry
+        return {**self._head(xid, scope), **body, "mark": ""}
 
-    def _definition(self, gid: str, id_: str, group: Json, latest: Json, scope: Scope) -> Json | None:
-        """A definition with all its versions, as it travels; None where it was deleted since it was listed."""
+    def _definition(
+        self, gid: str, id_: str, group: Json, latest: Json, scope: Scope, known: str = ""
+    ) -> Json | str | None:
+        """A definition with all its versions, as it travels; None where it was deleted since it was listed.
+
+        Where its mark is the one that is known, that is its xid at the target.
+        """
         xid = f"{GROUPS}/{to_id(gid)}/messages/{to_id(id_)}"
         documents = self.api.versions(gid, id_, latest)
         if not documents:
             return None
         if not self._authority:
             self._learn(gid, [(id_, latest)])
-        head = self._head(xid, scope)
         mark = hashlib.sha256(orjson.dumps([group.get("format"), documents], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        if known == mark[:32]:
+            return scope.renamed(xid)
+        head = self._head(xid, scope)
+        head["origin"] |= self._origin(gid, id_, latest, xid)
         form = str(group.get("format", ""))
         try:
             log = []
@@ -312,7 +332,7 @@ class Catalog01Source:
         changed = {"modifiedat": log[-1][1]} if log[-1][1] else {}
         body = {"meta": {}, "versions": {"1": {**log[-1][2], **created, **changed, "ancestor": "1"}}}
         page = _page(log, 0)
-        self._logs = {} if page["end"] else {xid: [body, mark[:32], log]}
+        self._logs = {} if page["end"] else {xid: [body, mark[:32], log, head]}
         return {**head, "body": body, "mark": mark[:32], "log": page}
 
     def _learn(self, gid: str, definitions: list[tuple[str, Json]]) -> None:
@@ -321,8 +341,21 @@ class Catalog01Source:
             return
         for id_, one in definitions:
             if not one.get("authority"):
-                self._authority = self.api.canonical(gid, id_) or self._known or self.catalog
+                base = self.api.canonical(gid, id_)[0]
+                stated = base if base.startswith(("http://", "https://")) and len(base) <= 1000 else ""
+                self._authority = stated or self._known or self.catalog
                 return
+
+    def _origin(self, gid: str, id_: str, latest: Json, xid: str) -> Json:
+        """What the origin of a definition is where its URI is made of other names than the source's own."""
+        stated = latest.get("authority")
+        if not isinstance(stated, str) or not stated:
+            return {}
+        base, group, name = self.api.canonical(gid, id_)
+        home = f"{GROUPS}/{to_id(group)}/messages/{to_id(name)}"
+        if base.rstrip("/") != quote(stated, safe=_URI).rstrip("/") or home.lower() == xid.lower():
+            return {}
+        return {"catalog": owner_by(self.catalog, stated), "authority": stated, "home": home}
 
     def _head(self, xid: str, scope: Scope) -> Json:
         revision = int(time.time() * 1000)
@@ -435,22 +468,12 @@ class Catalog01Target:
                 waiting += self._write_held(undecided, held)
                 held = []
             self._met.add(entry["xid"].lower())
-            if entry["body"] is None and not entry.get("flaw"):
+            if not self._is_definition(entry, undecided):
                 continue
-            if not entry["xid"].startswith(f"{GROUPS}/"):
-                self._tell(entry, "unsupported")
-            elif entry.get("flaw"):
-                self._tell(entry, "refused", entry["flaw"])
-            elif entry["xid"].count("/") == 2 and (entry["body"] or {}).get("envelope"):
-                self._write_group(entry, [])
-            elif entry["xid"].count("/") == 2:
-                undecided[gid] = entry
-            elif gid in undecided:
+            if gid in undecided:
                 held.append(entry)
-            else:
-                refused = self._try(entry)
-                if refused:
-                    waiting.append((entry, refused))
+            elif refused := self._try(entry):
+                waiting.append((entry, refused))
         if held:
             waiting += self._write_held(undecided, held)
         for entry in undecided.values():
@@ -465,6 +488,22 @@ class Catalog01Target:
         self._sweep()
         for differing in self._differing:
             self._settle(*differing)
+
+    def _is_definition(self, entry: Json, undecided: dict[str, Json]) -> bool:
+        """Whether an entry is a definition to write; a group is written, or undecided, and what is neither is told."""
+        if entry["body"] is None and not entry.get("flaw"):
+            return False
+        if not entry["xid"].startswith(f"{GROUPS}/"):
+            self._tell(entry, "unsupported")
+        elif entry.get("flaw"):
+            self._tell(entry, "refused", entry["flaw"])
+        elif entry["xid"].count("/") != 2:
+            return True
+        elif _has_format(entry["body"] or {}):
+            self._write_group(entry, [])
+        else:
+            undecided[_ids(entry["xid"])[0]] = entry
+        return False
 
     def _write_held(self, undecided: dict[str, Json], held: list[Json]) -> list[tuple[Json, str]]:
         """Write a group that gets its format by its definitions, and these; those that are refused, and why."""
@@ -676,6 +715,11 @@ class Catalog01Target:
 
 def _ids(xid: str) -> list[str]:
     return [from_id(step) for step in xid.split("/")[2::2]]
+
+
+def _has_format(group: Json) -> bool:
+    """Whether a group states an envelope that is a format of 0.1, which all its messages then have."""
+    return bool(group.get("envelope")) and format_of(group, DIALECT, {}) in DIALECT.formats
 
 
 def _said(entry: Json) -> list[Json]:

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 
 from signalbook.errors import UsageError
+from signalbook.replication.catalog01 import Catalog01Source, definition_path
 from signalbook.replication.peers import HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
@@ -650,3 +652,119 @@ def test_the_catalog_of_the_tests_keeps_its_text(catalog: CatalogServer) -> None
         send(catalog, "DELETE", f"/orders/messagedefinitions/order.placed/versions/{number}")
     assert 404 == web.get(f"{root}/orders/messagedefinitions/order.placed").status_code
     web.close()
+
+
+# ---- names and formats that 0.1 has no word for
+
+
+def uri_of(peer: ApiPeer, group: str, id_: str) -> str:
+    """The URI that a Signalbook states for a definition, which it must find it by."""
+    answer = peer.api("GET", f"/messagecatalog/{group}/messagedefinitions/{id_}")
+    uri = str(answer.headers["link"]).partition(">")[0].removeprefix("<")
+    found = peer.api("GET", f"/messagedefinition?{urlencode({'uri': uri})}")
+    assert (200, answer.json) == (found.status, found.json)
+    return uri
+
+
+@pytest.fixture
+def hub(a: ApiPeer, b: ApiPeer, make_peer: Callable[[str], ApiPeer]) -> ApiPeer:
+    """A Signalbook with copies of two catalogs' definitions: under another group, and kept beside each other."""
+    hub = make_peer("hub")
+    for number, peer in enumerate((a, b)):
+        group = {"specversion": "0.1", "format": "CloudEvents", "description": "Events."}
+        assert 201 == peer.api("PUT", "/messagecatalog/g", group).status
+        write(peer, "g", definition("ev", f"/{number}"))
+        write(peer, "g", definition("ev", f"/{number}/{{id}}", description="Later."))
+        assert {} == Replication(peer, hub, Scope.parse("/", ()), keep_both=True).run().problems
+    two = "urn:two"
+    assert {} == Replication(a, hub, Scope.parse("/", ("g=renamed",)), authority=two).run(compare=True).problems
+    return hub
+
+
+def by_01(hub: ApiPeer, target: ApiPeer, **options: Any) -> Report:
+    """Pull from a Signalbook by its 0.1 API."""
+    return Replication(hub, target, Scope.parse("/", ()), apis=("0.1", "auto")).run(**options)
+
+
+def test_a_copy_of_a_copy_has_its_owner_s_uri(hub: ApiPeer, make_peer: Callable[[str], ApiPeer]) -> None:
+    """2.2.2, 2.2.4: the source tells the URI of what it has copied, whatever the group and the id are there."""
+    c = make_peer("c")
+    assert {} == by_01(hub, c).problems
+    places = [
+        (group, id_)
+        for group, found in hub.api("GET", "/messagegroups?inline=messages").json.items()
+        for id_ in found["messages"]
+    ]
+    assert 3 == len(places)
+    assert any("~" in id_ for _, id_ in places)
+    for place in places:
+        assert uri_of(hub, *place) == uri_of(c, *place)
+        assert shown(hub, *place) == shown(c, *place)
+    for options in ({}, {"compare": True}):
+        again = by_01(hub, c, **options)
+        assert (0, {}) == (again.changed, again.problems)
+    gone = next(place for place in places if place[0] == "renamed")
+    kept = next(place for place in places if "~" in place[1])
+    for (group, id_), named in ((gone, True), (kept, False)):
+        xid = f"/messagegroups/{group}/messages/{id_}"
+        hub.before = hidden(definition_path(group, id_))
+        hub.after = without(id_, f"/messagecatalog/{group}/messagedefinitions")
+        report = by_01(hub, c, **({"named": [xid]} if named else {}))
+        assert (1, {}) == (report.outcomes["deleted"], report.problems)
+        assert 404 == c.api("GET", xid).status
+
+
+def test_a_copy_that_was_named_by_its_place_gets_its_owner_s_name(
+    hub: ApiPeer, make_peer: Callable[[str], ApiPeer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was pulled before the owner's name was asked for is mended by a comparison."""
+    c = make_peer("c")
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog01Source, "_origin", lambda *given: {})
+        by_01(hub, c)
+    assert uri_of(hub, "renamed", "ev") != uri_of(c, "renamed", "ev")
+    assert {} == by_01(hub, c, compare=True).problems
+    assert uri_of(hub, "renamed", "ev") == uri_of(c, "renamed", "ev")
+
+
+def hidden(place: str) -> Callable[[str, str], None]:
+    """Make a definition one that has gone."""
+
+    def before(method: str, path: str) -> None:
+        if f"{path}/".startswith(f"{place}/"):
+            raise PeerError("there is no such path", 404, "not_found")
+
+    return before
+
+
+def without(id_: str, listing: str) -> Callable[[str, Any], Any]:
+    """Leave a definition out of a listing."""
+    return lambda path, value: [one for one in value if one["id"] != id_] if path == listing else value
+
+
+_EVENT: Json = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "m"}}}
+_AMQP: Json = {"protocol": "AMQP/1.0", "protocoloptions": {"properties": {"subject": {"value": "x"}}}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "form"),
+    [({"m": _EVENT}, "CloudEvents"), ({"a": _AMQP}, "AMQP"), ({"m": _EVENT, "a": _AMQP}, "Generic")],
+)
+def test_a_group_that_states_no_format_is_pushed(
+    a: ApiPeer, b: ApiPeer, make_catalog: MakeCatalog, messages: Json, form: str
+) -> None:
+    """2.1.1: it has the one that its messages have in common, or else the one that takes all of them."""
+    for group in ("g", "h"):
+        assert 201 == a.api("PUT", f"/messagegroups/{group}", {"messages": messages}).status
+    catalog = make_catalog()
+    report = push(a, catalog)
+    assert ({}, {"written": 2 + 2 * len(messages)}) == (report.problems, dict(report.outcomes))
+    assert [form, form] == [catalog.groups[group]["format"] for group in ("g", "h")]
+    assert 0 == push(a, catalog).changed
+    report = Replication(a, b, Scope.parse("/", ()), apis=("auto", "0.1")).run()
+    assert ({}, {"written": 2 + 2 * len(messages)}) == (report.problems, dict(report.outcomes))
+    copied = b.api("GET", "/messagegroups/g?inline=messages").json["messages"]
+    for name, message in messages.items():
+        assert message == {key: value for key, value in copied[name].items() if key in {*_EVENT, *_AMQP}}
+    assert form == b.api("GET", "/messagecatalog/g").json["format"]
+    assert 0 == Replication(a, b, Scope.parse("/", ()), apis=("auto", "0.1")).run().changed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +33,7 @@ __all__ = [
     "assigned",
     "authored",
     "can_be_label",
+    "common_format",
     "format_of",
     "gather_versions",
     "in_line",
@@ -99,6 +100,8 @@ def _converted(version: Json, form: str, dialect: Dialect, notes: list[Problem],
     known = protocol and protocol != opaque(form)
     rows = (*dialect.tables["message"].rows, *(_PROTOCOL if known else _rows(form, dialect)))
     found = inward(step, rows, FORMS)
+    if protocol == NO_PROTOCOL and found.get("protocoloptions") == {}:
+        del found["protocoloptions"]
     labels_of_tags(found, at)
     for name, value in selectors(form, dialect, (), protocol).items():
         found.setdefault(name, value)
@@ -146,7 +149,7 @@ def marked_protocol(found: Json, form: str, dialect: Dialect) -> str:
     if form in dialect.formats or not isinstance(labels, dict) or not isinstance(labels.get(PROTOCOL_LABEL), str):
         return ""
     protocol: str = labels.pop(PROTOCOL_LABEL)
-    return protocol if _named(protocol) == form or (protocol, form) == (NO_PROTOCOL, GENERIC) else ""
+    return protocol if form in (_named(protocol), GENERIC) else ""
 
 
 def authored(entity: Json) -> Json:
@@ -226,6 +229,18 @@ def format_of(entity: Json, dialect: Dialect, group: Json) -> str:
                 return _named(value)
     labels = entity.get("labels") or group.get("labels")
     return str(labels.get(FORMAT_LABEL, GENERIC)) if isinstance(labels, dict) else GENERIC
+
+
+def common_format(group: Json, messages: Iterable[Json], dialect: Dialect) -> str:
+    """The format of a group: the one that all its messages have in common; without messages, what it states itself.
+
+    Where they have several, or the group is marked as one of any, each is shown in the format that takes all.
+    """
+    own = format_of(group, dialect, {})
+    if (group.get("labels") or {}).get(FORMAT_LABEL) == GENERIC:
+        return GENERIC
+    formats = {format_of(message, dialect, group) for message in messages} or {own}
+    return formats.pop() if len(formats) == 1 else GENERIC
 
 
 def tags_of_labels(found: Json) -> None:
@@ -520,10 +535,14 @@ def _write_own(own: Json, dialect: Dialect, notes: list[Problem], at: str) -> Js
 
 
 def write_definition(
-    messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
-) -> Json:
-    """One definition as a group's document embeds it: what its versions share, and a list of them."""
-    form = format_of(message, dialect, group or {})
+    messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None,
+    form: str = "",
+) -> Json:  # fmt: skip
+    """One definition as a group's document embeds it: what its versions share, and a list of them.
+
+    `form` is the format it is written in; where none is said, its own.
+    """
+    form = form or format_of(message, dialect, group or {})
     known, protocol = dialect.formats.get(form), (group or {}).get("protocol")
     if known is not None and isinstance(protocol, str) and _family(known.protocol) == _family(protocol):
         message = _bound(message, protocol)
@@ -552,10 +571,11 @@ def gather_versions(documents: Sequence[Json]) -> Json:
 
 
 def write_lone(
-    messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None
-) -> Json:
+    messageid: str, message: Json, dialect: Dialect, notes: list[Problem], at: str = "", group: Json | None = None,
+    form: str = "",
+) -> Json:  # fmt: skip
     """One definition as a document of its own: its only version, or what its versions share and a list of them."""
-    written = write_definition(messageid, message, dialect, notes, at, group)
+    written = write_definition(messageid, message, dialect, notes, at, group, form)
     head = {"id": written.pop("id"), "specversion": dialect.label, "format": written.pop("format")}
     if len(written["versions"]) > 1:
         return {**head, **written}

@@ -41,6 +41,7 @@ __all__ = [
     "record",
     "record_line",
     "remove",
+    "said_below",
     "trim",
 ]
 
@@ -282,6 +283,18 @@ def listing(db: Connection, xid: str, after: int, most: int) -> list[Snapshot]:
     sql = f"{_COLUMNS} WHERE key = ? AND doc <> '' AND number > ? ORDER BY number LIMIT ?"
     found = db.execute(sql, (rows.resource_key(xid), after, most))
     return [Snapshot(number, at, orjson.loads(doc)) for number, at, doc in found]
+
+
+def said_below(db: Connection, group_xid: str, containing: str = "") -> Iterator[dict[str, Any]]:
+    """Yield what the resources of a group say or have said, each once in any of its snapshots that has this text."""
+    sql = "SELECT DISTINCT doc FROM snapshots WHERE key > ? AND key < ? AND doc <> '' AND doc LIKE ?"
+    for (doc,) in db.execute(sql, (*rows.range_of(rows.RESOURCE, group_xid), f"%{containing}%")):
+        yield orjson.loads(doc)
+    sql = "SELECT xref FROM entities WHERE key > ? AND key < ? AND xref IS NOT NULL"
+    for (xref,) in db.execute(sql, rows.range_of(rows.RESOURCE, group_xid)):
+        found = latest_snapshot(db, xref)
+        if found is not None:
+            yield found.attrs
 
 
 def remove(db: Connection, xid: str, number: int, at: str, correlation: str) -> None:

@@ -3,7 +3,8 @@
 Rule 1: the text leaves open what a listing holds: documents, or ids and numbers, whole or in pages. All are read, and
 what a listing lacks is asked for.
 Rule 2: versions keep the numbers and the times that the source gave them. What a definition says without an authority,
-it says with the source's: the base of its canonical links where it has those, else its address (2.2.4).
+it says with the source's: the base of its canonical links where it has those, else its address (2.2.4). One that states
+an authority may be a copy under another name than its owner's: its canonical link tells that name, which it keeps.
 Rule 3: such a catalog has neither a feed nor epochs: everything is read, and a digest of it tells whether it changed.
 """
 
@@ -12,19 +13,21 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, urljoin
 
 import orjson
 
-from signalbook.dialects.catalog01_documents import format_of, read_definition, read_group, write_group, write_lone
+from signalbook.dialects.catalog01_documents import (
+    read_definition,
+    read_group,
+)
 from signalbook.dialects.rows import from_id, to_id
-from signalbook.errors import Problem, RegistryError
+from signalbook.errors import RegistryError
 from signalbook.model.value_types import VALUE_TYPES
-from signalbook.replication.entries import log_digest
+from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
 from signalbook.spec.dialects import DIALECTS
 
@@ -33,7 +36,6 @@ __all__ = [
     "GROUPS",
     "Catalog01",
     "Catalog01Source",
-    "Catalog01Target",
     "definition_path",
     "group_path",
     "without_assigned",
@@ -52,7 +54,8 @@ _MOST_SNAPSHOTS = 200
 _MOST_BYTES = 256 << 10
 # RFC 8288: a reference in angle brackets and then its parameters, of which `rel` may be any.
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
-_VERSION_URI = re.compile(r"(https?://.+)/[^/]+/messagedefinitions/[^/]+(?:/versions?/[0-9]+)?")
+_VERSION_URI = re.compile(r"(.+)/([^/]+)/messagedefinitions/([^/]+?)(?:/versions?/[0-9]+)?")
+_VERSION_URN = re.compile(r"(urn:.+):([^:]+):([^:]+):[0-9]+", re.I)
 
 
 class Catalog01:
@@ -121,16 +124,17 @@ class Catalog01:
             raise PeerError(f"{self.peer.address} answered {path} with something other than an object")
         return found
 
-    def canonical(self, group: str, id_: str) -> str:
-        """The base that the canonical link of a definition states; empty where it has none."""
+    def canonical(self, group: str, id_: str) -> tuple[str, str, str]:
+        """The authority, the group and the id that the canonical link of a definition states; empty without one."""
         try:
             header = self.peer.request("GET", definition_path(group, id_)).headers.get("link", "")
         except PeerError as error:
             if error.status in _ABSENT:
-                return ""
+                return "", "", ""
             raise
-        found = _VERSION_URI.fullmatch(_link(header, "canonical"))
-        return found[1] if found is not None and len(found[1]) <= 1000 else ""
+        uri = _link(header, "canonical")
+        found = _VERSION_URN.fullmatch(uri) or _VERSION_URI.fullmatch(uri)
+        return (found[1], found[2], found[3]) if found is not None and len(uri) <= 1500 else ("", "", "")
 
     def _listed(self, path: str, name: str) -> Iterator[tuple[str, Json]]:
         """The members of a listing by their ids or numbers; one that is listed by its name alone has no more."""
@@ -190,6 +194,7 @@ def definition_path(group: str, id_: str) -> str:
 
 
 _SAFE = "!$&'()*+,;=@~%"
+_URI = "%/:?#[]@!$&'()*+,;=~-._"
 
 
 def without_assigned(document: Json) -> Json:
@@ -249,7 +254,9 @@ class Catalog01Source:
                 yield {**self._head(xid, scope), "body": None, "mark": ""}
                 continue
             definition = self._definition(gid, id_, group, latest, scope)
-            if definition is not None:
+            if isinstance(definition, dict):
+                if definition["origin"]["catalog"] != self.catalog:  # its group is the source's all the same
+                    yield self._group_entry(gid, group, self.api.definitions(gid), scope)
                 yield definition
 
     def earlier(self, xid: str, before: int, scope: Scope) -> Json | None:
@@ -257,12 +264,26 @@ class Catalog01Source:
         log = self._logs.get(xid)
         if log is None:
             return None
-        return {**self._head(xid, scope), "body": log[0], "mark": log[1], "log": _page(log[2], before)}
+        return {**log[3], "body": log[0], "mark": log[1], "log": _page(log[2], before)}
 
     def _group(self, gid: str, group: Json, scope: Scope, marks: Any) -> Iterator[Json | str]:
         xid = f"{GROUPS}/{to_id(gid)}"
         definitions = self.api.definitions(gid)
         self._learn(gid, definitions)
+        yield self._group_entry(gid, group, definitions, scope)
+        wanted = [(id_, one) for id_, one in definitions if scope.holds(f"{xid}/messages/{to_id(id_)}")]
+        for start in range(0, len(wanted), 50):
+            some = wanted[start : start + 50]
+            known = marks([scope.renamed(f"{xid}/messages/{to_id(id_)}") for id_, _ in some])
+            for id_, latest in some:
+                mark = known.get(scope.renamed(f"{xid}/messages/{to_id(id_)}"), "")
+                entry = self._definition(gid, id_, group, latest, scope, mark)
+                if entry is not None:
+                    yield entry
+
+    def _group_entry(self, gid: str, group: Json, definitions: list[tuple[str, Json]], scope: Scope) -> Json:
+        """A group as it travels."""
+        xid = f"{GROUPS}/{to_id(gid)}"
         try:
             form = group.get("format")
             agreed = [one for _, one in definitions if _can_be_read(one, form)]
@@ -270,26 +291,26 @@ class Catalog01Source:
             body: Json = {"body": scope.rewritten(_plain(read) | _created(group))}
         except RegistryError as error:
             body = {"body": None, "flaw": f"the source shows a group that is not one of 0.1: {error}"}
-        yield {**self._head(xid, scope), **body, "mark": ""}
-        wanted = [(id_, one) for id_, one in definitions if scope.holds(f"{xid}/messages/{to_id(id_)}")]
-        for start in range(0, len(wanted), 50):
-            some = wanted[start : start + 50]
-            known = marks([scope.renamed(f"{xid}/messages/{to_id(id_)}") for id_, _ in some])
-            for id_, latest in some:
-                entry = self._definition(gid, id_, group, latest, scope)
-                if entry is not None:
-                    yield entry["xid"] if known.get(entry["xid"]) == entry["mark"] else entry
+        return {**self._head(xid, scope), **body, "mark": ""}
 
-    def _definition(self, gid: str, id_: str, group: Json, latest: Json, scope: Scope) -> Json | None:
-        """A definition with all its versions, as it travels; None where it was deleted since it was listed."""
+    def _definition(
+        self, gid: str, id_: str, group: Json, latest: Json, scope: Scope, known: str = ""
+    ) -> Json | str | None:
+        """A definition with all its versions, as it travels; None where it was deleted since it was listed.
+
+        Where its mark is the one that is known, that is its xid at the target.
+        """
         xid = f"{GROUPS}/{to_id(gid)}/messages/{to_id(id_)}"
         documents = self.api.versions(gid, id_, latest)
         if not documents:
             return None
         if not self._authority:
             self._learn(gid, [(id_, latest)])
-        head = self._head(xid, scope)
         mark = hashlib.sha256(orjson.dumps([group.get("format"), documents], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        if known == mark[:32]:
+            return scope.renamed(xid)
+        head = self._head(xid, scope)
+        head["origin"] |= self._origin(gid, id_, latest, xid)
         form = str(group.get("format", ""))
         try:
             log = []
@@ -304,7 +325,7 @@ class Catalog01Source:
         changed = {"modifiedat": log[-1][1]} if log[-1][1] else {}
         body = {"meta": {}, "versions": {"1": {**log[-1][2], **created, **changed, "ancestor": "1"}}}
         page = _page(log, 0)
-        self._logs = {} if page["end"] else {xid: [body, mark[:32], log]}
+        self._logs = {} if page["end"] else {xid: [body, mark[:32], log, head]}
         return {**head, "body": body, "mark": mark[:32], "log": page}
 
     def _learn(self, gid: str, definitions: list[tuple[str, Json]]) -> None:
@@ -313,8 +334,21 @@ class Catalog01Source:
             return
         for id_, one in definitions:
             if not one.get("authority"):
-                self._authority = self.api.canonical(gid, id_) or self._known or self.catalog
+                base = self.api.canonical(gid, id_)[0]
+                stated = base if base.startswith(("http://", "https://")) and len(base) <= 1000 else ""
+                self._authority = stated or self._known or self.catalog
                 return
+
+    def _origin(self, gid: str, id_: str, latest: Json, xid: str) -> Json:
+        """What the origin of a definition is where its URI is made of other names than the source's own."""
+        stated = latest.get("authority")
+        if not isinstance(stated, str) or not stated:
+            return {}
+        base, group, name = self.api.canonical(gid, id_)
+        home = f"{GROUPS}/{to_id(group)}/messages/{to_id(name)}"
+        if base.rstrip("/") != quote(stated, safe=_URI).rstrip("/") or home.lower() == xid.lower():
+            return {}
+        return {"catalog": owner_by(self.catalog, stated), "authority": stated, "home": home}
 
     def _head(self, xid: str, scope: Scope) -> Json:
         revision = int(time.time() * 1000)
@@ -360,335 +394,3 @@ def _page(log: list[Any], before: int) -> Json:
     page.reverse()
     digest = log_digest((number, at, True) for number, at, _ in log)
     return {"digest": digest, "before": before, "end": len(page) == len(older), "snapshots": page}
-
-
-# Pushing to a catalog that speaks only the 0.1 message catalog API (seed 004, section 5.3).
-#
-# Rule 1: such a catalog keeps no state of a replication: each run compares what is there with what there should be. A
-# definition there is the source's where its authority says so; what is another's is never touched, but told as a
-# conflict.
-# Rule 2: versions are posted in their order and get the catalog's numbers; where one is not the source's, that is told.
-# Rule 3: what was posted already is known by what it says: the definition, and of the latest the common attributes too.
-# Rule 4: deleted is what has the source's own authority and is not at the source; of another authority, what the source
-# had in an earlier run of this process, and, where it still states that authority, what its feed says was deleted. What
-# else has gone from the source stays, and is told: nothing says that it was the source's.
-
-
-_COMMON = ("description", "tags", "documentation", "relatedto", "relatedvia", "relation", "labels")
-_GROUP = ("description", "tags", "documentation", "labels")
-_NOT_OFFERED_THERE = (404, 405, 501)
-_REFERENCES = ("dataschemauri", "dataschemaxid")
-
-
-class Catalog01Target:
-    """One catalog of 0.1 and the replication that writes to it; what became of entries goes into `report`.
-
-    `authority` tells the source's own. `earlier` reads more of a log at the source, `was_deleted` tells which of these
-    xids the source's feed says were deleted. `pushed` has the authority of each definition, by its xid in lower case,
-    that earlier runs found at the source and here as the source's; this run makes it anew.
-    """
-
-    def __init__(
-        self, peer: Peer, scope: Scope, report: Report, authority: Callable[[], str],
-        earlier: Callable[[str, int], Json | None], was_deleted: Callable[[set[str]], set[str]],
-        pushed: dict[str, str],
-    ) -> None:  # fmt: skip
-        self._api = Catalog01(peer)
-        self._peer = peer
-        self._scope = scope
-        self._report = report
-        self._source_authority = authority
-        self._earlier = earlier
-        self._was_deleted = was_deleted
-        self._pushed = pushed
-        self._groups: dict[str, Json] = {}
-        self._there: dict[str, dict[str, Json]] = {}
-        self._met: set[str] = set()
-        self._ours: set[str] = set()
-        self._stated: set[str] = set()
-        self._differing: list[tuple[Json, str, Json, Json]] = []
-        features = self._api.features()
-        if features is not None and features.get("update") is not True:
-            raise PeerError(f"{peer.address} takes no changes: its features (OPTIONS) do not say 'update'", 405)
-
-    @property
-    def _authority(self) -> str:
-        return self._source_authority().rstrip("/")
-
-    def write(self, entries: Iterable[Json]) -> None:
-        """Make the catalog have what the source has, and not what it has no more."""
-        waiting: list[tuple[Json, str]] = []
-        for entry in entries:
-            self._met.add(entry["xid"].lower())
-            if entry["body"] is None and not entry.get("flaw"):
-                continue
-            if not entry["xid"].startswith(f"{GROUPS}/"):
-                self._tell(entry, "unsupported")
-            elif entry.get("flaw"):
-                self._tell(entry, "refused", entry["flaw"])
-            elif entry["xid"].count("/") == 2:
-                self._write_group(entry)
-            else:
-                refused = self._try(entry)
-                if refused:
-                    waiting.append((entry, refused))
-        while waiting:  # one may be related to another that came later
-            again = [(entry, refused) for entry, _ in waiting if (refused := self._try(entry))]
-            if len(again) == len(waiting):
-                break
-            waiting = again
-        for entry, refused in waiting:
-            self._tell(entry, "refused", refused)
-        self._sweep()
-        for differing in self._differing:
-            self._settle(*differing)
-
-    def _tell(self, entry: Json, outcome: str, detail: str = "") -> None:
-        self._report.add([{"xid": entry["xid"], "source": entry["source"], "outcome": outcome, "detail": detail}])
-
-    def _try(self, entry: Json) -> str:
-        """Write a definition; in words why the catalog refuses it, where it does."""
-        try:
-            self._tell(entry, *self._write_definition(entry))
-        except PeerError as error:
-            if not 400 <= error.status < 500 or error.status in (401, 403):
-                raise
-            return str(error)
-        except RegistryError as error:
-            return str(error)
-        return ""
-
-    # ---- groups
-
-    def _write_group(self, entry: Json) -> None:
-        gid = _ids(entry["xid"])[0]
-        body = entry["body"] or {}
-        self._groups[gid] = body
-        form = format_of(body, DIALECT, {})
-        wanted = write_group(to_id(gid), {**_client(body), "messages": {}}, form, DIALECT, [])
-        wanted.pop("definitions", None)
-        there = self._api.find(group_path(gid))
-        if there is None:
-            self._peer.request("PUT", group_path(gid), without_assigned(wanted))
-            self._tell(entry, "written")
-            return
-        if there.get("format") != form:
-            words = f"the catalog's group has the format '{there.get('format')}', this one '{form}'"
-            self._tell(entry, "conflict", words)
-        elif _agree(wanted, there, _GROUP):
-            self._tell(entry, "same")
-        else:
-            self._differing.append((entry, gid, wanted, there))
-
-    def _settle(self, entry: Json, gid: str, wanted: Json, there: Json) -> None:
-        """Write a group that differs where all in it is the source's; where it is empty, if nothing is lost by that."""
-        ids = self._definitions(gid)
-        is_ours = not any(there.get(name) for name in _GROUP)
-        if ids:
-            is_ours = all(f"{GROUPS}/{to_id(gid)}/messages/{id_}".lower() in self._ours for id_ in ids)
-        if not is_ours:
-            self._tell(entry, "conflict", "the catalog has a group of this name, which differs and is not the source's")
-            return
-        self._peer.request("PUT", group_path(gid), without_assigned(wanted))
-        self._tell(entry, "written")
-
-    def _definitions(self, gid: str) -> dict[str, Json]:
-        if gid not in self._there:
-            self._there[gid] = {to_id(id_): one for id_, one in self._api.definitions(gid)}
-        return self._there[gid]
-
-    def _authority_of(self, definition: Json) -> str:
-        return str(definition.get("authority") or "").rstrip("/")
-
-    # ---- definitions
-
-    def _write_definition(self, entry: Json) -> tuple[str, str]:
-        gid, id_ = _ids(entry["xid"])
-        line = [(number, self._document(entry, id_, said)) for number, said in self._line(entry)]
-        if not line:
-            return "refused", "it shows another message (xref), which a catalog of 0.1 cannot express"
-        there = self._definitions(gid).get(to_id(id_))
-        latest = line[-1][1]
-        self._stated.add(str(latest["authority"]).rstrip("/"))
-        if there is None:
-            self._post(entry, gid, line, [])
-            self._own(entry, latest)
-            return "written", ""
-        if self._authority_of(there) != str(latest["authority"]).rstrip("/"):
-            if _agree(latest, there, (*_COMMON, "definition")):
-                return "same", ""
-            if not there.get("authority") and latest["authority"].rstrip("/") == f"{self._peer.address}/messagecatalog":
-                return "ours", ""
-            whose = there.get("authority") or "the catalog itself"
-            return "conflict", f"the catalog has a definition of this name, and its authority is {whose}"
-        self._own(entry, latest)
-        versions = self._api.versions(gid, id_, there)
-        kept = _aligned([one for _, one in line], versions)
-        last = max(kept, default=-1)
-        extra = [one["version"] for place, one in enumerate(versions) if place not in kept.values()]
-        stuck = [number for number in extra if not self._delete_version(gid, id_, number)]
-        for number in stuck:
-            self._report.note(entry["xid"], f"its version {number} was deleted at the source and stays at the target")
-        is_latest = last == len(line) - 1 and not (stuck and max(stuck) > versions[kept[last]]["version"])
-        new = [] if is_latest else line[last + 1 :] or line[-1:]
-        self._post(entry, gid, new, versions)
-        return ("written" if new or len(extra) > len(stuck) else "same"), ""
-
-    def _own(self, entry: Json, document: Json) -> None:
-        xid = entry["xid"].lower()
-        self._ours.add(xid)
-        self._pushed[xid] = str(document["authority"]).rstrip("/")
-
-    def _line(self, entry: Json) -> list[tuple[int, Json]]:
-        """The versions of a definition as the source has them: all that its log holds, or what it says now."""
-        log = entry.get("log")
-        if not log:
-            versions = ((entry.get("body") or {}).get("versions") or {}).values()
-            return [(1, one) for one in list(versions)[-1:]]
-        found = [one for one in log["snapshots"] if one[2] is not None]
-        while not log["end"] and log["snapshots"]:
-            earlier = self._earlier(entry["source"], log["snapshots"][0][0])
-            if earlier is None or not earlier.get("log"):
-                break
-            log = earlier["log"]
-            found = [*(one for one in log["snapshots"] if one[2] is not None), *found]
-        return [(number, said) for number, _, said in found]
-
-    def _document(self, entry: Json, id_: str, said: Json) -> Json:
-        gid = _ids(entry["xid"])[0]
-        group = self._groups.get(gid, {})
-        attrs = {name: self._absolute(name, value) for name, value in _client(said).items()}
-        notes: list[Problem] = []
-        written = write_lone(to_id(id_), attrs, DIALECT, notes, entry["xid"], group)
-        for note in notes:
-            if note.code == "lost":
-                self._report.note(entry["xid"], f"{note.path.rpartition('/')[2]} {note.message}")
-        if group and written["format"] != format_of(group, DIALECT, {}):
-            words = f"must be that of the group, and is '{written['format']}'"
-            raise RegistryError("invalid_attribute", entry["xid"], name="format", error_detail=words)
-        authority = written.get("authority") or entry["origin"]["authority"]
-        return {**without_assigned(written), "specversion": DIALECT.label, "authority": authority}
-
-    def _absolute(self, name: str, value: Any) -> Any:
-        """A reference to a schema of the source, which the other catalog cannot know by a path alone."""
-        base = self._authority.removesuffix("/messagecatalog")
-        if name in _REFERENCES and isinstance(value, str) and value.startswith("/") and base.startswith("http"):
-            return base + value
-        return value
-
-    def _post(self, entry: Json, gid: str, line: list[tuple[int, Json]], before: list[Json]) -> None:
-        newest = max((int(one["version"]) for one in before), default=0)
-        for number, document in line:
-            answer = self._peer.request("POST", f"{group_path(gid)}/messagedefinitions", document).value
-            got = answer.get("version") if isinstance(answer, dict) else None
-            newest = int(got) if isinstance(got, int) else newest + 1
-            if newest != number:
-                self._report.note(entry["xid"], f"the source's version {number} is version {newest} at the target")
-
-    def _delete_version(self, gid: str, id_: str, number: int) -> bool:
-        try:
-            self._peer.request("DELETE", f"{definition_path(gid, id_)}/versions/{number}")
-        except PeerError as error:
-            if error.status not in _NOT_OFFERED_THERE:
-                raise
-            return False
-        return True
-
-    # ---- deleting
-
-    def _sweep(self) -> None:
-        """Delete what the source has no more; a group goes with the last of what is the source's."""
-        names = [gid for gid, _ in self._api.groups() if self._scope_holds(gid)]
-        found = {f"{GROUPS}/{to_id(gid)}": gid for gid in names}
-        places = {
-            f"{xid}/messages/{id_}": (gid, one)
-            for xid, gid in found.items()
-            for id_, one in self._definitions(gid).items()
-            if f"{xid}/messages/{id_}".lower() not in self._met and self._scope.holds_renamed(f"{xid}/messages/{id_}")
-        }
-        ours = {xid for xid, (_, one) in places.items() if self._authority_of(one) == self._authority}
-        others = {xid for xid, (_, one) in places.items() if xid not in ours and one.get("authority")}
-        stated = {xid for xid in others if self._authority_of(places[xid][1]) in self._stated}
-        known = {xid for xid in others if self._authority_of(places[xid][1]) == self._pushed.get(xid.lower())}
-        empty = {xid for xid, gid in found.items() if xid.lower() not in self._met and not self._definitions(gid)}
-        asked = others | empty
-        gone = self._was_deleted(asked) if asked else set()
-        emptied = set()
-        for xid in sorted((gone & others) - stated - known):
-            words = f"it has gone from the source and stays, for its authority is {places[xid][1]['authority']}"
-            self._report.note(xid, f"{words}; use --authority to push what it has authority over")
-        for xid in sorted(ours | known | (gone & stated)):
-            gid, _ = places[xid]
-            self._pushed.pop(xid.lower(), None)
-            self._delete(xid, definition_path(gid, from_id(xid.rpartition("/")[2])))
-            del self._definitions(gid)[xid.rpartition("/")[2]]
-            emptied.add(f"{GROUPS}/{to_id(gid)}")
-        for xid in sorted(emptied | (gone & empty)):
-            if xid.lower() not in self._met and not self._definitions(found[xid]):
-                self._delete(xid, group_path(found[xid]))
-
-    def _scope_holds(self, gid: str) -> bool:
-        return self._scope.holds_renamed(f"{GROUPS}/{to_id(gid)}")
-
-    def _delete(self, xid: str, path: str) -> None:
-        try:
-            self._peer.request("DELETE", path)
-        except PeerError as error:
-            if error.status in (404, 410):
-                return
-            if not 400 <= error.status < 500 or error.status in (401, 403):
-                raise
-            self._report.add([{"xid": xid, "outcome": "refused", "detail": str(error)}])
-            return
-        self._report.add([{"xid": xid, "outcome": "deleted", "detail": ""}])
-
-
-def _ids(xid: str) -> list[str]:
-    return [from_id(step) for step in xid.split("/")[2::2]]
-
-
-def _client(attrs: Json) -> Json:
-    left = ("createdat", "modifiedat", "ancestorid", "versionid", "messageid", "messagegroupid")
-    return {name: value for name, value in attrs.items() if name not in left}
-
-
-def _agree(one: Json, other: Json, names: Iterable[str]) -> bool:
-    """Whether two documents say the same; labels are further attributes, which a catalog need not keep."""
-    return all(one.get(name) == other.get(name) for name in names if name != "labels" or name in other)
-
-
-def _aligned(line: list[Json], versions: list[Json]) -> dict[int, int]:
-    """Which version there each of the source's is, in their order: as many as can be."""
-    last = len(line) - 1
-
-    def same(place: int, other: Json) -> bool:
-        names = ("definition",) if place != last else ("definition", *_COMMON)
-        return _agree(line[place], other, names)
-
-    found: dict[int, int] = {}
-    start = 0
-    while start < min(len(line), len(versions)) and same(start, versions[start]):
-        found[start] = start
-        start += 1
-    rows, columns = len(line) - start, len(versions) - start
-    longest = [[0] * (columns + 1) for _ in range(rows + 1)]
-    for row in reversed(range(rows)):
-        for column in reversed(range(columns)):
-            longest[row][column] = (
-                1 + longest[row + 1][column + 1]
-                if same(start + row, versions[start + column])
-                else max(longest[row + 1][column], longest[row][column + 1])
-            )
-    return found | dict(_steps(longest, start, lambda row, column: same(start + row, versions[start + column])))
-
-
-def _steps(longest: list[list[int]], start: int, same: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
-    row = column = 0
-    while row < len(longest) - 1 and column < len(longest[0]) - 1:
-        if same(row, column):
-            yield start + row, start + column
-            row, column = row + 1, column + 1
-        elif longest[row + 1][column] >= longest[row][column + 1]:
-            row += 1
-        else:
-            column += 1

@@ -46,6 +46,7 @@ __all__ = [
     "keep_base",
     "log_digest",
     "own_origin",
+    "owner_by",
     "page_of",
     "plain_group",
     "plain_resource",
@@ -319,6 +320,10 @@ class Origin:
             return self.revision < other.revision
         return self.at < other.at
 
+    def is_of(self, catalog: str) -> bool:
+        """Tell whether the owner is a catalog, or is known by it alone."""
+        return self.catalog.partition("#")[0] == catalog
+
     def may_be(self, home: str) -> bool:
         """Tell whether this may be of the entity that its owner calls so; a copy that came long ago has no name."""
         return not (self.home and home) or self.home.lower() == home.lower()
@@ -415,6 +420,11 @@ def base_of(db: Connection) -> str:
     """Return the base that the catalog was last given, or an empty text."""
     found = db.one("SELECT value FROM settings WHERE name = 'base'")
     return str(found[0]) if found is not None else ""
+
+
+def owner_by(catalog: str, authority: str) -> str:
+    """Return the owner that a catalog which tells no owners has a copy of: all that is known is its authority."""
+    return f"{catalog}#{authority}"
 
 
 def own_origin(db: Connection, catalog: str) -> Origin:

@@ -153,10 +153,8 @@ def marks_of(db: Connection, name: str, xids: Iterable[str]) -> dict[str, str]:
     found = {}
     for xid in xids:
         place = place_of(db, source_of(name), xid)
-        row = db.one(
-            "SELECT mark FROM replicas WHERE key = ? AND gone = 0 AND catalog = ?", (key_of(place), source_of(name))
-        )
-        if row is not None:
+        row = db.one(f"SELECT mark, {ORIGIN} FROM replicas WHERE key = ? AND gone = 0", (key_of(place),))
+        if row is not None and Origin(*row[1:]).is_of(source_of(name)):
             found[xid] = str(row[0])
     return found
 

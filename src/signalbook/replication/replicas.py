@@ -199,6 +199,11 @@ class _Applying:
         self._db.execute("SAVEPOINT entry")
         try:
             known = known_of(self._db, entry.xid)
+            if entry.body is None and known is not None and known.origin.is_of(entry.origin.catalog):
+                told = replace(known.origin, revision=entry.origin.revision, at=entry.origin.at)
+                entry = replace(entry, origin=told) if known.origin.catalog != entry.origin.catalog else entry
+            elif known is not None and self._was_named_by_its_place(entry, known):
+                known = replace(known, origin=replace(known.origin, catalog=entry.origin.catalog, home=""))
             result = self._forbidden(entry, known)
             if result is None:
                 result = self._deleted(entry, known) if entry.body is None else self._written(entry, entry.body, known)
@@ -213,6 +218,11 @@ class _Applying:
         if result.outcome in ("conflict", "refused", "stale"):
             meet(self._db, self._link, [entry.xid])  # the source has it, so what is here of it is not swept
         return replace(result, source=entry.source)
+
+    def _was_named_by_its_place(self, entry: Entry, known: Known) -> bool:
+        """Whether a copy was taken for one of what the source itself calls so, when its owner's name was not asked."""
+        is_by = known.origin.catalog == self.source and entry.origin.catalog != self.source
+        return is_by and entry.origin.is_of(self.source) and known.origin.home.lower() == entry.source.lower()
 
     def placed(self, entry: Entry) -> Entry:
         """Return an entry under the name that its copy is kept under here."""

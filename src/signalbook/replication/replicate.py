@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from signalbook.errors import UsageError
-from signalbook.replication.catalog01 import Catalog01Source, Catalog01Target
+from signalbook.replication.catalog01 import Catalog01Source
+from signalbook.replication.catalog01_target import Catalog01Target
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope

@@ -710,3 +710,56 @@ def test_an_export_is_the_groups_as_they_are_shown(client: httpx.Client) -> None
     assert shown[:3] == found[:3]
     assert shown[3]["definitions"] == found[3]["definitions"]
     assert 400 == client.get("/messagegroups?specversion=0.1").status_code
+
+
+# --- groups of the xRegistry API that state no format -----------------------------------------------------------------
+
+_EVENT: Json = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "m"}}}
+_AMQP: Json = {"protocol": "AMQP/1.0", "protocoloptions": {"properties": {"subject": {"value": "x"}}}}
+
+
+@pytest.mark.parametrize(
+    ("group", "messages", "form"),
+    [
+        ({}, {"m": _EVENT}, "CloudEvents"),
+        ({}, {"a": _AMQP, "b": _AMQP}, "AMQP"),
+        ({"protocol": "AMQP/1.0"}, {"m": {**_AMQP, **_EVENT}}, "CloudEvents"),
+        ({}, {}, "Generic"),
+        ({}, {"m": {"description": "Of no format."}}, "Generic"),
+        ({}, {"m": _EVENT, "a": _AMQP, "n": {"description": "Of no format."}}, "Generic"),
+        ({}, {"m": {**_EVENT, **_AMQP}, "a": _AMQP}, "Generic"),
+        ({"protocol": "AMQP/1.0"}, {"m": {**_EVENT, **_AMQP}, "a": _AMQP}, "Generic"),
+    ],
+)
+def test_a_group_has_the_format_of_its_messages(client: httpx.Client, group: Json, messages: Json, form: str) -> None:
+    """2.1.1, 2.2.4: a definition reflects its group's format; what is shown and sent again changes nothing."""
+    client.put("/messagegroups/g", json={**group, "messages": messages}).raise_for_status()
+    before = client.get("/export").json()
+    shown = client.get(f"{ROOT}/g").json()
+    assert [form] * (len(messages) + 1) == [shown["format"], *(one["format"] for one in shown["definitions"])]
+    assert form == client.get(ROOT).json()[0]["format"]
+    newest = client.get("/changes").json()
+    again = client.put(f"{ROOT}/g", json=shown)
+    assert (200, shown) == (again.status_code, again.json()), again.text
+    for one in [*shown["definitions"], *client.get(f"{ROOT}/g/messagedefinitions").json()]:
+        answer = post(client, one)
+        assert (200, form) == (answer.status_code, answer.json()["format"]), answer.text
+    assert (before, newest) == (client.get("/export").json(), client.get("/changes").json())
+    with in_process() as other:
+        made = other.put(f"{ROOT}/g", json=shown)
+        assert 201 == made.status_code, made.text
+        copied = other.get("/messagegroups/g?inline=messages").json()
+        for name, message in messages.items():
+            there = copied["messages"][name]
+            assert message == {key: value for key, value in there.items() if key in {*message, *_EVENT, *_AMQP}}
+        assert form == other.get(f"{ROOT}/g").json()["format"]
+
+
+def test_versions_of_several_formats(client: httpx.Client) -> None:
+    """2.2: no version overrides the format, so a definition that changed it is shown in the one that takes both."""
+    client.put("/messagegroups/g/messages/m", json=_AMQP).raise_for_status()
+    client.put("/messagegroups/g/messages/m", json=_EVENT).raise_for_status()
+    shown = client.get(f"{ROOT}/g").json()
+    assert ("Generic", [1, 2]) == (shown["format"], [one["version"] for one in shown["definitions"][0]["versions"]])
+    again = client.put(f"{ROOT}/g", json=shown)
+    assert (200, shown) == (again.status_code, again.json()), again.text

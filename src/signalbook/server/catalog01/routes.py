@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote
 
 import orjson
 
-from signalbook.dialects.catalog01_documents import NO_PROTOCOL, format_of, in_line, read_definition, read_group
+from signalbook.dialects.catalog01_documents import FORMAT_LABEL, NO_PROTOCOL, in_line, read_definition, read_group
 from signalbook.dialects.checks import check_definition, check_group
 from signalbook.dialects.rows import SEGMENT, to_id
 from signalbook.errors import Problem, RegistryError
@@ -45,6 +45,7 @@ from signalbook.server.catalog01.view import (
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
 from signalbook.spec.dialects.dialect import Row
+from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = [
     "MessageCatalog",
@@ -184,9 +185,8 @@ def refuse_lost(notes: Sequence[Problem], path: str) -> None:
 # --- what stays -------------------------------------------------------------------------------------------------------
 
 
-def keep_format(known: Json, group: Json, form: str, path: str) -> None:
+def keep_format(known: Json, before: str, group: Json, form: str, path: str) -> None:
     """Section 2.1.1: a format is not modified while there are definitions; it then keeps what stands for it."""
-    before = format_of(known, DIALECT, {})
     if known.get("messagescount") and before != form:
         raise invalid(path, "format", f"is '{before}' and cannot change while the group has definitions")
     if before == form:
@@ -194,8 +194,9 @@ def keep_format(known: Json, group: Json, form: str, path: str) -> None:
             group.pop(name, None)
             if name in known:
                 group[name] = known[name]
-        if "0.1.format" in (known.get("labels") or {}):
-            group["labels"] = {**(group.get("labels") or {}), "0.1.format": form}
+        stated = (known.get("labels") or {}).get(FORMAT_LABEL)
+        if stated is not None:
+            group["labels"] = {**(group.get("labels") or {}), FORMAT_LABEL: stated}
 
 
 def keep_authority(before: Snapshot | None, versions: Sequence[Json], path: str) -> None:
@@ -214,7 +215,7 @@ def loosen(tx: Transaction, group: Json, message: Json, form: str, groupid: str)
     known = group.get("protocol")
     if known is None or message.get("protocol") in (None, known):
         return
-    labels = {**(group.get("labels") or {}), "0.1.format": form}
+    labels = {**(group.get("labels") or {}), FORMAT_LABEL: form}
     tx.patch(f"{GROUPS}/{groupid}", {"protocol": None, "labels": labels})
     group.pop("protocol")
 
@@ -377,13 +378,16 @@ class MessageCatalog:
             known = _found(view.find_group, db, ids[0])
             with words_of_01("/", request.path):
                 group = read_group({name: given[name] for name in given if name != "definitions"}, DIALECT, [])
+            form, before = given["format"], view.format(db, known) if known is not None else ""
             if known is not None:
-                keep_format(known, group, given["format"], request.path)
-            if known is None or not view.says_the_same(ids[0], known, group):
+                keep_format(known, before, group, form, request.path)
+            elif form == GENERIC and not (group.get("envelope") or group.get("protocol")):
+                group["labels"] = {**(group.get("labels") or {}), FORMAT_LABEL: GENERIC}  # whatever comes into it
+            if known is None or not view.says_the_same(ids[0], known, before, group, form):
                 with words_of_01(f"{GROUPS}/{ids[0]}", request.path):
                     tx.put(f"{GROUPS}/{ids[0]}", _client(group))
             for definition in definitions:
-                self._add(tx, db, view, ids[0], definition, request)
+                self._add(tx, db, view, ids[0], definition, request, form)
             for definition in definitions:  # which may refer to each other in any order
                 check_relations(db, ids[0], definition, definition_subject(ids[0], definition, request.path))
             return known is None, view.group(db, ids[0])
@@ -406,11 +410,15 @@ class MessageCatalog:
         return Response(response.status, [*response.headers, header], response.body)
 
     def _add(
-        self, tx: Transaction, db: Connection, view: Catalog01View, groupid: str, body: Json, request: Request
-    ) -> tuple[str, bool]:
-        """Add the version, or the versions, that a document holds; the definition's id, and whether any was new."""
+        self, tx: Transaction, db: Connection, view: Catalog01View, groupid: str, body: Json, request: Request,
+        form: str = "",
+    ) -> tuple[str, bool]:  # fmt: skip
+        """Add the version, or the versions, that a document holds; the definition's id, and whether any was new.
+
+        `form` is the group's format, where that is known already.
+        """
         group = view.find_group(db, groupid)
-        form = format_of(group, DIALECT, {})
+        form = form or view.format(db, group)
         subject = definition_subject(groupid, body, request.path)
         if body.get("format", form) != form:
             raise invalid(subject, "format", f"must be that of the group ({form})")
@@ -425,7 +433,7 @@ class MessageCatalog:
         xid = definition_xid(groupid, messageid)
         before = changes.latest_snapshot(db, xid)
         keep_authority(before, versions, subject)
-        if before is not None and view.has_all(db, groupid, messageid, versions, group):
+        if before is not None and view.has_all(db, groupid, messageid, versions, group, form):
             return messageid, False
         for message in versions:
             loosen(tx, group, message, form, groupid)

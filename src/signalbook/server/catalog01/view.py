@@ -15,6 +15,7 @@ import orjson
 from signalbook.dialects.catalog01_documents import (
     TAGS_LABEL,
     can_be_label,
+    common_format,
     format_of,
     write_definition,
     write_group,
@@ -66,37 +67,52 @@ class Catalog01View:
     def groups(self, db: Connection) -> tuple[list[Json], Page]:
         """The groups that the request asks for, without their definitions, and the page they are on."""
         page = self._page(db, GROUPS, self._flags("messagegroupid"))
-        found = [self._shown_group(key, group) for key, group in orjson.loads(page.text).items()]
+        found = [
+            self._shown_group(key, group, self.format(db, group)) for key, group in orjson.loads(page.text).items()
+        ]
         return self._tagged(found), page
 
     def group(self, db: Connection, groupid: str) -> Json:
         """A group with its definitions, each with all its versions (sections 2.1 and 2.2)."""
         group = self.find_group(db, groupid)
+        form = self.format(db, group)
         room, definitions = self._requests.limits.size, []
         for entity in self._all(db, f"{GROUPS}/{groupid}/messages"):
-            definitions.append(self._embedded(db, group, entity))
+            definitions.append(self._embedded(db, group, entity, form))
             room -= len(orjson.dumps(definitions[-1]))
             if room < 0:
                 raise RegistryError("too_large", self._request.path)
-        return {**self._shown_group(groupid, group), "definitions": definitions}
+        return {**self._shown_group(groupid, group, form), "definitions": definitions}
 
-    def _embedded(self, db: Connection, group: Json, entity: Json) -> Json:
+    def _embedded(self, db: Connection, group: Json, entity: Json, form: str) -> Json:
         xid = definition_xid(group["messagegroupid"], entity["messageid"])
-        return write_definition(entity["messageid"], with_log(db, xid, entity), DIALECT, [], "", group)
+        return write_definition(entity["messageid"], with_log(db, xid, entity), DIALECT, [], "", group, form)
+
+    def format(self, db: Connection, group: Json) -> str:
+        """The format of a group, which all its definitions are shown in."""
+        own = format_of(group, DIALECT, {})
+        xid = f"{GROUPS}/{group['messagegroupid']}"
+        known = DIALECT.formats.get(own)
+        if known is not None and group.get("envelope"):
+            return own  # the registry sees to it that its messages have it too
+        if group.get("protocol") and next(changes.said_below(db, xid, '"envelope":'), None) is None:
+            return own
+        return common_format(group, changes.said_below(db, xid), DIALECT)
 
     def find_group(self, db: Connection, groupid: str) -> Json:
         """The group as the registry has it; raises `not_found`."""
         found: Json = orjson.loads(self._page(db, f"{GROUPS}/{groupid}", Flags.EMPTY).text)
         return found
 
-    def says_the_same(self, groupid: str, known: Json, group: Json) -> bool:
+    def says_the_same(self, groupid: str, known: Json, before: str, group: Json, form: str) -> bool:
         """Whether a group that was sent says of itself what the one that is known says."""
-        told = [self._shown_group(groupid, {**one, "messagegroupid": groupid}) for one in (known, group)]
+        own = {"messagegroupid": groupid}
+        told = [self._shown_group(groupid, {**one, **own}, of) for one, of in ((known, before), (group, form))]
         return _untimed(told[0]) == _untimed(told[1])
 
-    def _shown_group(self, groupid: str, group: Json) -> Json:
+    def _shown_group(self, groupid: str, group: Json, form: str) -> Json:
         own = {name: value for name, value in group.items() if name not in ("messages", "messagesurl")}
-        shown = write_group(groupid, own, format_of(group, DIALECT, {}), DIALECT, [])
+        shown = write_group(groupid, own, form, DIALECT, [])
         del shown["definitions"]
         return shown
 
@@ -106,17 +122,18 @@ class Catalog01View:
         """The definitions of a group that the request asks for, and the page they are on."""
         group = self.find_group(db, groupid)
         page = self._page(db, f"{GROUPS}/{groupid}/messages", self._flags("messageid"))
-        found = [self._latest(db, group, entity) for entity in orjson.loads(page.text).values()]
+        form = self.format(db, group)
+        found = [self._latest(db, group, entity, form) for entity in orjson.loads(page.text).values()]
         return self._tagged(found), page
 
     def latest(self, db: Connection, groupid: str, messageid: str) -> Json:
         """A definition in its newest version."""
         group = self.find_group(db, groupid)
         page = self._page(db, definition_xid(groupid, messageid), Flags.EMPTY)
-        return self._latest(db, group, orjson.loads(page.text))
+        return self._latest(db, group, orjson.loads(page.text), self.format(db, group))
 
-    def _latest(self, db: Connection, group: Json, entity: Json) -> Json:
-        return shown_version(entity["messageid"], self._newest(db, group, entity), group)
+    def _latest(self, db: Connection, group: Json, entity: Json, form: str) -> Json:
+        return shown_version(entity["messageid"], self._newest(db, group, entity), group, form)
 
     def _newest(self, db: Connection, group: Json, entity: Json) -> Snapshot:
         xid = definition_xid(group["messagegroupid"], entity["messageid"])
@@ -145,13 +162,16 @@ class Catalog01View:
         after = _number(flags.page or "0", self._request.path)
         found = changes.listing(db, xid, after, most + 1)
         following = str(found[most - 1].number) if len(found) > most else ""
-        return [shown_version(messageid, one, group) for one in found[:most]], Page("", following)
+        form = self.format(db, group)
+        return [shown_version(messageid, one, group, form) for one in found[:most]], Page("", following)
 
-    def has_all(self, db: Connection, groupid: str, messageid: str, versions: Sequence[Json], group: Json) -> bool:
+    def has_all(
+        self, db: Connection, groupid: str, messageid: str, versions: Sequence[Json], group: Json, form: str
+    ) -> bool:
         """Whether these versions are in a definition's log already, in this order, and the last is what holds now."""
         log = changes.listing(db, definition_xid(groupid, messageid), 0, 1 << 31)
-        shown = [_untimed(shown_version(messageid, one, group)) for one in log]
-        given = [_untimed(shown_version(messageid, Snapshot(1, "", one), group)) for one in versions]
+        shown = [_untimed(shown_version(messageid, one, group, form)) for one in log]
+        given = [_untimed(shown_version(messageid, Snapshot(1, "", one), group, form)) for one in versions]
         left = iter(shown)
         return all(one in left for one in given) and shown[-1] == given[-1]
 
@@ -162,7 +182,7 @@ class Catalog01View:
         found = changes.find(db, definition_xid(groupid, messageid), _number(number, self._request.path))
         if found is None:
             raise RegistryError("not_found", self._request.path)
-        return shown_version(messageid, found, group)
+        return shown_version(messageid, found, group, self.format(db, group))
 
     # ---- by URI
 
@@ -187,7 +207,7 @@ class Catalog01View:
             )
             raise RegistryError("not_found", uri, detail=detail)
         ((messageid, version, group),) = found.values()
-        return shown_version(messageid, version, group)
+        return shown_version(messageid, version, group, self.format(db, group))
 
     def _named(self, db: Connection, group: Json, entity: Json, number: str | None) -> Snapshot | None:
         """The version of a number, with the authority that it was written with, or the newest."""
@@ -286,10 +306,10 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
 
 
-def shown_version(messageid: str, snapshot: Snapshot, group: Json) -> Json:
-    """A definition version as a document of its own."""
+def shown_version(messageid: str, snapshot: Snapshot, group: Json, form: str) -> Json:
+    """A definition version as a document of its own, in its group's format."""
     numbered = {**snapshot.attrs, "versionid": str(snapshot.number), "createdat": snapshot.at}
-    return write_lone(messageid, numbered, DIALECT, [], "", group)
+    return write_lone(messageid, numbered, DIALECT, [], "", group, form)
 
 
 def _untimed(shown: Json) -> Json:

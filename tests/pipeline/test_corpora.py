@@ -95,9 +95,9 @@ def test_messages_that_are_made(tmp_path: Path, name: str, least: int) -> None:
 
 @pytest.mark.parametrize("file", sorted({name.partition(":")[0] for name in ALL if ":" in name}))
 def test_messages_of_cases(tmp_path: Path, file: str) -> None:
-    """Every case of matching in which some message holds."""
+    """Every case of matching in which an event or a record of Kafka holds; nothing else has a fast path."""
     for number, (name, corpus) in enumerate(ALL.items()):
-        if name.startswith(f"{file}:"):
+        if name.startswith(f"{file}:") and rows_of(corpus):
             catalog = book_of(corpus).catalog()
             if any(answer.matched for answer in catalog.match_all(corpus.lines[0], corpus.within)):
                 compare(tmp_path / str(number), corpus)

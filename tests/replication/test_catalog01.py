@@ -534,7 +534,7 @@ def test_a_catalog_without_subscriptions_is_compared(make_catalog: MakeCatalog, 
         post(catalog, definition("order.placed", f"/{number}"))
         assert until(lambda: len(shown(b, "orders", "order.placed")) == number)
     following.end(lambda: None)
-    assert 1 == len([one for one in following.reports if "so the source is compared" in one.failure])
+    assert 1 == len([one for one in following.reports if "the source is compared" in one.failure])
 
 
 def test_an_outage_is_caught_up_with(catalog: CatalogServer, b: ApiPeer) -> None:

@@ -45,7 +45,6 @@ from signalbook.server.catalog01.view import (
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
 from signalbook.spec.dialects.dialect import Row
-from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = [
     "MessageCatalog",
@@ -381,8 +380,8 @@ class MessageCatalog:
             form, before = given["format"], view.format(db, known) if known is not None else ""
             if known is not None:
                 keep_format(known, before, group, form, request.path)
-            elif form == GENERIC and not (group.get("envelope") or group.get("protocol")):
-                group["labels"] = {**(group.get("labels") or {}), FORMAT_LABEL: GENERIC}  # whatever comes into it
+            elif not (group.get("envelope") or group.get("protocol")):
+                group["labels"] = {**(group.get("labels") or {}), FORMAT_LABEL: form}  # before a message tells it
             if known is None or not view.says_the_same(ids[0], known, before, group, form):
                 with words_of_01(f"{GROUPS}/{ids[0]}", request.path):
                     tx.put(f"{GROUPS}/{ids[0]}", _client(group))

@@ -26,7 +26,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     ("code", "options", "words"),
     [
-        (Exit.USAGE, ["--from", "events:{}/in.jsonl", "--stream", "--once"], "--stream goes on until stopped"),
+        (Exit.USAGE, ["--from", "events:{}/in.jsonl", "--stream", "--once"], "--stream runs until it is stopped"),
         (Exit.ABSENT, ["--from", "events:{}/nowhere"], "nowhere' is neither a file nor a folder"),
         (Exit.ABSENT, ["--from", "events:{}/nowhere", "--stream"], "nowhere' is neither a file nor a folder"),
         (Exit.ABSENT, ["--from", "events:{}/in.jsonl", "--within", "/messagegroups/nope"], "/messagegroups/nope"),

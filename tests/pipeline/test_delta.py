@@ -46,7 +46,7 @@ def test_a_table_has_one_owner(tmp_path: Path) -> None:
     assert ["a", "b"] == [one.name for one in state.schema.field("data").type]
     with pytest.raises(Overtaken, match="belongs to /m"):
         prepare(lake, "g/t", "/other", SCHEMA)
-    with pytest.raises(Overtaken, match="other columns"):
+    with pytest.raises(Overtaken, match="changed its columns"):
         prepare(lake, "g/t", "/m", pa.schema([("id", pa.int64())]))
 
 

@@ -39,7 +39,7 @@ def test_a_stream_takes_what_comes(spark: "SparkSession", tmp_path: Path) -> Non
     first = stream(spark, tmp_path, [book(), book(fuel={"type": "number"})], say=said.append)
     assert (3, 2, 1) == (first.input, first.landed, first.dead)
     assert [True] == [
-        f"another now: {book(fuel={'type': 'number'}).digest[:12]}" in text for text in said if "catalog" in text
+        f"has changed: {book(fuel={'type': 'number'}).digest[:12]}" in text for text in said if "catalog" in text
     ]
     assert 2 == sum(text.startswith("batch ") for text in said)
     write_lines(tmp_path / "in/c.jsonl", [event(3)])

@@ -22,6 +22,8 @@ COMMON = frozenset(
 )
 # Everybody else who may spell a name, which ones, and why.
 ALLOWED = {
+    # Where a message states the encoding of its content.
+    "messages/build.py": {"user_properties"},
     # The names of sources and targets on the command line, and of what to install for them.
     "cli/event.py": {*PROTOCOLS, "amqp", "mqtt"},
     "cli/output.py": {"amqp", "mqtt"},

@@ -14,9 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from signalbook.dialects.forms import FORMS
-from signalbook.dialects.registry_documents import Json, as_it_came, keep_as_it_came, labels_in, refuse, without_given
+from signalbook.dialects.registry_documents import as_it_came, keep_as_it_came, labels_in, refuse, without_given
 from signalbook.dialects.rows import Step, from_id, inward, names_in, outward, to_id
 from signalbook.errors import Problem
+from signalbook.jsontext import Json
 from signalbook.model.normalise import to_canonical
 from signalbook.model.xids import MAP_KEY
 from signalbook.protocols.table import ALIASES, find_protocol

@@ -22,6 +22,7 @@ from signalbook.dialects.rows import (
     parsed,
     template_text,
 )
+from signalbook.jsontext import Json
 from signalbook.spec.dialects.dialect import Row
 from signalbook.spec.dialects.v01 import UNTYPED
 
@@ -207,7 +208,7 @@ def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
     event = row.there.startswith("definition/attributes")
     form, schema, uri = (step.take(name) for name in ("dataschemaformat", "dataschema", "dataschemauri"))
     declared = step.take("envelopemetadata/dataschema") if event else step.take("labels/0.1.dataschema")
-    found: dict[str, Any] = {}
+    found: Json = {}
     if isinstance(declared, dict):
         found = _written(declared, step, "envelopemetadata/dataschema")
         if not found["value"]:

@@ -30,6 +30,7 @@ from signalbook.dialects.registry_documents import (
     write_registry,
 )
 from signalbook.errors import Problem, UsageError
+from signalbook.jsontext import Json
 from signalbook.spec.dialects import Dialect, Table
 from signalbook.spec.dialects.dialect import CANONICAL
 
@@ -50,8 +51,6 @@ __all__ = [
     "whole",
     "write",
 ]
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import Problem, UsageError
+from signalbook.jsontext import Json
 from signalbook.model.normalise import PROPERTY, is_event
 from signalbook.protocols.table import find_protocol
 from signalbook.spec.dialects import DIALECTS
@@ -26,7 +27,6 @@ from signalbook.spec.versions import DEFAULT, plain_label
 
 __all__ = ["Detection", "ForeignDocument", "detect", "level_of", "relabelled"]
 
-Json = Mapping[str, Any]
 # So many names of 0.5 make an entity one of 0.5 under a label that says otherwise; one alone may be an extension.
 TELLING = 2
 _SHOWN = 5

@@ -16,6 +16,7 @@ import orjson
 
 from signalbook.dialects.catalog01_forms import CATALOG_FORMS
 from signalbook.dialects.rows import LABELS, MISSING, NOW, PROPERTY, Form, Step, parsed, unwrapped, wrapped
+from signalbook.jsontext import Json
 from signalbook.model.normalise import is_event
 from signalbook.protocols.table import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Row
@@ -145,7 +146,7 @@ def _keyed_outward(value: Any, step: Step, row: Row) -> Any:
     """Named properties under their names, which the dialect takes for keys; of one name that comes again, the key."""
     if not isinstance(value, dict):
         return _all(_definition_outward)(value, step, row)
-    found: dict[str, Any] = {}
+    found: Json = {}
     taken = {_named(key, member) for key, member in value.items()}
     for key, member in value.items():
         name = _named(key, member)
@@ -269,7 +270,7 @@ def _user_properties_outward(value: Any, step: Step, row: Row) -> Any:
     ]
 
 
-def _without(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _without(name: str, value: Mapping[str, Any]) -> Json:
     return {key: member for key, member in value.items() if key != name}
 
 
@@ -388,8 +389,6 @@ FORMS: Mapping[str, Form] = {
 # Rule 2: it counts where the message at hand has such a field: Kafka's timestamp, the section of an AMQP body.
 
 
-Attributes = Mapping[str, Any]
-
 _OPTIONS = "protocoloptions"
 # Options that are numbers or flags in 1.0, and can be templates in 0.1: what is there is any value that fits.
 _PLAIN = frozenset(
@@ -402,13 +401,13 @@ _LABELS = ("0.5.properties", "0.1.properties", "0.5.timestamp", "0.1.amqpencodin
 _SAYS = ("value", "required", "type")
 
 
-def with_held(message: Attributes) -> Attributes:
+def with_held(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """A message with what its labels hold of its options."""
     labels = message.get("labels")
     if not isinstance(labels, Mapping):
         return message
     options = message.get(_OPTIONS)
-    found: dict[str, Any] = dict(options) if isinstance(options, Mapping) else {}
+    found: Json = dict(options) if isinstance(options, Mapping) else {}
     count = 0
     for path, rest in _held(labels, message.get("protocol")):
         _put(found, path, rest)
@@ -416,19 +415,19 @@ def with_held(message: Attributes) -> Attributes:
     return {**message, _OPTIONS: found} if count else message
 
 
-def holds_more(message: Attributes) -> bool:
+def holds_more(message: Mapping[str, Any]) -> bool:
     """Whether a definition, or a base of it, has labels with what 1.0 has no place for."""
     labels = message.get("labels")
     return isinstance(labels, Mapping) and not labels.keys().isdisjoint(_LABELS)
 
 
-def has_inferred_schema(message: Attributes) -> bool:
+def has_inferred_schema(message: Mapping[str, Any]) -> bool:
     """Whether a definition of 0.1 did not say what its schema is (section 3.1.2), so that it was inferred."""
     labels = message.get("labels")
     return isinstance(labels, Mapping) and labels.get("0.1.schematype") == "inferred"
 
 
-def _held(labels: Attributes, protocol: Any) -> Iterator[tuple[list[str], dict[str, Any]]]:
+def _held(labels: Mapping[str, Any], protocol: Any) -> Iterator[tuple[list[str], Json]]:
     for label in _LABELS[:2]:
         kept = parsed(labels.get(label))
         for place, rest in kept.items() if isinstance(kept, dict) else ():
@@ -445,7 +444,7 @@ def _held(labels: Attributes, protocol: Any) -> Iterator[tuple[list[str], dict[s
         yield ["body"], {"value": labels["0.1.amqpencoding"].lower(), "required": True}
 
 
-def _put(options: dict[str, Any], path: list[str], rest: Mapping[str, Any]) -> None:
+def _put(options: Json, path: list[str], rest: Mapping[str, Any]) -> None:
     """Join a property at a path with what is held of it."""
     *above, name = path
     for step in above:

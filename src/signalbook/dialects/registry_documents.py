@@ -13,6 +13,7 @@ import orjson
 from signalbook.dialects.forms import FORMS
 from signalbook.dialects.rows import MAX_LABEL, Step, inward, outward, parsed
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.normalise import differences, from_canonical, respelled, spelled_members, to_canonical
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Table
@@ -93,7 +94,7 @@ def _properties(value: Any) -> Any:
     )
 
 
-def _content_type(found: dict[str, Any]) -> dict[str, Any]:
+def _content_type(found: Json) -> Json:
     """A message's content type where an envelope has it, be it stated there, beside it, or in both places."""
     content, metadata = found.get("datacontenttype"), found.get("envelopemetadata")
     if content is None or "envelope" not in found:
@@ -113,7 +114,6 @@ def _content_type(found: dict[str, Any]) -> dict[str, Any]:
 # Rule 2: it is shown as long as it means what the entity says now; once somebody changed that, it is shown no longer.
 
 
-Json = dict[str, Any]
 Read = Callable[[Json], Json]
 
 
@@ -492,7 +492,7 @@ def without_given(entity: Json) -> Json:
 _PARTS = ("envelopemetadata", "protocoloptions", "envelopeoptions")
 
 
-def overrides(document: dict[str, Any]) -> Iterator[Problem]:
+def overrides(document: Json) -> Iterator[Problem]:
     """A note for each part of a message that 1.0 fills up from its base, where the document holds the base too."""
     messages = _messages(document)
     for xid, message in messages.items():
@@ -512,7 +512,7 @@ def _more(base: Any, own: Any) -> Iterator[str]:
             yield from (f"{name}.{inner}" for inner in _more(base[name], own[name]))
 
 
-def filled_formats(document: dict[str, Any]) -> Iterator[Problem]:
+def filled_formats(document: Json) -> Iterator[Problem]:
     """Give each message that refers to a schema of the document, and leaves its format out, that format; note each."""
     for _, group in _members(document, "schemagroups"):
         for _, schema in _members(group, "schemas"):
@@ -541,7 +541,7 @@ def _format(document: Mapping[str, Any], steps: list[str]) -> str:
     return next((str(one["format"]) for one in places if isinstance(one, dict) and one.get("format")), "")
 
 
-def _messages(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _messages(document: Mapping[str, Any]) -> dict[str, Json]:
     return {
         f"/{groups}/{groupid}/messages/{messageid}": message
         for groups in ("messagegroups", "endpoints")
@@ -550,7 +550,7 @@ def _messages(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _members(entity: Mapping[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _members(entity: Mapping[str, Any], name: str) -> Iterator[tuple[str, Json]]:
     """The objects of a collection; a document from outside may have anything in its place."""
     members = entity.get(name)
     if isinstance(members, dict):

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 import orjson
 
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import ID, MAP_KEY, kept_of
 from signalbook.spec.dialects.dialect import Dialect, Row, Table
 
@@ -184,7 +185,6 @@ def renamed(text: str, names: dict[str, str], note: Callable[[str, str], None]) 
 MISSING: Final = object()
 LABELS: Final = "labels/"
 MAX_LABEL: Final = 4096  # core/spec.md: the name and the value of a scalar together
-Attributes = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -199,12 +199,12 @@ class Step:
     dialect: Dialect
     notes: list[Problem]
     at: str
-    source: Attributes
-    target: Attributes = field(default_factory=dict)
+    source: Json
+    target: Json = field(default_factory=dict)
     protocol: str = ""
     envelope: str = ""
     rests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kept: dict[str, Json] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
     row: Row | None = None  # the one that is read just now
     aside: Mapping[str, Any] = field(default_factory=dict)  # extension attributes that were held in labels
@@ -270,7 +270,7 @@ class Form:
 Forms = Mapping[str, Form]
 
 
-def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
+def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Json:
     """The canonical attributes of the step's entity."""
     step.rests = _popped(step.source, "1.0.properties")
     rows = tuple(rows)
@@ -322,7 +322,7 @@ def _there(row: Row, place: str) -> str:
     return place if row.here else row.there
 
 
-def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attributes:
+def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Json:
     """The attributes of the step's entity, which is canonical, as the dialect has them."""
     step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
     rows = tuple(rows)
@@ -418,7 +418,7 @@ def _carry_over(step: Step) -> None:
         step.target["labels"] = labels
 
 
-def _take(source: Attributes, path: list[str]) -> Any:
+def _take(source: Json, path: list[str]) -> Any:
     name, *rest = path
     if name not in source:
         return MISSING
@@ -434,7 +434,7 @@ def _take(source: Attributes, path: list[str]) -> Any:
     return value
 
 
-def _popped(source: Attributes, label: str) -> Mapping[str, Mapping[str, Any]]:
+def _popped(source: Json, label: str) -> Mapping[str, Mapping[str, Any]]:
     """The members of property definitions that a label of the source holds; the label goes."""
     labels = source.get("labels")
     if not isinstance(labels, dict) or label not in labels:

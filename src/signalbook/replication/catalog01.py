@@ -25,6 +25,7 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.value_types import VALUE_TYPES
 from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.peers import Peer, PeerError
@@ -41,7 +42,6 @@ __all__ = [
     "without_assigned",
 ]
 
-Json = dict[str, Any]
 DIALECT = DIALECTS["0.1"]
 ROOT = "/messagecatalog"
 GROUPS = "/messagegroups"

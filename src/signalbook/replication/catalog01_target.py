@@ -23,11 +23,11 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import (
     DIALECT,
     GROUPS,
     Catalog01,
-    Json,
     definition_path,
     group_path,
     without_assigned,

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
@@ -57,8 +58,6 @@ __all__ = [
 
 # What of a group or a resource travels between catalogs: all that a user controls, nothing that is a server's own.
 
-
-Json = dict[str, Any]
 
 _COUNTS = ("url", "count")
 

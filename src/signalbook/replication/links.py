@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_of
 from signalbook.registry import rows
 from signalbook.registry.store import Connection
@@ -46,7 +47,6 @@ __all__ = [
     "taken",
 ]
 
-Json = dict[str, Any]
 Outcome = Literal["written", "deleted", "same", "ours", "stale", "absent", "conflict", "refused"]
 MOST_PROBLEMS = 1000
 """How many problems of a replication are told and tried again at once."""

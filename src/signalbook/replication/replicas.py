@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_id, kept_of
 from signalbook.registry import rows
 from signalbook.registry.flags import Flags
@@ -60,7 +61,6 @@ __all__ = ["apply_entries", "beside", "kept_xid", "point_log", "pointed", "refer
 # Rule 2: what its owner says of it by reference (a base, an alias, a schema) means the kept copy, not who has the name.
 
 
-Json = dict[str, Any]
 _REFERENCES = frozenset({"basemessage", "dataschemauri", "dataschemaxid", "xref"})
 _RESOURCE = re.compile(r"(/[^/]+/[^/]+/[^/]+/)([^/#?$]+)(.*)", re.DOTALL)
 

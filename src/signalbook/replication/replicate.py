@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Any
 
 from signalbook.errors import UsageError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01Source
 from signalbook.replication.catalog01_target import Catalog01Target
 from signalbook.replication.peers import Peer, PeerError
@@ -118,7 +118,7 @@ class Replication:
         target.anew = False
         self._catch_up(source, target)
 
-    def _earlier(self, xid: str, before: int) -> dict[str, Any] | None:
+    def _earlier(self, xid: str, before: int) -> Json | None:
         """More of the log of an entity at the source: what is before a number."""
         return None if isinstance(self._source, PlainSource) else self._source.earlier(xid, before, self._scope)
 
@@ -222,7 +222,7 @@ class Replication:
         target.begin()
         known = target.marks if trusting else lambda _: {}
         met: list[str] = []
-        page: list[dict[str, Any]] = []
+        page: list[Json] = []
         for entry in source.everything(self._scope, known):
             if isinstance(entry, str):
                 met.append(entry)

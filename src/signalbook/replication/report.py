@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signalbook.errors import Problem
+from signalbook.jsontext import Json
 
 __all__ = ["Report"]
 
@@ -59,9 +60,9 @@ class Report:
         """How many entities are other than before."""
         return self.outcomes["written"] + self.outcomes["deleted"]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """The report as JSON values."""
-        failure: dict[str, Any] = {"failure": self.failure} if self.failure else {}
+        failure: Json = {"failure": self.failure} if self.failure else {}
         if self.notes:
             failure["notes"] = [{"xid": xid, "message": words} for xid, words in self.notes]
         problems = [{"xid": one.path, "code": one.code, "message": one.message} for one in self.problems.values()]

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from signalbook.errors import UsageError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
 from signalbook.replication.entries import plain_group, plain_resource
 from signalbook.replication.peers import Peer, PeerError
@@ -25,7 +26,6 @@ from signalbook.replication.scope import Scope, entity_of
 
 __all__ = ["FeedSource", "PlainSource", "Source", "asked", "check_authority", "is_there", "open_source", "speaks_01"]
 
-Json = dict[str, Any]
 Marks = Callable[[list[str]], dict[str, str]]
 
 _MOST_PAGES = 1_000_000

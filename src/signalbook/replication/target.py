@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
+from signalbook.jsontext import Json
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.report import Report
 
@@ -20,7 +20,6 @@ _MOST_RETRIED = 5000
 
 _LONGEST = 2000
 
-Json = dict[str, Any]
 Earlier = Callable[[str, int], Json | None]
 
 

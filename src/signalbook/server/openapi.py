@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from signalbook import __version__
+from signalbook.jsontext import Json
 from signalbook.model.attributes import Attribute
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.registry.requests import Requests
@@ -26,9 +27,6 @@ from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section
 __all__ = ["PATHS", "SCHEMAS", "OpenApi", "document"]
 
 # The paths and schemas of the 0.1 catalog for `/openapi.json`; a definition's schema is made from its metaschemas.
-
-
-Json = dict[str, Any]
 
 
 def _ref(name: str) -> Json:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.jsontext import check_json, parse_json
+from signalbook.jsontext import Json, check_json, parse_json
 from signalbook.registry.changes import latest
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
@@ -38,7 +38,6 @@ MOST_ENTRIES = 500
 _MOST_BYTES = 4 << 20
 _AROUND_ENTRY = 2  # levels of a body around each of its entries
 _Query = Mapping[str, list[str]]
-Json = dict[str, Any]
 
 
 class Replicas:

@@ -21,7 +21,7 @@ from signalbook.dialects.catalog01_documents import FORMAT_LABEL, NO_PROTOCOL, i
 from signalbook.dialects.checks import check_definition, check_group
 from signalbook.dialects.rows import SEGMENT, to_id
 from signalbook.errors import Problem, RegistryError
-from signalbook.jsontext import parse_json
+from signalbook.jsontext import Json, parse_json
 from signalbook.registry import changes
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.changes import Snapshot
@@ -66,9 +66,6 @@ __all__ = [
 #
 # Rule: they hold for who writes through the API of 0.1. The xRegistry API keeps the model's rules alone, in which these
 # are attributes like any other; versions keep what they were written with, whatever is written later.
-
-
-Json = dict[str, Any]
 
 
 def invalid(path: str, name: str, words: str) -> RegistryError:

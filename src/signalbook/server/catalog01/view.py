@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import orjson
@@ -23,6 +22,7 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_of
 from signalbook.registry import changes
 from signalbook.registry.changes import Snapshot
@@ -36,7 +36,6 @@ from signalbook.spec.dialects import DIALECTS
 
 __all__ = ["FILTERS", "Catalog01View", "definition_path", "definition_xid", "version_uri"]
 
-Json = dict[str, Any]
 DIALECT = DIALECTS["0.1"]
 ROOT = "/messagecatalog"
 GROUPS = "/messagegroups"

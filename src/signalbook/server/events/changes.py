@@ -20,6 +20,7 @@ import orjson
 
 from signalbook.dialects.rows import from_id
 from signalbook.errors import RegistryError, SignalbookError
+from signalbook.jsontext import Json
 from signalbook.registry import changes
 from signalbook.registry.changes import START, Change, Position, latest, parse_position, read_changes
 from signalbook.registry.store import Connection, Store
@@ -67,7 +68,7 @@ def expand(recorded: list[list[Any]]) -> list[list[Any]]:
     return [*(event[:3] for event in recorded if event[0] not in _OWN), *told.values()]
 
 
-def attributes_of(change: Change, source: str) -> dict[str, Any]:
+def attributes_of(change: Change, source: str) -> Json:
     """Return the context attributes of an event of the registry at `source`."""
     known = change.type if change.type.startswith("io.") else _XREGISTRY + change.type
     found = {
@@ -83,7 +84,7 @@ def attributes_of(change: Change, source: str) -> dict[str, Any]:
     return found
 
 
-def event_of(change: Change, source: str) -> dict[str, Any]:
+def event_of(change: Change, source: str) -> Json:
     """Return an event in the JSON format."""
     event = attributes_of(change, source)
     if change.changed is not None:

@@ -24,7 +24,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import Json
 from signalbook.protocols.table import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
-from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section
+from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section01
 
 __all__ = ["check", "check_definition", "check_group"]
 
@@ -128,7 +128,7 @@ def _sections(body: Json, metaschema: Metaschema) -> Iterator[Problem]:
             yield from _fields(value, section, path)
 
 
-def _fields(value: Json, section: Section, path: str) -> Iterator[Problem]:
+def _fields(value: Json, section: Section01, path: str) -> Iterator[Problem]:
     for name, member in value.items():
         place = f"{path}/{name}"
         if section.fields is None:
@@ -365,7 +365,7 @@ _ONLY_IN_5 = (
 )  # fmt: skip
 _SAMPLES_checks = {int: ("1",), bool: ("true", "false")}  # of whose parts one stands for a placeholder
 _IN_TEXT = {int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
-# Section 2.2: what is common to all versions of a definition.
+# Section01 2.2: what is common to all versions of a definition.
 _COMMON = ("id", "format", "authority")
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 
 from signalbook.dialects.forms import FORMS
-from signalbook.dialects.rows import MAX_LABEL, Step, inward, outward, parsed
+from signalbook.dialects.rows import MAX_LABEL, ConversionStep, inward, outward, parsed
 from signalbook.errors import Problem, RegistryError
 from signalbook.jsontext import Json
 from signalbook.model.normalise import differences, from_canonical, respelled, spelled_members, to_canonical
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
-from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Table
+from signalbook.spec.dialects.dialect import CANONICAL, Dialect, DialectTable
 from signalbook.spec.versions import DEFAULT
 
 __all__ = [
@@ -212,7 +212,7 @@ _DOMAINS = {
 _RESOURCES: Mapping[str, Mapping[str, str]] = dict(CANONICAL.values())
 _GROUPS = frozenset(_RESOURCES)
 _UNSPELLED = frozenset({"registry", "meta"})
-_NO_TABLE = Table()
+_NO_TABLE = DialectTable()
 
 
 def refuse(at: str, name: str, words: str) -> RegistryError:
@@ -308,7 +308,7 @@ def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: 
 
 def _read_plain(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     table = _table(dialect, level)
-    step = Step(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
+    step = ConversionStep(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
     found = inward(step, table.rows, FORMS) if table.rows else step.source
     if level.removesuffix("version") == "message" and "protocol" not in found and "protocoloptions" in found:
         found = _read_inherited(entity, dialect, at, group, table) or found
@@ -323,17 +323,17 @@ def _is_alias(found: Json) -> bool:
     return isinstance(meta, dict) and "xref" in meta
 
 
-def _names(table: Table) -> frozenset[str]:
+def _names(table: DialectTable) -> frozenset[str]:
     """The members of an entity that are spelled otherwise in 1.0."""
     return frozenset(row.there.partition("/")[0] for row in table.rows) - {"", "labels", "id", *_META, *_VERSIONS}
 
 
-def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table: Table) -> Json | None:
+def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table: DialectTable) -> Json | None:
     """A message that leaves its protocol to its group, read by that protocol's options."""
     protocol = group.get("protocol")
     if not isinstance(protocol, str) or protocol not in dialect.options:
         return None
-    step = Step(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
+    step = ConversionStep(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
     return inward(step, table.rows, FORMS)
 
 
@@ -341,7 +341,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _table(dialect: Dialect, level: str) -> Table:
+def _table(dialect: Dialect, level: str) -> DialectTable:
     return dialect.tables.get(level) or dialect.tables.get(level.removesuffix("version"), _NO_TABLE)
 
 
@@ -379,7 +379,7 @@ def respellings(
             yield from respellings(member, dialect, below, f"{at}/{collection}/{key}", verb)
 
 
-def _deprecations(value: Any, table: Table, dialect: Dialect, at: str, verb: str) -> Iterator[Problem]:
+def _deprecations(value: Any, table: DialectTable, dialect: Dialect, at: str, verb: str) -> Iterator[Problem]:
     """A note for a member of `deprecated`, of a group or a meta, whose name the dialect does not have."""
     if not isinstance(value, dict):
         return
@@ -460,10 +460,10 @@ def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at:
     )
 
 
-def _outward(entity: Json, table: Table, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
+def _outward(entity: Json, table: DialectTable, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     protocol = str(entity.get("protocol") or group.get("protocol") or "")
     envelope = _text(entity.get("envelope") or group.get("envelope"))
-    step = Step(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
+    step = ConversionStep(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
     return outward(step, table.rows, FORMS, table)
 
 

@@ -33,8 +33,8 @@ from signalbook.replication.catalog01 import (
     without_assigned,
 )
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
 from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = ["Catalog01Target"]
@@ -54,7 +54,7 @@ class Catalog01Target:
     """
 
     def __init__(
-        self, peer: Peer, scope: Scope, report: Report, authority: Callable[[], str],
+        self, peer: Peer, scope: ReplicationScope, report: ReplicationReport, authority: Callable[[], str],
         earlier: Callable[[str, int], Json | None], was_deleted: Callable[[set[str]], set[str]],
         pushed: dict[str, str],
     ) -> None:  # fmt: skip

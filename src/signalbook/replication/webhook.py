@@ -2,7 +2,7 @@
 
 Rule 1: what arrives only wakes. What changed is read from the source: by the cursor of its feed, or by the names in the
 events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
-Rule 2: only a caller that knows this bell's secret is heard; connections are bounded in number, size and time.
+Rule 2: only a caller that knows this webhook's secret is heard; connections are bounded in number, size and time.
 Rule 3: a source that cannot call here is not a failure: who follows then waits at its feed, and asks again later.
 """
 
@@ -26,7 +26,7 @@ from signalbook.errors import SignalbookError, UsageError
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import entity_of
 
-__all__ = ["Bell", "CatalogBell", "Listener", "check_place"]
+__all__ = ["Catalog01Webhook", "Webhook", "WebhookListener", "check_place"]
 
 _MOST_CONNECTIONS = 8
 _MOST_BYTES = 1 << 20
@@ -38,7 +38,7 @@ _MOST_NAMED = 1000
 _NAMELESS = "-"
 
 
-class Listener:
+class WebhookListener:
     """A web server at `HOST:PORT` that calls `rung` for each delivery that carries its secret.
 
     The secret comes as a bearer token, or as `key` in the query of the sink. `heard` is given what was delivered.
@@ -50,7 +50,7 @@ class Listener:
         host, port = check_place(place)
         self.secret = secrets.token_urlsafe(24)
         try:
-            self._server = _Server((host, port), _handler(self.secret, rung, heard or _deaf))
+            self._server = _WebhookServer((host, port), _handler(self.secret, rung, heard or _deaf))
         except (OSError, OverflowError) as error:
             raise UsageError(f"nothing can listen at '{place}' ({error})") from None
         named = f"[{host}]" if ":" in host else host
@@ -79,7 +79,7 @@ def check_place(text: str) -> tuple[str, int]:
     return host, port
 
 
-class Bell:
+class Webhook:
     """The subscription at a source whose sink is here; `refusal` says why the source does not ring, where it does not.
 
     `sink` is the address by which the source reaches the listener, where that is not the listener's own.
@@ -94,7 +94,7 @@ class Bell:
     ) -> None:
         self._source = source
         self._rung = threading.Event()
-        self._listener = Listener(place, self._rung.set, heard)
+        self._listener = WebhookListener(place, self._rung.set, heard)
         self._sink = sink or self._listener.address
         self._id = ""
         self._next = 0.0
@@ -167,7 +167,7 @@ class Bell:
         return True
 
 
-class CatalogBell(Bell):
+class Catalog01Webhook(Webhook):
     """The subscription at a catalog of 0.1, in the form of its text (seed 004, section 5.5).
 
     That form has no credential: the sink carries the secret. `subjects` is what the events of a scope begin with.
@@ -249,7 +249,7 @@ class CatalogBell(Bell):
 # ---- the web server
 
 
-class _Server(ThreadingHTTPServer):
+class _WebhookServer(ThreadingHTTPServer):
     """One that takes a few connections at a time and drops others."""
 
     daemon_threads = True

@@ -22,7 +22,7 @@ from signalbook.registry.write.operations import ALLOWED
 from signalbook.server import http
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
-from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section
+from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section01
 
 __all__ = ["PATHS", "SCHEMAS", "OpenApi", "document"]
 
@@ -104,7 +104,7 @@ _COMMON |= {"documentation": _TEXT, "tags": _TEXT, "createdtimeutc": _TIME}
 _OTHER_FIELDS: Json = {"dataschema": _ref("DataSchema01"), "choice": _TEXT}
 
 
-def _section(section: Section) -> Json:
+def _section(section: Section01) -> Json:
     if section.fields is None:
         return {
             "type": "object",

@@ -44,7 +44,7 @@ from signalbook.server.catalog01.view import (
 )
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
-from signalbook.spec.dialects.dialect import Row
+from signalbook.spec.dialects.dialect import DialectRow
 
 __all__ = [
     "MessageCatalog",
@@ -159,7 +159,7 @@ def _name_in_01(name: str, form: str) -> str:
     """The member of a group, or of a definition of a format, that becomes an attribute of 1.0."""
     known = DIALECT.formats.get(form)
     rows = DIALECT.tables["message" if form else "messagegroup"].rows
-    rows += known.rows if known is not None else (Row("definition", "protocoloptions"),)
+    rows += known.rows if known is not None else (DialectRow("definition", "protocoloptions"),)
     top = name.partition(".")[0]
     for row in rows:
         if row.form == "dataschema" and top in _SCHEMA:

@@ -339,7 +339,7 @@ def _authority(entity: Json, implied: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _UriReading:
     """What a URI may mean; `is_whole` where it says all that the URI of a version says."""
 
     group: str | None
@@ -352,9 +352,9 @@ class _Reading:
         return self.group is not None and self.number is not None
 
 
-def _readings(uri: str) -> list[_Reading]:
+def _readings(uri: str) -> list[_UriReading]:
     """What a URI may mean, the most exact first."""
-    found: list[_Reading] = []
+    found: list[_UriReading] = []
     separator = ":" if uri.lower().startswith("urn:") else "/"
     parts = uri.rstrip("/").split(separator)
     words = [] if separator == ":" else ["messagedefinitions", "versions"]
@@ -368,7 +368,7 @@ def _readings(uri: str) -> list[_Reading]:
         named = dict(zip(shape, tail, strict=True))
         authority = separator.join(parts[:-count]).rstrip("/")
         group = to_id(named["group"]) if "group" in named else None
-        found.append(_Reading(group, to_id(named["id"]), named.get("number"), authority))
+        found.append(_UriReading(group, to_id(named["id"]), named.get("number"), authority))
     return found
 
 

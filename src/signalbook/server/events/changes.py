@@ -158,7 +158,7 @@ _STREAM = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _FeedQuery:
     """What a request asks for; no position means from the newest on."""
 
     after: Position | None
@@ -201,7 +201,7 @@ class ChangeFeed:
             found = await patience.run(self._behind, (after, asked.limit))
         return _batch(request, asked, found[-1].position if found else after, found)
 
-    def _first(self, asked: _Asked) -> tuple[Position, list[Change]]:
+    def _first(self, asked: _FeedQuery) -> tuple[Position, list[Change]]:
         def job(db: Connection) -> tuple[Position, list[Change]]:
             if asked.after is None:
                 return latest(db, expand), []
@@ -213,7 +213,7 @@ class ChangeFeed:
         return self._store.read(lambda db: read_changes(db, *asked, expand))
 
     async def _pieces(
-        self, source: str, after: Position, found: list[Change], asked: _Asked, patience: Patience
+        self, source: str, after: Position, found: list[Change], asked: _FeedQuery, patience: Patience
     ) -> AsyncGenerator[bytes, None]:
         yield f"retry: 1000\n: from {after}\n\n".encode()
         try:
@@ -232,7 +232,7 @@ def _message(change: Change, source: str) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (str(change.position).encode(), orjson.dumps(event_of(change, source)))
 
 
-def _batch(request: Request, asked: _Asked, after: Position, found: list[Change]) -> Response:
+def _batch(request: Request, asked: _FeedQuery, after: Position, found: list[Change]) -> Response:
     body = orjson.dumps([event_of(change, request.base) for change in found])
     wait = f"&wait={asked.wait:g}" if asked.wait else ""
     following = f"{request.base}/changes?since={quote(str(after))}&limit={asked.limit}{wait}"
@@ -240,12 +240,12 @@ def _batch(request: Request, asked: _Asked, after: Position, found: list[Change]
     return Response(200, headers, body)
 
 
-def _read(request: Request) -> _Asked:
+def _read(request: Request) -> _FeedQuery:
     given = dict(parse_qsl(request.query, keep_blank_values=True))
     for name in given.keys() - {"since", "limit", "wait"}:
         raise RegistryError("bad_flag", request.path, flag=name)
     since = request.headers.get("last-event-id") or given.get("since", "0")
-    return _Asked(
+    return _FeedQuery(
         None if since == "latest" else START if since == "0" else parse_position(since, request.path),
         int(_number(request, given, "limit", _USUAL_EVENTS, 1, MOST_EVENTS)),
         _number(request, given, "wait", 0, 0, MOST_SECONDS),

@@ -20,7 +20,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import Json
 from signalbook.model.normalise import to_canonical
 from signalbook.model.xids import MAP_KEY
-from signalbook.protocols.table import ALIASES, find_protocol
+from signalbook.protocols.message import ALIASES, find_protocol
 from signalbook.spec.builtin import MESSAGE
 from signalbook.spec.dialects.dialect import Dialect, DialectRow, Format01
 from signalbook.spec.dialects.v01 import GENERIC

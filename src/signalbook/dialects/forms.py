@@ -28,7 +28,7 @@ from signalbook.dialects.rows import (
 )
 from signalbook.jsontext import Json
 from signalbook.model.normalise import is_event
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, DialectRow
 from signalbook.spec.dialects.v05 import V05
 

@@ -447,10 +447,10 @@ class Following:
     def __init__(self, catalog: CatalogServer, target: ApiPeer, scope: str = "/", every: float = 300) -> None:
         self.peer = HttpPeer(catalog.address, catalog.token)
         replication = Replication(self.peer, target, ReplicationScope.parse(scope, ()))
-        self.bell = replication.bell("127.0.0.1:0", "")
+        self.webhook = replication.webhook("127.0.0.1:0", "")
         self.reports: list[ReplicationReport] = []
         self._ended = threading.Event()
-        self._reports = replication.follow(every, bell=self.bell, pause=lambda _: self._ended.wait(0.05) and None)
+        self._reports = replication.follow(every, webhook=self.webhook, pause=lambda _: self._ended.wait(0.05) and None)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -466,7 +466,7 @@ class Following:
         wake()
         self._thread.join(LONG)
         assert not self._thread.is_alive()
-        self.bell.close()
+        self.webhook.close()
         self.peer.close()
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from signalbook.errors import UsageError
-from signalbook.replication import webhook as bells
+from signalbook.replication import webhook as webhooks
 from signalbook.replication.peers import Answer, HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
@@ -58,7 +58,7 @@ def source(start_server: StartServer) -> Iterator[Source]:
 
 @pytest.fixture
 def webhook(source: Source) -> Iterator[Webhook]:
-    """A webhook that the source may ring."""
+    """A webhook that the source may call."""
     made = Webhook(source, HERE)
     yield made
     made.close()
@@ -220,8 +220,8 @@ def call(
 
 def test_who_is_heard() -> None:
     """Only a caller with the secret rings, and only it is agreed with; what is too large is refused unread."""
-    rung: list[None] = []
-    listener = WebhookListener(HERE, lambda: rung.append(None))
+    calls: list[None] = []
+    listener = WebhookListener(HERE, lambda: calls.append(None))
     known = {"Authorization": f"Bearer {listener.secret}"}
     try:
         for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": listener.secret}):
@@ -231,9 +231,9 @@ def test_who_is_heard() -> None:
         assert 413 == call(listener, "POST", {**known, "Content-Length": "99999999999"})[0]
         assert 413 == call(listener, "POST", {**known, "Transfer-Encoding": "chunked"})[0]
         assert 501 == call(listener, "GET", known)[0]
-        assert [] == rung
+        assert [] == calls
         assert 204 == call(listener, "POST", known, b"x" * 1000)[0]
-        assert [None] == rung
+        assert [None] == calls
         status, answered = call(listener, "OPTIONS", {**known, "WebHook-Request-Origin": "a.example"})
         assert (200, "a.example") == (status, answered["webhook-allowed-origin"])
     finally:
@@ -255,7 +255,7 @@ def held_by_others() -> Iterator[Callable[[], bool]]:
     with ExitStack() as stack:
         stack.callback(listener.close)
         place = urlsplit(listener.address)
-        for _ in range(bells._MOST_CONNECTIONS):
+        for _ in range(webhooks._MOST_CONNECTIONS):
             connection = http.client.HTTPConnection(place.netloc, timeout=LONG)
             stack.callback(connection.close)
             connection.connect()
@@ -264,10 +264,10 @@ def held_by_others() -> Iterator[Callable[[], bool]]:
 
 def test_connections_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers that hold their connections keep no more than a few of them, for no longer than a while."""
-    monkeypatch.setattr(bells, "_SECONDS", LONG)
+    monkeypatch.setattr(webhooks, "_SECONDS", LONG)
     with held_by_others() as is_answered:
         assert until(lambda: not is_answered())
-    monkeypatch.setattr(bells, "_SECONDS", 0.1)
+    monkeypatch.setattr(webhooks, "_SECONDS", 0.1)
     with held_by_others() as is_answered:
         assert until(is_answered)
 

@@ -93,7 +93,9 @@ class PayloadCheck:
     def judge(self, observed: Observed) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
         found = self._judge(observed)
-        return _UNCHECKED if self._is_inferred and found.problems else found
+        if not (self._is_inferred and found.problems):
+            return found
+        return _UNCHECKED if observed.payload() is not None else _FINE
 
     def _judge(self, observed: Observed) -> JudgedPayload:
         schema = self.schema
@@ -102,7 +104,7 @@ class PayloadCheck:
             return JudgedPayload((unavailable,))
         payload = observed.payload()
         if payload is None:
-            return _FINE if unavailable is None else _UNCHECKED
+            return _FINE
         content_type = observed.data_content_type() or self.content_type or ""
         framed = is_framed(self.framing, content_type)
         if schema is None and not framed and not is_json(content_type):

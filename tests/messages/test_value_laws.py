@@ -12,7 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
-from signalbook.protocols.table import OPTIONS
+from signalbook.protocols.message import OPTIONS
 from signalbook.protocols.values import ENVELOPE, Place, Section
 from signalbook.spec.builtin import builtin_modelsource
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.cloudevents.attributes import is_uri_reference
 from signalbook.errors import Problem
 from signalbook.model.normalise import aligned, is_event, to_canonical
 from signalbook.model.xids import Xid
-from signalbook.protocols.table import (
+from signalbook.protocols.message import (
     BINDINGS,
     OPTIONS,
     exclusion_faults,

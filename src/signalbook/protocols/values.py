@@ -27,10 +27,14 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
 
-from signalbook.cloudevents.attributes import flaw
-from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
-from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.cloudevents.attributes import (
+    flaw,
+    format_timestamp,
+    instant,
+    is_timestamp,
+    is_uri_reference,
+    read_media_type,
+)
 from signalbook.template import Template
 
 __all__ = [

@@ -143,7 +143,7 @@ def test_what_an_earlier_run_left_is_taken_up(source: Source) -> None:
     assert second.wait(0)
     assert [before["id"]] == [one["id"] for one in source.subscriptions()]
     put(source, MESSAGE)
-    assert second._rung.wait(LONG)
+    assert second._called.wait(LONG)
     second.close()
 
 
@@ -156,7 +156,7 @@ def test_a_subscription_that_was_deleted_is_made_again(source: Source, webhook: 
     (after,) = source.subscriptions()
     assert before["id"] != after["id"]
     put(source, MESSAGE)
-    assert webhook._rung.wait(LONG)
+    assert webhook._called.wait(LONG)
 
 
 def test_a_bell_that_cannot_be_reached_any_more(source: Source, webhook: Webhook) -> None:

@@ -1,9 +1,9 @@
-"""Being told by the source that something changed: a subscription there, and a small web server here that it calls.
+"""The webhook of a replication that follows its source: a subscription there, and a small web server here.
 
-Rule 1: what arrives only wakes. What changed is read from the source: by the cursor of its feed, or by the names in the
-events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
-Rule 2: only a caller that knows this webhook's secret is heard; connections are bounded in number, size and time.
-Rule 3: a source that cannot call here is not a failure: who follows then waits at its feed, and asks again later.
+Rule 1: a call only wakes the replication. What changed is read from the source: by the cursor of its feed, or by the
+names in the events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
+Rule 2: only a caller that knows the webhook's secret is accepted; connections are bounded in number, size and time.
+Rule 3: a source that cannot call here is not a failure: the replication waits at its feed, and subscribes again later.
 """
 
 from __future__ import annotations

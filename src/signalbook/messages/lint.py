@@ -15,8 +15,8 @@ from itertools import combinations, product
 from typing import Any, Literal
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.messages.compile import Compiled, Plan, compile_definition
-from signalbook.messages.constraint import Constraint
+from signalbook.messages.compile import Compiled, TestPlan, compile_definition
+from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.definition import Definition, Entities
 from signalbook.messages.fill import NOW, Slot, envelope_slots, protocol_slots, template_of
 from signalbook.messages.observe import MessageKind
@@ -29,7 +29,7 @@ from signalbook.template import Template
 
 __all__ = [
     "RULES",
-    "Finding",
+    "DefinitionFinding",
     "LintRule",
     "Overlaps",
     "Severity",
@@ -70,7 +70,7 @@ def without_constraints(definition: Definition) -> bool:
     return bool(fitting) and not any(_constrains(test) for plan in fitting for test in plan.tests)
 
 
-def _plans(compiled: Compiled) -> Iterator[Plan]:
+def _plans(compiled: Compiled) -> Iterator[TestPlan]:
     """How the definition tests each kind of message, over each protocol."""
     yield compiled.plan(MessageKind.BARE, None)
     for protocol in PROTOCOLS:
@@ -78,7 +78,7 @@ def _plans(compiled: Compiled) -> Iterator[Plan]:
         yield compiled.plan(MessageKind.NATIVE, protocol)
 
 
-def _why_not(plan: Plan) -> str:
+def _why_not(plan: TestPlan) -> str:
     """Why no message of a plan's kind can hold; empty where one might."""
     compiled, misfit = plan.compiled, plan.misfit
     if misfit is not None:
@@ -92,7 +92,7 @@ def _why_not(plan: Plan) -> str:
     return ""
 
 
-def _constrains(test: Constraint) -> bool:
+def _constrains(test: PropertyConstraint) -> bool:
     return (
         (test.required and test.path not in _ALWAYS)
         or test.constant is not None
@@ -121,7 +121,7 @@ _NO_KEYS = frozenset({"specversion", "datacontenttype", "content-type"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _Comparable:
     """A definition as a comparison needs it: its properties by place, and those that a message must have."""
 
     definition: Definition
@@ -165,10 +165,10 @@ class Overlaps:
         return self.complete
 
 
-_Keyed = tuple[_Shape, list[str]]
+_Keyed = tuple[_Comparable, list[str]]
 
 
-def _shape(definition: Definition) -> _Shape:
+def _shape(definition: Definition) -> _Comparable:
     protocol = find_protocol(definition.protocol or "") or ""
     event = (definition.envelope or "").lower().startswith("cloudevents/")
     slots = list(envelope_slots(definition.document)) if event else []
@@ -179,7 +179,7 @@ def _shape(definition: Definition) -> _Shape:
         place for place, template in templates.items() if template.literal and place[1].lower() not in _NO_KEYS
     }
     needed = {_place(slot) for slot in slots if slot.required} | ({key[0]} if key is not None else constants)
-    return _Shape(definition, protocol, event, templates, frozenset(needed), key, key is None and bool(constants))
+    return _Comparable(definition, protocol, event, templates, frozenset(needed), key, key is None and bool(constants))
 
 
 def _place(slot: Slot) -> tuple[str, str]:
@@ -201,9 +201,9 @@ def _key(
     return None
 
 
-def _meeting(shapes: list[_Shape]) -> Iterator[tuple[_Shape, _Shape]]:
+def _meeting(shapes: list[_Comparable]) -> Iterator[tuple[_Comparable, _Comparable]]:
     """Pairs whose keys a message could satisfy both, as far as their steps tell."""
-    by_place: dict[tuple[str, tuple[str, str]], list[_Shape]] = {}
+    by_place: dict[tuple[str, tuple[str, str]], list[_Comparable]] = {}
     for shape in shapes:
         assert shape.key is not None
         # An event's type is the same key whatever protocol carries it.
@@ -221,17 +221,17 @@ def _meeting(shapes: list[_Shape]) -> Iterator[tuple[_Shape, _Shape]]:
         yield from ((one, other) for one in loose for other in found if not _crosses(other))
 
 
-def _text(shape: _Shape) -> Template:
+def _text(shape: _Comparable) -> Template:
     assert shape.key is not None
     return shape.key[1]
 
 
-def _crosses(shape: _Shape) -> bool:
+def _crosses(shape: _Comparable) -> bool:
     """Whether a key has any number of steps."""
     return any(part.reserved for part in _text(shape).placeholders)
 
 
-def _within(keyed: list[_Keyed], at: int, length: int) -> Iterator[tuple[_Shape, _Shape]]:
+def _within(keyed: list[_Keyed], at: int, length: int) -> Iterator[tuple[_Comparable, _Comparable]]:
     """Pairs of one list whose steps from one on can be the same."""
     if len(keyed) < 2:
         return
@@ -245,7 +245,9 @@ def _within(keyed: list[_Keyed], at: int, length: int) -> Iterator[tuple[_Shape,
     yield from _within(open_, at + 1, length)
 
 
-def _across(ones: list[_Keyed], others: list[_Keyed], at: int, length: int) -> Iterator[tuple[_Shape, _Shape]]:
+def _across(
+    ones: list[_Keyed], others: list[_Keyed], at: int, length: int
+) -> Iterator[tuple[_Comparable, _Comparable]]:
     """Pairs of two lists whose steps from one on can be the same."""
     if not ones or not others:
         return
@@ -270,19 +272,19 @@ def _split(keyed: list[_Keyed], at: int) -> tuple[dict[str, list[_Keyed]], list[
     return fixed, open_
 
 
-def _alike(shapes: list[_Shape]) -> Iterable[list[_Shape]]:
+def _alike(shapes: list[_Comparable]) -> Iterable[list[_Comparable]]:
     """Definitions without a property to route by: those with constants apart, and by what they say about payloads.
 
     Constants together are a key, and a key goes before none; whether other payloads tell them apart is not looked at.
     """
-    found: dict[tuple[bool, str], list[_Shape]] = {}
+    found: dict[tuple[bool, str], list[_Comparable]] = {}
     for shape in shapes:
         said = repr([shape.definition.document.get(name) for name in (*_SCHEMA, "datacontenttype")])
         found.setdefault((shape.by_constants, said), []).append(shape)
     return found.values()
 
 
-def _apart(one: _Shape, other: _Shape) -> bool:
+def _apart(one: _Comparable, other: _Comparable) -> bool:
     """Whether no message can satisfy both."""
     if one.protocol and other.protocol and one.protocol != other.protocol:
         return True
@@ -339,7 +341,7 @@ Found = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DefinitionFinding:
     """One finding: the rule that made it, how bad it is, about what, where in it, and in words."""
 
     rule: str
@@ -375,19 +377,19 @@ class LintRule:
     check: Callable[[Subjects, Definition], Iterator[Found]]
 
 
-def lint(subjects: Subjects) -> Iterator[Finding]:
+def lint(subjects: Subjects) -> Iterator[DefinitionFinding]:
     """Every finding about a catalog: by definition, about what nothing reads, by pair, by endpoint."""
     for definition in subjects.definitions.values():
         if definition.target is None:  # an alias is judged where it leads
             for rule in RULES:
                 for path, words in rule.check(subjects, definition):
-                    yield Finding(rule.name, rule.severity, definition.xid, path, words)
+                    yield DefinitionFinding(rule.name, rule.severity, definition.xid, path, words)
     yield from _unread(subjects)
     yield from _overlaps(subjects)
     yield from _endpoints(subjects)
 
 
-def _unread(subjects: Subjects) -> Iterator[Finding]:
+def _unread(subjects: Subjects) -> Iterator[DefinitionFinding]:
     """Metadata and options that nothing reads: neither the definition nor one derived from it says whose they are."""
     definitions = [one for one in subjects.definitions.values() if one.target is None and not one.problems]
     for selector, metadata in (("envelope", "envelopemetadata"), ("protocol", "protocoloptions")):
@@ -396,21 +398,21 @@ def _unread(subjects: Subjects) -> Iterator[Finding]:
         for one in definitions:
             if one.document.get(metadata) and not one.document.get(selector) and one.xid not in read:
                 words = f"is ignored, because neither the definition, nor a base, nor its group states the {selector}"
-                yield Finding("metadata-unread", "warning", one.xid, f"/{metadata}", words)
+                yield DefinitionFinding("metadata-unread", "warning", one.xid, f"/{metadata}", words)
 
 
-def _overlaps(subjects: Subjects) -> Iterator[Finding]:
+def _overlaps(subjects: Subjects) -> Iterator[DefinitionFinding]:
     pairs = Overlaps(subjects.definitions.values())
     for one, other in pairs:
         words = f"a message could also match {other}, and nothing decides between the two"
-        yield Finding("definitions-overlap", "warning", one, "", words)
+        yield DefinitionFinding("definitions-overlap", "warning", one, "", words)
     if not pairs.complete:
-        yield Finding(
+        yield DefinitionFinding(
             "definitions-overlap", "note", "/", "", "so many definitions are alike that not all were compared"
         )
 
 
-def _endpoints(subjects: Subjects) -> Iterator[Finding]:
+def _endpoints(subjects: Subjects) -> Iterator[DefinitionFinding]:
     by_group: dict[str, list[Definition]] = {}
     for definition in subjects.definitions.values():
         if not definition.problems:
@@ -419,7 +421,7 @@ def _endpoints(subjects: Subjects) -> Iterator[Finding]:
         for group in _carried(xid, endpoint):
             for definition in by_group.get(group, ()):
                 for severity, path, words in _contradictions(endpoint, definition):
-                    yield Finding("endpoint-contradicted", severity, xid, path, words)
+                    yield DefinitionFinding("endpoint-contradicted", severity, xid, path, words)
 
 
 # Rules about one definition ------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def to_http(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Messag
 
 
 def batch_from_http(message: Message) -> list[CloudEvent]:
-    """The events of a batch; one bad event refuses all."""
+    """The events of a batch; raises where one of them is bad."""
     if _mode_of(_HTTP, message) is not Mode.BATCH:
         raise CloudEventError(Problem("", "R37", "is not a batch, and is to be read as one event"))
     _expect_media_type(_HTTP, message, EVENT_BATCH)
@@ -406,7 +406,7 @@ def _cannot_carry(binding: Binding, event: CloudEvent, named: str | None) -> Ite
         words = f"data of the type {named} would be taken for the event itself; use structured mode"
         yield Problem("/datacontenttype", "R38", words)
     if not binding.tells_empty and event.payload() == b"":
-        yield Problem("/data", "R41", "zero bytes of data cannot be told from no data; use structured mode")
+        yield Problem("/data", "R41", "zero bytes of data would be read as no data; use structured mode")
 
 
 # From one message to another ------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MessagePart:
     """A field of a message, or one of the several that a field holds."""
 
     path: str
@@ -461,27 +461,27 @@ def left_behind(event: CloudEvent, source: Message) -> tuple[Problem, ...]:
     return tuple(_left(part, "an event alone has no place for it") for part in _own_parts(event, source))
 
 
-def _left(part: _Part, words: str) -> Problem:
+def _left(part: _MessagePart, words: str) -> Problem:
     return Problem(part.path, "lost", f"{part.name} is not carried: {words}")
 
 
-def _own_parts(event: CloudEvent, source: Message) -> Iterator[_Part]:
+def _own_parts(event: CloudEvent, source: Message) -> Iterator[_MessagePart]:
     """The parts of a message that are not the event's."""
     row, mode = BINDINGS[source.protocol], mode_of(source)
     return (part for part in _parts(source) if not _is_said(row, mode, event, part.alone(source.protocol)))
 
 
-def _parts(message: Message) -> Iterator[_Part]:
+def _parts(message: Message) -> Iterator[_MessagePart]:
     for field, value in message.fields.items():
         path = member_pointer("", field)
         if isinstance(value, tuple):
             for index, pair in enumerate(value):
-                yield _Part(f"{path}/{index}", field, pair[0], (pair,))
+                yield _MessagePart(f"{path}/{index}", field, pair[0], (pair,))
         elif isinstance(value, Mapping):
             for name, item in value.items():
-                yield _Part(member_pointer(path, name), field, name, {name: item})
+                yield _MessagePart(member_pointer(path, name), field, name, {name: item})
         else:
-            yield _Part(path, field, field, value)
+            yield _MessagePart(path, field, field, value)
 
 
 def _joined(before: Any, value: Any) -> Any:
@@ -508,7 +508,7 @@ def _is_value(row: Binding, known: AttributeValue | None, raw: Any) -> bool:
     return known is not None and value is not None and canonical(known) == canonical(value)
 
 
-def _obstacle(part: _Part, source: Message, bare: Message) -> str | None:
+def _obstacle(part: _MessagePart, source: Message, bare: Message) -> str | None:
     """Why a part of the source cannot go along with the event, in words."""
     row, alone = BINDINGS[bare.protocol], part.alone(bare.protocol)
     if _family(source) != _family(bare) or part.field not in FIELDS[bare.protocol]:
@@ -528,12 +528,12 @@ def _family(message: Message) -> str:
     return message.protocol.partition("/")[0]
 
 
-def _is_of_the_connection(part: _Part, source: Message) -> bool:
+def _is_of_the_connection(part: _MessagePart, source: Message) -> bool:
     row = PROTOCOLS[source.protocol]
     if part.field in row.of_connection:
         return True
     return part.field == row.binding.attributes_in and part.name.lower() in row.connection_names(source.fields)
 
 
-def _is_of_the_payload(part: _Part, source: Message) -> bool:
+def _is_of_the_payload(part: _MessagePart, source: Message) -> bool:
     return part.field in PROTOCOLS[source.protocol].of_payload or part.name.lower() in _OF_THE_PAYLOAD

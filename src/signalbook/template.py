@@ -274,7 +274,7 @@ class Template:
     @classmethod
     def parse(cls, text: str) -> Template:
         """The template that the text is; every text is one, perhaps without placeholders."""
-        return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+        return _parse_cached(text) if len(text) <= _LONGEST_KEPT else _parse(text)
 
     def as_whole(self) -> Template:
         """The same template, for a text that its one placeholder takes whole; itself where it has more than that.
@@ -408,4 +408,4 @@ def _parse(text: str) -> Template:
     return Template(text, tuple(literals), tuple(placeholders), tuple(runs))
 
 
-_remembered = lru_cache(4096)(_parse)
+_parse_cached = lru_cache(4096)(_parse)

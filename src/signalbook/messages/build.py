@@ -538,7 +538,11 @@ class _MessageBuild:
     ) -> tuple[CloudEvent | None, Message | None]:
         fields = together(own, self._laid_out(protocol, filled))
         address = address_of(protocol)
-        if address is not None and address not in fields and f"/protocoloptions/{address}" not in self._said():
+        if (
+            address is not None
+            and address not in fields
+            and f"/protocoloptions/{address}" not in self._reported_paths()
+        ):
             self.filling.lacks(Slot(f"/protocoloptions/{address}", address, "", "string"), address)
         fields |= PROTOCOLS[protocol].added(fields)
         if event is None:
@@ -580,7 +584,7 @@ class _MessageBuild:
         try:
             return sendable(message)
         except WireError as error:
-            said = self._said()
+            said = self._reported_paths()
             for path, problem in in_definition(message, error.problems):
                 if path not in said:
                     self._wrong(path, "payload" if path == "/data" else problem.code, problem.message)
@@ -593,7 +597,7 @@ class _MessageBuild:
         built = message or event
         if built is None or self.plan.judge is None:
             return
-        said = self._said()
+        said = self._reported_paths()
         bad_data = any(path.startswith("/data") for path in said)
         answer = self.plan.judge(built)
         self.unchecked = answer.unchecked
@@ -604,7 +608,7 @@ class _MessageBuild:
             if not names and problem.path not in said and not (bad_data and problem.path.startswith("/data")):
                 self.filling.problems.append(problem)
 
-    def _said(self) -> set[str]:
+    def _reported_paths(self) -> set[str]:
         """The places of which something was said."""
         gaps = self.filling.missing.values()
         return self.unsure | {one.path for one in (*gaps, *self.filling.problems)}

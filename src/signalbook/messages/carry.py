@@ -260,7 +260,7 @@ def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]
         added |= dict(_attributes(row, event, pairs))
         # The binding lays the content type itself, unless an event has another place for it than other messages.
         laid = () if row.native_content_type else ("content-type",)
-        kept = [pair for pair in pairs if _name(row, pair[0]) is None and pair[0].lower() not in laid]
+        kept = [pair for pair in pairs if _attribute_name(row, pair[0]) is None and pair[0].lower() not in laid]
         left[field] = dict(kept) if isinstance(section, Mapping) else tuple(kept)
     carried = event.with_attributes(**added) if added else event
     return carried, to_message(carried, protocol, mode, **left)
@@ -342,7 +342,7 @@ def together(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any
 def _attributes(row: Binding, event: CloudEvent, pairs: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The attributes that the pairs add to the event."""
     for found, raw in pairs:
-        name = _name(row, found)
+        name = _attribute_name(row, found)
         if name is None or name in ("specversion", "datacontenttype"):
             continue
         try:
@@ -357,7 +357,7 @@ def _attributes(row: Binding, event: CloudEvent, pairs: list[tuple[str, Any]]) -
             raise CloudEventError(Problem(f"/{name}", "R39", words))
 
 
-def _name(row: Binding, found: str) -> str | None:
+def _attribute_name(row: Binding, found: str) -> str | None:
     """The name of the attribute that a header or property is; None where it is not an attribute."""
     plain = found.lower() if row.any_case else found
     for prefix in row.prefixes:

@@ -97,18 +97,18 @@ def data_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstraint
     """What `datacontenttype` says about the data of a message."""
     stated = document.get("datacontenttype")
     if stated is not None and not _is_of_event(stated):
-        yield _content_type("/datacontenttype", _data, stated)
+        yield _content_type("/datacontenttype", _data_content_type, stated)
 
 
 def transport_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstraint]:
     """What `datacontenttype` and `envelopeoptions.format` say about the content type at the message itself."""
     stated = document.get("datacontenttype")
     if _is_of_event(stated):
-        yield _content_type("/datacontenttype", _transport, stated)
+        yield _content_type("/datacontenttype", _transport_content_type, stated)
     options = document.get("envelopeoptions")
     named = options.get("format") if isinstance(options, Mapping) else None
     if named is not None:
-        yield _content_type("/envelopeoptions/format", _structured, named, EVENT_FORMAT)
+        yield _content_type("/envelopeoptions/format", _structured_content_type, named, EVENT_FORMAT)
 
 
 def _is_of_event(stated: Any) -> bool:
@@ -152,25 +152,25 @@ def _content_type(path: str, read: Read, stated: Any, place: PropertyPlace = CON
     return PropertyConstraint.of(path, read, Property.plain(stated), place, ValueForm.TEXT)
 
 
-def _one(text: str | None) -> Sequence[str]:
+def _in_tuple(text: str | None) -> Sequence[str]:
     return () if text is None else (text,)
 
 
-def _transport(observed: Observed) -> Sequence[str]:
-    return _one(observed.transport_content_type())
+def _transport_content_type(observed: Observed) -> Sequence[str]:
+    return _in_tuple(observed.transport_content_type())
 
 
-def _data(observed: Observed) -> Sequence[str]:
-    return _one(observed.data_content_type())
+def _data_content_type(observed: Observed) -> Sequence[str]:
+    return _in_tuple(observed.data_content_type())
 
 
 def _mode(observed: Observed) -> Sequence[str]:
-    return _one(None if observed.mode is None else observed.mode.value)
+    return _in_tuple(None if observed.mode is None else observed.mode.value)
 
 
-def _structured(observed: Observed) -> Sequence[str]:
+def _structured_content_type(observed: Observed) -> Sequence[str]:
     """The content type of a structured event; in binary mode it is that of the data, and no format of an event."""
-    return _one(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
+    return _in_tuple(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
 
 
 # The options of a protocol: what `protocoloptions` says about its messages.
@@ -195,7 +195,7 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
     for name, value in stated.items():
         place = row.options.get(name)
         if isinstance(place, PropertyPlace):
-            constraint = _option(row, name, place, _plain(value, held))
+            constraint = _option(row, name, place, _stated_property(value, held))
             if constraint is not None:
                 yield constraint
         elif place is not None:
@@ -210,14 +210,14 @@ def _members(
     if wrong is not None:
         yield PropertyConstraint(path, _field(field_name), fault=wrong)
     for _, name, member in named_members(value):
-        given = _plain(member, held) if section.plain else Property.of(member)
+        given = _stated_property(member, held) if section.plain else Property.of(member)
         read = _member(field_name, name, _READERS[protocol, field_name])
         made = PropertyConstraint.of(pointer(path, name), read, given, section.place(name), section.form)
         wrong = None if section.plain else name_fault(section, name)
         yield made if wrong is None else replace(made, fault=made.fault or wrong)
 
 
-def _plain(value: Any, held: bool) -> Property:
+def _stated_property(value: Any, held: bool) -> Property:
     return Property.of(value) if held and isinstance(value, Mapping) else Property.plain(value)
 
 

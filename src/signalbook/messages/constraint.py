@@ -287,7 +287,7 @@ class PropertyConstraint:
         values = self.read(observed)
         if not values:
             if present or self.required or (self.needed is not None and self.needed(observed)):
-                return Problem(self.path, "missing", f"{self._said} is missing")
+                return Problem(self.path, "missing", f"{self._property_name} is missing")
             return None
         form = self.form or observed.form
         first: Problem | None = None
@@ -310,10 +310,14 @@ class PropertyConstraint:
 
     def _judge(self, value: Any, form: ValueForm, context: Context) -> Problem | None:
         if self.fault is not None:
-            return Problem(self.path, "value", f"{self._said} cannot be what the definition says: it {self.fault}")
+            return Problem(
+                self.path, "value", f"{self._property_name} cannot be what the definition says: it {self.fault}"
+            )
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
-            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is not a valid {self.type}")
+            return Problem(
+                self.path, "type", f"{self._property_name} is {_shown(value)}, which is not a valid {self.type}"
+            )
         if self.constant is not None:
             return None if self._equals(value) else self._differs(value, f"must be {self._wanted(value)}")
         return None if self.template is None else self._captures(self.template, value, context)
@@ -335,7 +339,7 @@ class PropertyConstraint:
         for name, text in zip(self._names, found, strict=True):
             known = context.get(name, added.get(name))
             if known is not None and known != text:
-                words = f"{self._said} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
+                words = f"{self._property_name} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
                 return Problem(self.path, "placeholder_conflict", words)
             added[name] = text
         context.update(added)
@@ -347,10 +351,10 @@ class PropertyConstraint:
         return _cut(constant) if not isinstance(value, str) and self.type in _NOT_QUOTED else _shown(constant)
 
     def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
-        return Problem(self.path, code or self.code, f"{self._said} {expected}, not {_shown(value)}")
+        return Problem(self.path, code or self.code, f"{self._property_name} {expected}, not {_shown(value)}")
 
     @property
-    def _said(self) -> str:
+    def _property_name(self) -> str:
         return self.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 

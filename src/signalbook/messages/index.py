@@ -193,7 +193,7 @@ class Neighbours:
             self._by_word = self._filed()
         said: dict[str, list[_Text]] = {}
         found: Counter[int] = Counter()
-        for word in dict.fromkeys(_words_of(_said(observed))):
+        for word in dict.fromkeys(_words_of(_message_texts(observed))):
             places = self._by_word.get(word, ())
             if len(places) <= _COMMON:
                 found.update(places)
@@ -209,7 +209,7 @@ class Neighbours:
     def _filed(self) -> dict[str, list[int]]:
         by_word: dict[str, list[int]] = {}
         for place, plan in enumerate(self._plans):
-            for word in dict.fromkeys(_words_of(_stated(plan))):
+            for word in dict.fromkeys(_words_of(_definition_texts(plan))):
                 by_word.setdefault(word, []).append(place)
             property_ = self._distinguishing(plan)
             if property_ is not None:
@@ -293,7 +293,7 @@ def _is_no_event(plan: TestPlan) -> bool:
     return plan.kind is MessageKind.BARE and plan.misfit is not None
 
 
-def _stated(plan: TestPlan) -> Iterator[str]:
+def _definition_texts(plan: TestPlan) -> Iterator[str]:
     for constraint in plan.compiled.on_envelope + plan.compiled.on_protocol:
         if constraint.constant is not None:
             yield constraint.constant
@@ -301,7 +301,7 @@ def _stated(plan: TestPlan) -> Iterator[str]:
             yield from constraint.template.literals
 
 
-def _said(observed: Observed) -> Iterator[str]:
+def _message_texts(observed: Observed) -> Iterator[str]:
     yield from (value for value in observed.attributes.values() if isinstance(value, str))
     if observed.message is not None:
         for value in observed.message.fields.values():
@@ -310,10 +310,10 @@ def _said(observed: Observed) -> Iterator[str]:
             elif isinstance(value, dict):
                 yield from (member for member in value.values() if isinstance(member, str))
             elif isinstance(value, tuple):
-                yield from (_as_text(text) for _, text in value if text is not None)
+                yield from (_decoded_text(text) for _, text in value if text is not None)
 
 
-def _as_text(value: str | bytes) -> str:
+def _decoded_text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value[:_LONGEST_READ].decode(errors="ignore")
 
 
@@ -395,7 +395,7 @@ class _Split:
                 silent.append(plan)
                 continue
             self._read = one.read
-            said.setdefault(_value(one), []).append((one, plan))
+            said.setdefault(_constant_or_template(one), []).append((one, plan))
             if not (one.required or one in plan.key):
                 optional.append(plan)
         templates = []
@@ -438,7 +438,7 @@ def _distinguishing_constraints(plan: TestPlan) -> dict[str, PropertyConstraint]
     return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
 
 
-def _value(one: PropertyConstraint) -> tuple[bool, str]:
+def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
     if one.constant is not None:
         return True, one.constant
     assert one.template is not None
@@ -452,7 +452,7 @@ def _best_split(plans: Sequence[TestPlan], used: frozenset[str]) -> _Split | Non
     for plan in plans:
         for path, one in _distinguishing_constraints(plan).items():
             if path not in used:
-                of_path, value = sizes.setdefault(path, {}), _value(one)
+                of_path, value = sizes.setdefault(path, {}), _constant_or_template(one)
                 of_path[value] = of_path.get(value, 0) + 1
                 needed[path] = needed.get(path, 0) + (one.required or one in plan.key)
     left = {}

@@ -1,9 +1,9 @@
-"""What only a whole catalog shows: the rules of `signalbook lint` about definitions as they are once materialised.
+"""The rules of `signalbook lint` about a whole catalog: its definitions once their bases are merged, and its endpoints.
 
-Rule 1: a rule is a row of `RULES`: a name, a severity, a sentence, and a check of one definition or endpoint.
+Rule 1: a rule is a row of `RULES`: a name, a severity, a sentence, and a check. `lint` is the one walk over them.
 Rule 2: an error is a definition that cannot do what it says; a warning is likely a mistake; a note is good to know.
-Rule 3: every finding is yielded. What is wrong with one entity by itself is a named rule of `model`; that a
-reference leads nowhere is said where documents are checked.
+Rule 3: every finding is yielded. What is wrong with one entity by itself is a named rule of `model`; that a reference
+leads nowhere is found where documents are checked, in `sources.lint`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import combinations, product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
 from signalbook.messages.compile import Compiled, TestPlan, compile_definition
@@ -29,6 +29,7 @@ from signalbook.template import Template
 
 __all__ = [
     "RULES",
+    "CatalogFound",
     "DefinitionFinding",
     "LintRule",
     "Overlaps",
@@ -38,6 +39,204 @@ __all__ = [
     "why_never",
     "without_constraints",
 ]
+
+Severity = Literal["error", "warning", "note"]
+# What a check of one definition yields: the path in the definition, and words.
+Found = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionFinding:
+    """One finding: the rule that made it, how bad it is, about what, where in it, and in words."""
+
+    rule: str
+    severity: Severity
+    xid: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """What is linted: definitions and endpoints by xid, and what a catalog knows about a definition.
+
+    `schema_problem` says why a definition's payload schema cannot be had, `schema_unchecked` why it is not applied, and
+    `sample_problem` why no message could be made that the definition matches; each is empty where there is nothing to
+    say.
+    """
+
+    definitions: Mapping[str, Definition]
+    endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    schema_problem: Callable[[str], str] = lambda _: ""
+    sample_problem: Callable[[str], str] = lambda _: ""
+    schema_unchecked: Callable[[str], str] = lambda _: ""
+
+
+class CatalogFound(NamedTuple):
+    """What a check of a whole catalog yields; `severity` is set where it is not that of the rule."""
+
+    xid: str
+    path: str
+    message: str
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule:
+    """One rule: a check of each definition by itself, or a check of the whole catalog."""
+
+    name: str
+    severity: Severity
+    text: str
+    check_definition: Callable[[Subjects, Definition], Iterator[Found]] | None = None
+    check_catalog: Callable[[Subjects], Iterator[CatalogFound]] | None = None
+
+
+def lint(subjects: Subjects) -> Iterator[DefinitionFinding]:
+    """Every finding about a catalog: first about each definition, then about several definitions and endpoints."""
+    for definition in subjects.definitions.values():
+        if definition.target is None:  # an alias is judged where it leads
+            for rule in RULES:
+                for path, words in rule.check_definition(subjects, definition) if rule.check_definition else ():
+                    yield DefinitionFinding(rule.name, rule.severity, definition.xid, path, words)
+    for rule in RULES:
+        for found in rule.check_catalog(subjects) if rule.check_catalog else ():
+            yield DefinitionFinding(rule.name, found.severity or rule.severity, found.xid, found.path, found.message)
+
+
+# Rules about one definition -------------------------------------------------------------------------------------------
+
+
+def _unusable(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    for problem in definition.problems:
+        yield problem.path, f"{problem.message}, so the definition never matches"
+
+
+def _external_base(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    yield from ((note.path, note.message) for note in definition.notes if note.code == "external")
+
+
+def _unknown_protocol(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if definition.protocol is not None and find_protocol(definition.protocol) is None:
+        yield "/protocol", f'"{definition.protocol}" is not a protocol whose messages can be matched'
+
+
+def _schema_unavailable(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (why := subjects.schema_problem(definition.xid)):
+        path = next((f"/{name}" for name in _SCHEMA if name in definition.document), "/dataschemaformat")
+        yield path, f"the payload schema cannot be used: {why}"
+
+
+def _schema_unchecked(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (why := subjects.schema_unchecked(definition.xid)):
+        path = next((f"/{name}" for name in _SCHEMA if name in definition.document), "/dataschemaformat")
+        yield path, f"payloads are not checked: {why}"
+
+
+def _never_matches(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (why := why_never(definition)):
+        yield "", f"no message can match it: {why}"
+
+
+def _no_sample(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    usable = not definition.problems and not why_never(definition) and not subjects.schema_problem(definition.xid)
+    if usable and (why := subjects.sample_problem(definition.xid)):
+        yield "", f"no example of it could be made: {why}"
+
+
+def _matches_anything(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and not (definition.envelope or definition.protocol) and without_constraints(definition):
+        yield "", "it says nothing of its messages, so any message that no other definition knows matches it"
+
+
+def _matches_any_of_a_kind(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if not definition.problems and (definition.envelope or definition.protocol) and without_constraints(definition):
+        kind = " and ".join(one for one in (definition.envelope, definition.protocol) if one)
+        yield "", f"any message of {kind} that no other definition knows matches it"
+
+
+def _adjacent(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    for slot in _slots(definition):
+        template = template_of(slot)
+        if template is not None and template.adjacent:
+            yield slot.path, f"two placeholders stand side by side in {template.text}; it is not known where one ends"
+
+
+def _reserved(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    for slot in _slots(definition):
+        template = template_of(slot)
+        for one in template.placeholders if template is not None else ():
+            if one.reserved:
+                yield slot.path, f"{one} is an extension of ours: other tools know {{{one.name}}} only"
+
+
+def _braces(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    for slot in _slots(definition):
+        template = template_of(slot)
+        for text in template.literals if template is not None and slot.type != "uritemplate" else ():
+            if "{" in text or "}" in text:
+                yield (
+                    slot.path,
+                    f'the braces in "{slot.value}" are text: a placeholder holds letters, digits and _ only',
+                )
+                break
+
+
+def _two_spellings(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    first: dict[str, tuple[str, str]] = {}
+    for slot in _slots(definition):
+        template = template_of(slot)
+        for name in template.names if template is not None else ():
+            known, path = first.setdefault(name.replace("_", "").lower(), (name, slot.path))
+            if known != name:
+                yield slot.path, f"{{{name}}} is spelled {{{known}}} at {path}; they are two placeholders"
+
+
+def _misspelt(subjects: Subjects, definition: Definition) -> Iterator[Found]:
+    if "xref" in definition.own:
+        yield "/xref", "xref means nothing here; use meta.xref for a cross reference"
+    for name in definition.own:
+        if name != "xref" and name not in _ATTRIBUTES and (near := _near(name, _ATTRIBUTES)):
+            yield pointer("", name), f"{name} means nothing here; is {near} meant?"
+    metadata = definition.own.get("envelopemetadata")
+    for name in metadata if isinstance(metadata, Mapping) else ():
+        if name not in ATTRIBUTE_TYPES and (near := _near(name, ATTRIBUTE_TYPES)):
+            yield pointer("/envelopemetadata", name), f"{name} is an attribute of its own; is {near} meant?"
+    options = definition.own.get("protocoloptions")
+    known = OPTIONS.get(find_protocol(definition.protocol or "") or "", {})
+    for name in options if isinstance(options, Mapping) and known else ():
+        if name not in known and (near := _near(name, known)):
+            yield (
+                pointer("/protocoloptions", name),
+                f'"{name}" is not an option of "{definition.protocol}"; is "{near}" meant?',
+            )
+
+
+# The attributes of a message that mean something (message/spec.md and core/spec.md).
+_ATTRIBUTES = (
+    *("name", "description", "documentation", "icon", "labels", "deprecated", "format", "compatibility"),
+    *("basemessage", "envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions"),
+    *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
+    *("authority", "relatedto", "relatedvia", "relation", "documentationtext"),
+)
+
+
+def _near(name: str, known: Any) -> str:
+    """The known name that a name is likely a slip of; empty where it is like none."""
+    plain = name.replace("_", "").replace("-", "").lower()
+    same = next((one for one in known if one.replace("_", "").replace("-", "") == plain), "")
+    # One letter more or less is a slip; more of them make another word (`subjectid` is not `subject`).
+    alike = [one for one in known if abs(len(one) - len(name)) <= 1]
+    return same or next(iter(get_close_matches(name.lower(), alike, 1, 0.8)), "")
+
+
+def _slots(definition: Definition) -> Iterator[Slot]:
+    """Every property that a definition declares."""
+    yield from envelope_slots(definition.document)
+    protocol = find_protocol(definition.protocol or "")
+    if protocol is not None:
+        yield from protocol_slots(protocol, definition.document)
+
 
 # How much a definition can match by itself: nothing at all, where that is certain; anything; or all of one kind.
 #
@@ -102,14 +301,100 @@ def _constrains(test: PropertyConstraint) -> bool:
     )
 
 
+# Rules about several definitions, and about endpoints -----------------------------------------------------------------
+
+
+def _unread(subjects: Subjects) -> Iterator[CatalogFound]:
+    """Metadata and options that nothing reads: neither the definition nor one derived from it says whose they are."""
+    definitions = [one for one in subjects.definitions.values() if one.target is None and not one.problems]
+    for selector, metadata in (("envelope", "envelopemetadata"), ("protocol", "protocoloptions")):
+        stating = [one for one in definitions if one.document.get(selector)]
+        read = {base for one in stating for base in one.derives_from}
+        for one in definitions:
+            if one.document.get(metadata) and not one.document.get(selector) and one.xid not in read:
+                words = f"is ignored, because neither the definition, nor a base, nor its group states the {selector}"
+                yield CatalogFound(one.xid, f"/{metadata}", words)
+
+
+def _contradicted_endpoints(subjects: Subjects) -> Iterator[CatalogFound]:
+    by_group: dict[str, list[Definition]] = {}
+    for definition in subjects.definitions.values():
+        if not definition.problems:
+            by_group.setdefault(definition.group, []).append(definition)
+    for xid, endpoint in subjects.endpoints.items():
+        for group in _carried(xid, endpoint):
+            for definition in by_group.get(group, ()):
+                for severity, path, words in _contradictions(endpoint, definition):
+                    yield CatalogFound(xid, path, words, severity)
+
+
+def _carried(xid: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
+    """The groups whose messages an endpoint carries: its own, and those it names."""
+    yield xid
+    groups = endpoint.get("messagegroups")
+    yield from (one for one in groups if isinstance(one, str)) if isinstance(groups, list) else ()
+
+
+def _contradictions(endpoint: Mapping[str, Any], definition: Definition) -> Iterator[tuple[Severity, str, str]]:
+    protocol, own = find_protocol(str(endpoint.get("protocol") or "")), find_protocol(definition.protocol or "")
+    if protocol is not None and own is not None:
+        if own != protocol:
+            yield "error", "/protocol", f"is {protocol}, but {definition.xid} is of {own}"
+        else:
+            yield from _other_address(protocol, endpoint, definition)
+    yield from _other_envelope(endpoint, definition)
+
+
+def _other_envelope(endpoint: Mapping[str, Any], definition: Definition) -> Iterator[tuple[Severity, str, str]]:
+    stated, own = endpoint.get("envelope"), definition.envelope
+    if isinstance(stated, str) and own is not None and not own.lower().startswith(stated.lower()):
+        yield "error", "/envelope", f"is {stated}, but {definition.xid} has {own}"
+    mode, wanted = _mode(endpoint), _mode(definition.document)
+    if mode and wanted and mode != wanted:
+        yield "error", "/envelopeoptions/mode", f"is {mode}, but {definition.xid} is {wanted}"
+
+
+def _other_address(
+    protocol: str, endpoint: Mapping[str, Any], definition: Definition
+) -> Iterator[tuple[Severity, str, str]]:
+    here, there = PROTOCOLS[protocol].endpoint_address, PROTOCOLS[protocol].address
+    stated = _option(endpoint, here)
+    if not stated or "{" in stated:
+        return
+    for slot in protocol_slots(protocol, definition.document):
+        template = template_of(slot)
+        if slot.field == there and template is not None and template.match(stated) is None:
+            words = f"is {stated}, but {definition.xid} goes to {template.text}"
+            yield "warning", f"/protocoloptions/{here}", words
+
+
+def _option(document: Mapping[str, Any], name: str) -> str:
+    options = document.get("protocoloptions")
+    value = options.get(name) if isinstance(options, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _mode(document: Mapping[str, Any]) -> str:
+    options = document.get("envelopeoptions")
+    value = options.get("mode") if isinstance(options, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _overlaps(subjects: Subjects) -> Iterator[CatalogFound]:
+    pairs = Overlaps(subjects.definitions.values())
+    for one, other in pairs:
+        yield CatalogFound(one, "", f"a message could also match {other}, and nothing decides between the two")
+    if not pairs.complete:
+        yield CatalogFound("/", "", "so many definitions are alike that not all were compared", "note")
+
+
 # Pairs of definitions that the same message could satisfy, with nothing to decide between them.
 #
 # Rule 1: two definitions are apart where a property that a message must have for one of them has no value for both.
-# Rule 2: a pair is passed over where a match would decide: the one derives from the other, they are aliases, or just
-# one
-# is bound to a protocol or has a payload schema (matching.md, "Several hold").
+# Rule 2: a pair is skipped where a match would decide: the one derives from the other, they are aliases, or just one is
+# bound to a protocol or has a payload schema (matching.md, "Several hold").
 # Rule 3: only definitions whose keys can meet are compared, and of those a bounded number. Those without a key are
-# compared with each other, where they have the same payload schema or none; each is told of with the first that it
+# compared with each other, where they have the same payload schema or none; each is reported with the first that it
 # meets.
 
 
@@ -137,7 +422,7 @@ class Overlaps:
     """Each pair that could be ambiguous, as xids; `complete` is false once there were too many to compare."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        shapes = [_shape(one) for one in definitions if one.target is None and not one.problems]
+        shapes = [_comparable(one) for one in definitions if one.target is None and not one.problems]
         self._shapes = [shape for shape in shapes if shape.key is not None]
         self._keyless = [shape for shape in shapes if shape.key is None]
         self._left = _MOST_PAIRS
@@ -168,12 +453,12 @@ class Overlaps:
 _Keyed = tuple[_Comparable, list[str]]
 
 
-def _shape(definition: Definition) -> _Comparable:
+def _comparable(definition: Definition) -> _Comparable:
     protocol = find_protocol(definition.protocol or "") or ""
     event = (definition.envelope or "").lower().startswith("cloudevents/")
     slots = list(envelope_slots(definition.document)) if event else []
     slots += protocol_slots(protocol, definition.document) if protocol else ()
-    templates = {_place(slot): _said(slot) for slot in slots if slot.value is not None and slot.value != NOW}
+    templates = {_place(slot): _stated_template(slot) for slot in slots if slot.value is not None and slot.value != NOW}
     key = _key(protocol, event, templates)
     constants = {
         place for place, template in templates.items() if template.literal and place[1].lower() not in _NO_KEYS
@@ -186,7 +471,7 @@ def _place(slot: Slot) -> tuple[str, str]:
     return slot.field, slot.name
 
 
-def _said(slot: Slot) -> Template:
+def _stated_template(slot: Slot) -> Template:
     return template_of(slot) or Template.parse(canonical(slot.value).replace("{", "%7B"))
 
 
@@ -202,7 +487,7 @@ def _key(
 
 
 def _meeting(shapes: list[_Comparable]) -> Iterator[tuple[_Comparable, _Comparable]]:
-    """Pairs whose keys a message could satisfy both, as far as their steps tell."""
+    """Pairs whose keys a message could satisfy both, as far as their steps show."""
     by_place: dict[tuple[str, tuple[str, str]], list[_Comparable]] = {}
     for shape in shapes:
         assert shape.key is not None
@@ -213,7 +498,7 @@ def _meeting(shapes: list[_Comparable]) -> Iterator[tuple[_Comparable, _Comparab
         by_length: dict[int, list[_Keyed]] = {}
         for shape in found:
             if not _crosses(shape):
-                steps = _text(shape).text.split("/", _MOST_STEPS)
+                steps = _key_template(shape).text.split("/", _MOST_STEPS)
                 by_length.setdefault(len(steps), []).append((shape, steps))
         for length, keyed in by_length.items():
             yield from _within(keyed, 0, length)
@@ -221,14 +506,14 @@ def _meeting(shapes: list[_Comparable]) -> Iterator[tuple[_Comparable, _Comparab
         yield from ((one, other) for one in loose for other in found if not _crosses(other))
 
 
-def _text(shape: _Comparable) -> Template:
+def _key_template(shape: _Comparable) -> Template:
     assert shape.key is not None
     return shape.key[1]
 
 
 def _crosses(shape: _Comparable) -> bool:
     """Whether a key has any number of steps."""
-    return any(part.reserved for part in _text(shape).placeholders)
+    return any(part.reserved for part in _key_template(shape).placeholders)
 
 
 def _within(keyed: list[_Keyed], at: int, length: int) -> Iterator[tuple[_Comparable, _Comparable]]:
@@ -275,7 +560,7 @@ def _split(keyed: list[_Keyed], at: int) -> tuple[dict[str, list[_Keyed]], list[
 def _alike(shapes: list[_Comparable]) -> Iterable[list[_Comparable]]:
     """Definitions without a property to route by: those with constants apart, and by what they say about payloads.
 
-    Constants together are a key, and a key goes before none; whether other payloads tell them apart is not looked at.
+    Constants together are a key, and a key goes before none; whether other payloads distinguish them is not looked at.
     """
     found: dict[tuple[bool, str], list[_Comparable]] = {}
     for shape in shapes:
@@ -336,229 +621,7 @@ def _has_schema(definition: Definition) -> bool:
     return any(name in definition.document for name in _SCHEMA)
 
 
-Severity = Literal["error", "warning", "note"]
-Found = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class DefinitionFinding:
-    """One finding: the rule that made it, how bad it is, about what, where in it, and in words."""
-
-    rule: str
-    severity: Severity
-    xid: str
-    path: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subjects:
-    """What is linted: definitions and endpoints by xid, and what a catalog can tell about a definition.
-
-    `schema_problem` says why a definition's payload schema cannot be had, `schema_unchecked` why it is not applied, and
-    `sample_problem` why no message could be made that the definition matches; each is empty where there is nothing to
-    say.
-    """
-
-    definitions: Mapping[str, Definition]
-    endpoints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    schema_problem: Callable[[str], str] = lambda _: ""
-    sample_problem: Callable[[str], str] = lambda _: ""
-    schema_unchecked: Callable[[str], str] = lambda _: ""
-
-
-@dataclass(frozen=True, slots=True)
-class LintRule:
-    """One rule; `check` yields a path and words for each finding about a definition."""
-
-    name: str
-    severity: Severity
-    text: str
-    check: Callable[[Subjects, Definition], Iterator[Found]]
-
-
-def lint(subjects: Subjects) -> Iterator[DefinitionFinding]:
-    """Every finding about a catalog: by definition, about what nothing reads, by pair, by endpoint."""
-    for definition in subjects.definitions.values():
-        if definition.target is None:  # an alias is judged where it leads
-            for rule in RULES:
-                for path, words in rule.check(subjects, definition):
-                    yield DefinitionFinding(rule.name, rule.severity, definition.xid, path, words)
-    yield from _unread(subjects)
-    yield from _overlaps(subjects)
-    yield from _endpoints(subjects)
-
-
-def _unread(subjects: Subjects) -> Iterator[DefinitionFinding]:
-    """Metadata and options that nothing reads: neither the definition nor one derived from it says whose they are."""
-    definitions = [one for one in subjects.definitions.values() if one.target is None and not one.problems]
-    for selector, metadata in (("envelope", "envelopemetadata"), ("protocol", "protocoloptions")):
-        stating = [one for one in definitions if one.document.get(selector)]
-        read = {base for one in stating for base in one.derives_from}
-        for one in definitions:
-            if one.document.get(metadata) and not one.document.get(selector) and one.xid not in read:
-                words = f"is ignored, because neither the definition, nor a base, nor its group states the {selector}"
-                yield DefinitionFinding("metadata-unread", "warning", one.xid, f"/{metadata}", words)
-
-
-def _overlaps(subjects: Subjects) -> Iterator[DefinitionFinding]:
-    pairs = Overlaps(subjects.definitions.values())
-    for one, other in pairs:
-        words = f"a message could also match {other}, and nothing decides between the two"
-        yield DefinitionFinding("definitions-overlap", "warning", one, "", words)
-    if not pairs.complete:
-        yield DefinitionFinding(
-            "definitions-overlap", "note", "/", "", "so many definitions are alike that not all were compared"
-        )
-
-
-def _endpoints(subjects: Subjects) -> Iterator[DefinitionFinding]:
-    by_group: dict[str, list[Definition]] = {}
-    for definition in subjects.definitions.values():
-        if not definition.problems:
-            by_group.setdefault(definition.group, []).append(definition)
-    for xid, endpoint in subjects.endpoints.items():
-        for group in _carried(xid, endpoint):
-            for definition in by_group.get(group, ()):
-                for severity, path, words in _contradictions(endpoint, definition):
-                    yield DefinitionFinding("endpoint-contradicted", severity, xid, path, words)
-
-
-# Rules about one definition ------------------------------------------------------------------------------------------
-
-
-def _unusable(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    for problem in definition.problems:
-        yield problem.path, f"{problem.message}, so the definition never matches"
-
-
-def _external_base(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    yield from ((note.path, note.message) for note in definition.notes if note.code == "external")
-
-
-def _unknown_protocol(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if definition.protocol is not None and find_protocol(definition.protocol) is None:
-        yield "/protocol", f'"{definition.protocol}" is not a protocol whose messages can be matched'
-
-
-def _schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if not definition.problems and (why := subjects.schema_problem(definition.xid)):
-        path = next((f"/{name}" for name in _SCHEMAS if name in definition.document), "/dataschemaformat")
-        yield path, f"the payload schema cannot be used: {why}"
-
-
-def _unchecked_schema(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if not definition.problems and (why := subjects.schema_unchecked(definition.xid)):
-        path = next((f"/{name}" for name in _SCHEMAS if name in definition.document), "/dataschemaformat")
-        yield path, f"payloads are not checked: {why}"
-
-
-_SCHEMAS = ("dataschema", "dataschemauri", "dataschemaxid")
-
-
-def _never_matches(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if not definition.problems and (why := why_never(definition)):
-        yield "", f"no message can match it: {why}"
-
-
-def _no_sample(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    usable = not definition.problems and not why_never(definition) and not subjects.schema_problem(definition.xid)
-    if usable and (why := subjects.sample_problem(definition.xid)):
-        yield "", f"no example of it could be made: {why}"
-
-
-def _anything(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if not definition.problems and not (definition.envelope or definition.protocol) and without_constraints(definition):
-        yield "", "it says nothing of its messages, so any message that no other definition knows matches it"
-
-
-def _any_of_a_kind(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if not definition.problems and (definition.envelope or definition.protocol) and without_constraints(definition):
-        kind = " and ".join(one for one in (definition.envelope, definition.protocol) if one)
-        yield "", f"any message of {kind} that no other definition knows matches it"
-
-
-def _adjacent(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    for slot in _slots(definition):
-        template = template_of(slot)
-        if template is not None and template.adjacent:
-            yield slot.path, f"two placeholders stand side by side in {template.text}; nothing tells where one ends"
-
-
-def _reserved(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    for slot in _slots(definition):
-        template = template_of(slot)
-        for one in template.placeholders if template is not None else ():
-            if one.reserved:
-                yield slot.path, f"{one} is an extension of ours: other tools know {{{one.name}}} only"
-
-
-def _braces(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    for slot in _slots(definition):
-        template = template_of(slot)
-        for text in template.literals if template is not None and slot.type != "uritemplate" else ():
-            if "{" in text or "}" in text:
-                yield (
-                    slot.path,
-                    f'the braces in "{slot.value}" are text: a placeholder holds letters, digits and _ only',
-                )
-                break
-
-
-def _two_spellings(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    first: dict[str, tuple[str, str]] = {}
-    for slot in _slots(definition):
-        template = template_of(slot)
-        for name in template.names if template is not None else ():
-            known, path = first.setdefault(name.replace("_", "").lower(), (name, slot.path))
-            if known != name:
-                yield slot.path, f"{{{name}}} is spelled {{{known}}} at {path}; they are two placeholders"
-
-
-def _misspelt(subjects: Subjects, definition: Definition) -> Iterator[Found]:
-    if "xref" in definition.own:
-        yield "/xref", "xref means nothing here; use meta.xref for a cross reference"
-    for name in definition.own:
-        if name != "xref" and name not in _ATTRIBUTES and (near := _near(name, _ATTRIBUTES)):
-            yield pointer("", name), f"{name} means nothing here; is {near} meant?"
-    metadata = definition.own.get("envelopemetadata")
-    for name in metadata if isinstance(metadata, Mapping) else ():
-        if name not in ATTRIBUTE_TYPES and (near := _near(name, ATTRIBUTE_TYPES)):
-            yield pointer("/envelopemetadata", name), f"{name} is an attribute of its own; is {near} meant?"
-    options = definition.own.get("protocoloptions")
-    known = OPTIONS.get(find_protocol(definition.protocol or "") or "", {})
-    for name in options if isinstance(options, Mapping) and known else ():
-        if name not in known and (near := _near(name, known)):
-            yield (
-                pointer("/protocoloptions", name),
-                f'"{name}" is not an option of "{definition.protocol}"; is "{near}" meant?',
-            )
-
-
-# The attributes of a message that mean something (message/spec.md and core/spec.md).
-_ATTRIBUTES = (
-    *("name", "description", "documentation", "icon", "labels", "deprecated", "format", "compatibility"),
-    *("basemessage", "envelope", "envelopemetadata", "envelopeoptions", "protocol", "protocoloptions"),
-    *("dataschemaformat", "dataschema", "dataschemauri", "dataschemaxid", "datacontenttype"),
-    *("authority", "relatedto", "relatedvia", "relation", "documentationtext"),
-)
-
-
-def _near(name: str, known: Any) -> str:
-    """The known name that a name is likely a slip of; empty where it is none."""
-    plain = name.replace("_", "").replace("-", "").lower()
-    same = next((one for one in known if one.replace("_", "").replace("-", "") == plain), "")
-    # One letter more or less is a slip; more of them make another word (`subjectid` is not `subject`).
-    alike = [one for one in known if abs(len(one) - len(name)) <= 1]
-    return same or next(iter(get_close_matches(name.lower(), alike, 1, 0.8)), "")
-
-
-def _slots(definition: Definition) -> Iterator[Slot]:
-    """Every property that a definition declares."""
-    yield from envelope_slots(definition.document)
-    protocol = find_protocol(definition.protocol or "")
-    if protocol is not None:
-        yield from protocol_slots(protocol, definition.document)
+# The table ------------------------------------------------------------------------------------------------------------
 
 
 RULES: tuple[LintRule, ...] = (
@@ -576,13 +639,13 @@ RULES: tuple[LintRule, ...] = (
         "schema-unavailable",
         "error",
         "The payload schema exists, can be read, and says which of several Protobuf messages is meant.",
-        _schema,
+        _schema_unavailable,
     ),
     LintRule(
         "schema-unchecked",
         "note",
         "The payload schema is in the catalog and of a supported format, so that payloads are checked by it.",
-        _unchecked_schema,
+        _schema_unchecked,
     ),
     LintRule(
         "never-matches",
@@ -591,12 +654,12 @@ RULES: tuple[LintRule, ...] = (
         _never_matches,
     ),
     LintRule("no-sample", "note", "An example message can be made.", _no_sample),
-    LintRule("matches-anything", "warning", "The definition says something of its messages.", _anything),
+    LintRule("matches-anything", "warning", "The definition says something of its messages.", _matches_anything),
     LintRule(
         "matches-any-of-a-kind",
         "note",
         "The definition says more of its messages than their envelope and protocol.",
-        _any_of_a_kind,
+        _matches_any_of_a_kind,
     ),
     LintRule("placeholders-adjacent", "error", "There is text between any two placeholders.", _adjacent),
     LintRule("braces-are-text", "note", "Braces in a string hold the name of a placeholder.", _braces),
@@ -610,69 +673,22 @@ RULES: tuple[LintRule, ...] = (
         "An attribute that means nothing is not nearly named like one that does.",
         _misspelt,
     ),
-)
-
-# The rules that look at more than one definition, for those who list or silence rules by name.
-WHOLE: Mapping[str, tuple[Severity, str]] = {
-    "metadata-unread": (
+    LintRule(
+        "metadata-unread",
         "warning",
         "Where there is `envelopemetadata`, an `envelope` is stated; where there are `protocoloptions`, a `protocol`.",
+        check_catalog=_unread,
     ),
-    "definitions-overlap": ("warning", "No message can satisfy two definitions between which nothing decides."),
-    "endpoint-contradicted": ("error", "The messages of an endpoint have its protocol, envelope, mode and address."),
-}
-
-
-# Endpoints -----------------------------------------------------------------------------------------------------------
-
-
-def _carried(xid: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
-    """The groups whose messages an endpoint carries: its own, and those it names."""
-    yield xid
-    groups = endpoint.get("messagegroups")
-    yield from (one for one in groups if isinstance(one, str)) if isinstance(groups, list) else ()
-
-
-def _contradictions(endpoint: Mapping[str, Any], definition: Definition) -> Iterator[tuple[Severity, str, str]]:
-    protocol, own = find_protocol(str(endpoint.get("protocol") or "")), find_protocol(definition.protocol or "")
-    if protocol is not None and own is not None:
-        if own != protocol:
-            yield "error", "/protocol", f"is {protocol}, but {definition.xid} is of {own}"
-        else:
-            yield from _other_address(protocol, endpoint, definition)
-    yield from _other_envelope(endpoint, definition)
-
-
-def _other_envelope(endpoint: Mapping[str, Any], definition: Definition) -> Iterator[tuple[Severity, str, str]]:
-    stated, own = endpoint.get("envelope"), definition.envelope
-    if isinstance(stated, str) and own is not None and not own.lower().startswith(stated.lower()):
-        yield "error", "/envelope", f"is {stated}, but {definition.xid} has {own}"
-    mode, wanted = _mode(endpoint), _mode(definition.document)
-    if mode and wanted and mode != wanted:
-        yield "error", "/envelopeoptions/mode", f"is {mode}, but {definition.xid} is {wanted}"
-
-
-def _other_address(
-    protocol: str, endpoint: Mapping[str, Any], definition: Definition
-) -> Iterator[tuple[Severity, str, str]]:
-    here, there = PROTOCOLS[protocol].endpoint_address, PROTOCOLS[protocol].address
-    stated = _option(endpoint, here)
-    if not stated or "{" in stated:
-        return
-    for slot in protocol_slots(protocol, definition.document):
-        template = template_of(slot)
-        if slot.field == there and template is not None and template.match(stated) is None:
-            words = f"is {stated}, but {definition.xid} goes to {template.text}"
-            yield "warning", f"/protocoloptions/{here}", words
-
-
-def _option(document: Mapping[str, Any], name: str) -> str:
-    options = document.get("protocoloptions")
-    value = options.get(name) if isinstance(options, Mapping) else None
-    return value if isinstance(value, str) else ""
-
-
-def _mode(document: Mapping[str, Any]) -> str:
-    options = document.get("envelopeoptions")
-    value = options.get("mode") if isinstance(options, Mapping) else None
-    return value if isinstance(value, str) else ""
+    LintRule(
+        "definitions-overlap",
+        "warning",
+        "No message can satisfy two definitions between which nothing decides.",
+        check_catalog=_overlaps,
+    ),
+    LintRule(
+        "endpoint-contradicted",
+        "error",
+        "The messages of an endpoint have its protocol, envelope, mode and address.",
+        check_catalog=_contradicted_endpoints,
+    ),
+)

@@ -56,22 +56,22 @@ def mapped_event(
         return None
     attributes: dict[str, Any] = {"specversion": "1.0"}
     for constraint in compiled.on_envelope:
-        value = _filled(constraint, context)
+        value = _attribute_value(constraint, context)
         if value is not None:
             attributes[constraint.path.rpartition("/")[2]] = value
-    attributes.setdefault("id", _identity(message))
-    attributes.setdefault("time", _time(message))
+    attributes.setdefault("id", _message_identity(message))
+    attributes.setdefault("time", _event_time(message))
     payload = observed.payload()
     if payload is not None:
         attributes["datacontenttype"] = _content_type(compiled, observed, attributes.get("datacontenttype"))
         attributes.setdefault("dataschema", _dataschema(compiled.definition.document, absolute))
     try:
-        return CloudEvent(attributes, _data(payload, attributes.get("datacontenttype")))
+        return CloudEvent(attributes, _event_data(payload, attributes.get("datacontenttype")))
     except CloudEventError:
         return None
 
 
-def _filled(constraint: PropertyConstraint, context: Context) -> Any:
+def _attribute_value(constraint: PropertyConstraint, context: Context) -> Any:
     if constraint.template is not None:
         names = constraint.template.names
         return constraint.template.expand(context) if all(name in context for name in names) else None
@@ -91,7 +91,7 @@ def _boolean(text: str) -> bool:
 _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {"integer": int, "boolean": _boolean}
 
 
-def _identity(message: Message) -> str:
+def _message_identity(message: Message) -> str:
     """The message's identity in its transport, or a hash of all that was observed of it."""
     known = PROTOCOLS[message.protocol].identity(message.fields)
     if known:
@@ -100,7 +100,7 @@ def _identity(message: Message) -> str:
     return hashlib.sha256(written).hexdigest()
 
 
-def _time(message: Message) -> str | None:
+def _event_time(message: Message) -> str | None:
     moment = PROTOCOLS[message.protocol].moment(message.fields)
     if isinstance(moment, Typed):
         moment = moment.value
@@ -126,7 +126,7 @@ def _dataschema(document: Mapping[str, Any], absolute: Absolute) -> str | None:
     return uri if uri is not None and is_absolute_uri(uri) else None
 
 
-def _data(payload: bytes | None, content_type: Any) -> Data | None:
+def _event_data(payload: bytes | None, content_type: Any) -> Data | None:
     if payload is None:
         return None
     if content_type is not None and is_json(content_type) and is_json_text(payload):

@@ -161,7 +161,7 @@ def _attributes(
     for slot in (*field_slots, *event_slots):
         inferred = not slot.field and slot.name in inferable
         if slot.value is None and not inferred and slot.name not in ("id", "time", "specversion"):
-            found[slot.label] = _value(slot)
+            found[slot.label] = _made_up_value(slot)
     for slot in event_slots:
         # Given whole, since what a template expands to is never a time: its colons are escaped.
         template, whole = template_of(slot), _WHOLE.get(slot.name)
@@ -178,7 +178,7 @@ def _undeclared(xid: str) -> dict[str, str]:
     return {"type": xid.rpartition("/")[2] or "sample", "source": "/sample"}
 
 
-def _value(slot: Slot) -> Any:
+def _made_up_value(slot: Slot) -> Any:
     if slot.is_content_type or (not slot.field and slot.name in _OPEN):
         return _OPEN.get(slot.name, _OPEN["datacontenttype"])
     if slot.type == "timestamp":

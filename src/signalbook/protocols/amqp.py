@@ -295,7 +295,7 @@ def _target(fields: Fields) -> Any:
     return stated.value if isinstance(stated, Typed) else stated
 
 
-def _data(fields: Fields, payload: bytes | None) -> bytes | None:
+def _payload_data(fields: Fields, payload: bytes | None) -> bytes | None:
     """The payload; of a body that is not a data section, the bytes of a binary value, or else the JSON of the value."""
     if fields.get("body", "data") == "data":
         return payload or None
@@ -304,18 +304,18 @@ def _data(fields: Fields, payload: bytes | None) -> bytes | None:
         value = read_value(msgspec.json.decode(payload or b""), "", problems)
         if problems:
             return payload
-        return value if isinstance(value, bytes) else write_json(_plain(value))
+        return value if isinstance(value, bytes) else write_json(_as_json(value))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return payload or None
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: _as_json(item) for name, item in value.items()}
     if isinstance(value, Typed):
-        return canonical(value) if value.type == "timestamp" else _plain(value.value)
+        return canonical(value) if value.type == "timestamp" else _as_json(value.value)
     return canonical(value) if isinstance(value, bytes) else value
 
 
@@ -372,7 +372,7 @@ AMQP = Protocol(
     moment=lambda fields: _property(fields, "creation-time"),
     target=_target,
     content_encodings=lambda fields: _text_property(fields, "content-encoding"),
-    data=_data,
+    data=_payload_data,
     schemes=("amqp", "amqps"),
     id_property=("properties", "message-id"),
     # AMQP 1.0 section 3.2.2: for the next peer alone.

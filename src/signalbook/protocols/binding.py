@@ -67,7 +67,7 @@ def claims_event(message: Message) -> bool:
 
 def from_message(message: Message) -> CloudEvent:
     """The event that the message carries, by its own protocol's binding; raises `CloudEventError`."""
-    return _read(BINDINGS[message.protocol], message)
+    return _read_event(BINDINGS[message.protocol], message)
 
 
 def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fields: Any) -> Message:
@@ -78,7 +78,7 @@ def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fiel
     row = BINDINGS.get(find_protocol(protocol) or "")
     if row is None:
         raise WireError(Problem("/protocol", "value", f"must be one of {', '.join(BINDINGS)}"))
-    return _write(row, event, mode or row.modes[0], fields)
+    return _write_event(row, event, mode or row.modes[0], fields)
 
 
 def events_of(message: Message) -> Iterator[CloudEvent | CloudEventError]:
@@ -99,12 +99,12 @@ _HTTP, _KAFKA, _AMQP, _NATS = (BINDINGS[name] for name in ("HTTP", "KAFKA", "AMQ
 
 def from_http(message: Message) -> CloudEvent:
     """The event of a request or response in binary or structured mode."""
-    return _read(_HTTP, message)
+    return _read_event(_HTTP, message)
 
 
 def to_http(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
     """The event as a message; `fields` are `method`, `path`, `query`, `headers`, `status`."""
-    return _write(_HTTP, event, mode, fields)
+    return _write_event(_HTTP, event, mode, fields)
 
 
 def batch_from_http(message: Message) -> list[CloudEvent]:
@@ -122,7 +122,7 @@ def batch_to_http(events: Iterable[CloudEvent], **fields: Any) -> Message:
 
 def from_kafka(message: Message) -> CloudEvent:
     """The event of a record."""
-    return _read(_KAFKA, message)
+    return _read_event(_KAFKA, message)
 
 
 def to_kafka(
@@ -134,7 +134,7 @@ def to_kafka(
     """The event as a record; `fields` are `topic`, `key` (bytes), `headers`, …; a mapper makes the key instead."""
     if key_mapper is not None:
         fields["key"] = key_mapper(event)
-    return _write(_KAFKA, event, mode, fields)
+    return _write_event(_KAFKA, event, mode, fields)
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
@@ -145,7 +145,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 def from_mqtt(message: Message) -> CloudEvent:
     """The event of a PUBLISH, by the message's own version of MQTT."""
-    return _read(BINDINGS[message.protocol if message.protocol in _MQTT else _MQTT[0]], message)
+    return _read_event(BINDINGS[message.protocol if message.protocol in _MQTT else _MQTT[0]], message)
 
 
 def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
@@ -153,7 +153,7 @@ def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **
     name = find_protocol(f"mqtt/{version}")
     if name is None:
         raise CloudEventError(Problem("", "R38", f"there is no binding for MQTT {version}, but for 5.0 and 3.1.1"))
-    return _write(BINDINGS[name], event, mode or BINDINGS[name].modes[0], fields)
+    return _write_event(BINDINGS[name], event, mode or BINDINGS[name].modes[0], fields)
 
 
 _MQTT = ("MQTT/5.0", "MQTT/3.1.1")
@@ -161,22 +161,22 @@ _MQTT = ("MQTT/5.0", "MQTT/3.1.1")
 
 def from_amqp(message: Message) -> CloudEvent:
     """The event of a message whose body is a data section."""
-    return _read(_AMQP, message)
+    return _read_event(_AMQP, message)
 
 
 def to_amqp(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
     """The event as a message; `fields` are the sections, `application_properties` for `application-properties`."""
-    return _write(_AMQP, event, mode, fields)
+    return _write_event(_AMQP, event, mode, fields)
 
 
 def from_nats(message: Message) -> CloudEvent:
     """The event of a message."""
-    return _read(_NATS, message)
+    return _read_event(_NATS, message)
 
 
 def to_nats(event: CloudEvent, mode: str = Mode.STRUCTURED, **fields: Any) -> Message:
     """The event as a message; `fields` are `subject`, `reply`, `headers`."""
-    return _write(_NATS, event, mode, fields)
+    return _write_event(_NATS, event, mode, fields)
 
 
 # Through any binding --------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _claims_event(binding: Binding, message: Message) -> bool:
     return binding.modes[0] is Mode.STRUCTURED and payload.startswith(b"{") and b'"specversion"' in payload
 
 
-def _read(binding: Binding, message: Message) -> CloudEvent:
+def _read_event(binding: Binding, message: Message) -> CloudEvent:
     """The event that the message carries; raises `CloudEventError`."""
     if message.get("body", "data") != "data":
         raise CloudEventError(Problem("/data", "R41", "an event's body is a data section"))
@@ -216,7 +216,7 @@ def _read(binding: Binding, message: Message) -> CloudEvent:
     return decode(message.payload or b"")
 
 
-def _write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
+def _write_event(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
     """The event in a message; `fields` are the protocol's others, such as a topic."""
     if mode not in binding.modes or mode == Mode.BATCH:
         offered = " or ".join(known for known in binding.modes if known is not Mode.BATCH)

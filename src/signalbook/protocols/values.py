@@ -144,22 +144,22 @@ def _is_number(text: str) -> bool:
     return len(text) <= _LONGEST_NUMBER and bool(_number(text)) and isfinite(float(text))
 
 
-def _whole_text(bounds: tuple[int, int]) -> Callable[[str], bool]:
+def _integer_text_test(bounds: tuple[int, int]) -> Callable[[str], bool]:
     low, high = bounds
     return lambda text: _is_integer(text) and low <= int(text) <= high
 
 
-def _whole(bounds: tuple[int, int]) -> _IsOf:
+def _integer_test(bounds: tuple[int, int]) -> _IsOf:
     low, high = bounds
     return lambda value: value.__class__ is int and low <= value <= high
 
 
-def _text(test: Callable[[str], Any]) -> _IsOf:
+def _text_test(test: Callable[[str], Any]) -> _IsOf:
     """A test of a string, which a JSON value and a header both are."""
     return lambda value: value.__class__ is str and bool(test(value))
 
 
-def _amqp(kinds: frozenset[str], test: _IsOf, natural: tuple[type, ...] = ()) -> _IsOf:
+def _amqp_test(kinds: frozenset[str], test: _IsOf, natural: tuple[type, ...] = ()) -> _IsOf:
     """A test of an AMQP value: of one of these AMQP types, of a Python type that stands for one, or a string."""
 
     def holds(value: Any) -> bool:
@@ -175,31 +175,33 @@ def _any(value: Any) -> bool:
 
 
 _NONE: frozenset[str] = frozenset()
-_is_text = _text(_any)
+_is_text = _text_test(_any)
 _IN_TEXT: Mapping[str, _IsOf] = {
     "any": _any,
     "binary": lambda value: value.__class__ is bytes or (value.__class__ is str and _is_base64(value)),
     "boolean": lambda value: value in ("true", "false"),
-    "duration": _text(_duration),
-    "number": _text(_is_number),
+    "duration": _text_test(_duration),
+    "number": _text_test(_is_number),
     "string": _is_text,
-    "symbol": _text(_symbol),
-    "timestamp": _text(is_timestamp),
-    "uri": _text(is_uri_reference),
+    "symbol": _text_test(_symbol),
+    "timestamp": _text_test(is_timestamp),
+    "uri": _text_test(is_uri_reference),
     "uritemplate": _is_text,
-    "uuid": _text(_uuid),
-    "ascii": _text(str.isascii),
-    **{name: _text(_whole_text(bounds)) for name, bounds in _BOUNDS.items()},
+    "uuid": _text_test(_uuid),
+    "ascii": _text_test(str.isascii),
+    **{name: _text_test(_integer_text_test(bounds)) for name, bounds in _BOUNDS.items()},
 }
 _is_short = _IN_TEXT["integer"]
 _IN_JSON: Mapping[str, _IsOf] = {
     **_IN_TEXT,
     "boolean": lambda value: value.__class__ is bool,
-    **{name: _whole(bounds) for name, bounds in _BOUNDS.items()},
+    **{name: _integer_test(bounds) for name, bounds in _BOUNDS.items()},
     # A fraction, or a number of more than 32 bits, has no other form in an event: CloudEvents knows no type for it but
     # the string.
     "number": lambda value: value.__class__ in (int, float) or (_IN_TEXT["number"](value) and not _is_short(value)),
-    "ulong": lambda value: _whole(_BOUNDS["ulong"])(value) or (_IN_TEXT["ulong"](value) and not _is_short(value)),
+    "ulong": lambda value: (
+        _integer_test(_BOUNDS["ulong"])(value) or (_IN_TEXT["ulong"](value) and not _is_short(value))
+    ),
 }
 
 
@@ -209,7 +211,7 @@ def _symbol_in_amqp(value: Any) -> bool:
 
 
 def _whole_in_amqp(name: str) -> _IsOf:
-    number, text = _whole(_BOUNDS[name]), _IN_TEXT[name]
+    number, text = _integer_test(_BOUNDS[name]), _IN_TEXT[name]
 
     def holds(value: Any) -> bool:
         if value.__class__ is Typed:
@@ -227,16 +229,16 @@ def _ascii_in_amqp(value: Any) -> bool:
 _AMQP_TEXTS = frozenset({"symbol", "char"})
 _IN_AMQP: Mapping[str, _IsOf] = {
     "any": _any,
-    "binary": _amqp(_NONE, _IN_TEXT["binary"], (bytes,)),
-    "boolean": _amqp(_NONE, _IN_TEXT["boolean"], (bool,)),
+    "binary": _amqp_test(_NONE, _IN_TEXT["binary"], (bytes,)),
+    "boolean": _amqp_test(_NONE, _IN_TEXT["boolean"], (bool,)),
     "duration": _IN_TEXT["duration"],
-    "number": _amqp(_WHOLE | _FRACTIONS, _IN_TEXT["number"], (int, float)),
-    "string": _amqp(_AMQP_TEXTS, _is_text),
+    "number": _amqp_test(_WHOLE | _FRACTIONS, _IN_TEXT["number"], (int, float)),
+    "string": _amqp_test(_AMQP_TEXTS, _is_text),
     "symbol": _symbol_in_amqp,
-    "timestamp": _amqp(frozenset({"timestamp"}), _IN_TEXT["timestamp"]),
-    "uri": _amqp(_AMQP_TEXTS, _IN_TEXT["uri"]),
-    "uritemplate": _amqp(_AMQP_TEXTS, _is_text),
-    "uuid": _amqp(frozenset({"uuid"}), _IN_TEXT["uuid"]),
+    "timestamp": _amqp_test(frozenset({"timestamp"}), _IN_TEXT["timestamp"]),
+    "uri": _amqp_test(_AMQP_TEXTS, _IN_TEXT["uri"]),
+    "uritemplate": _amqp_test(_AMQP_TEXTS, _is_text),
+    "uuid": _amqp_test(frozenset({"uuid"}), _IN_TEXT["uuid"]),
     "ascii": _ascii_in_amqp,
     **{name: _whole_in_amqp(name) for name in _BOUNDS},
 }
@@ -295,16 +297,16 @@ def canonical(value: Any) -> str:
     if value.__class__ is Typed:
         return _moment(value.value) if value.type == "timestamp" else canonical(value.value)
     if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(_as_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return str(value)
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """A list or a map as JSON has it."""
     if isinstance(value, Mapping):
-        return {canonical(name): _plain(member) for name, member in value.items()}
+        return {canonical(name): _as_json(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(member) for member in value]
+        return [_as_json(member) for member in value]
     return value if value is None or value.__class__ in (str, bool, int, float) else canonical(value)
 
 

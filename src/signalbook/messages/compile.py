@@ -41,7 +41,7 @@ __all__ = [
     "Compiled",
     "EndpointLimits",
     "Judged",
-    "TestPlan",
+    "MatchPlan",
     "compile_definition",
     "constants",
     "data_constraints",
@@ -270,7 +270,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, str], Sequence[Any]]] = {
 }
 
 
-# `Compiled`: one definition made ready to be tested, and its `TestPlan` for each kind of message.
+# `Compiled`: one definition made ready to be tested, and its `MatchPlan` for each kind of message.
 #
 # Rule 1: a plan says which constraints apply to a kind of message, which of them are the key, and what can never fit.
 # Rule 2: a message of another protocol than the definition's is not tested on it, and its key does not hold.
@@ -314,7 +314,7 @@ class Compiled:
     mode: PropertyConstraint | None
     payload: PayloadCheck
 
-    def plan(self, kind: MessageKind, protocol: str | None, limits: EndpointLimits | None = None) -> TestPlan:
+    def plan(self, kind: MessageKind, protocol: str | None, limits: EndpointLimits | None = None) -> MatchPlan:
         """How messages of a kind that come over a protocol are tested."""
         limits = limits or _NO_LIMITS
         envelope, bound = self.envelope or limits.envelope, self.protocol or limits.protocol
@@ -343,14 +343,14 @@ class Compiled:
         if misfit is None or misfit.code != "protocol":
             key = envelope_key(on_envelope) or self._protocol_key(on_protocol)
             key = key or constants((*on_envelope, *on_protocol))
-        return TestPlan(self, kind, tests, key, misfit, bound is not None)
+        return MatchPlan(self, kind, tests, key, misfit, bound is not None)
 
-    def _bare(self, envelope: str | None, bound: str | None) -> TestPlan:
+    def _bare(self, envelope: str | None, bound: str | None) -> MatchPlan:
         misfit = None if envelope == CLOUDEVENTS else _envelope_misfit(envelope)
         on_envelope = () if misfit else self.on_envelope
         key = envelope_key(on_envelope) or constants(on_envelope)
         # Where there is no transport, nothing is said about its content type.
-        return TestPlan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
+        return MatchPlan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
 
     def _protocol_key(self, on_protocol: tuple[PropertyConstraint, ...]) -> tuple[PropertyConstraint, ...]:
         row = PROTOCOLS.get(self.protocol or "")
@@ -366,7 +366,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TestPlan:
+class MatchPlan:
     """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits.
 
     `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope.
@@ -458,7 +458,7 @@ class Judged:
     `is_unchecked` says that the payload was left unchecked.
     """
 
-    plan: TestPlan
+    plan: MatchPlan
     context: Context
     problems: tuple[Problem, ...]
     checked: Checked | None
@@ -494,7 +494,7 @@ class Judged:
         return Candidate(self.xid, self.problems)
 
 
-def key_holds(plan: TestPlan, observed: Observed) -> bool:
+def key_holds(plan: MatchPlan, observed: Observed) -> bool:
     """Whether the plan has a key, and the message has what it says."""
     if not plan.key:
         return False
@@ -502,13 +502,13 @@ def key_holds(plan: TestPlan, observed: Observed) -> bool:
     return all(part.holds(observed, context, present=True) for part in plan.key)
 
 
-def may_hold(plan: TestPlan, observed: Observed) -> bool:
+def may_hold(plan: MatchPlan, observed: Observed) -> bool:
     """Whether the metadata is as the definition says; the payload may still be wrong."""
     context: Context = {}
     return plan.misfit is None and all(test.holds(observed, context) for test in plan.tests)
 
 
-def judge(plan: TestPlan, observed: Observed) -> Judged:
+def judge(plan: MatchPlan, observed: Observed) -> Judged:
     """Everything that the definition says about the message."""
     context: Context = {}
     problems = [] if plan.misfit is None else [plan.misfit]

@@ -19,7 +19,7 @@ from signalbook.cloudevents import CloudEvent, Kind
 from signalbook.cloudevents.attributes import COMMON_TIMESTAMP, is_uri_reference_cached
 from signalbook.jsontext import LONG, RUNS, quick
 from signalbook.messages.answer import Answer, Outcome, answer_of
-from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, TestPlan
+from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, MatchPlan
 from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.index import KeyIndex
 from signalbook.messages.observe import MessageKind
@@ -62,7 +62,7 @@ class EventShape:
 
     def __init__(
         self,
-        plan: TestPlan,
+        plan: MatchPlan,
         accepts: Callable[[Any], bool],
         match: _Match,
         patterns: _AttributePatterns,
@@ -169,7 +169,7 @@ def _anything(value: Any) -> bool:
     return True
 
 
-def _shape_of(plan: TestPlan, event: CloudEvent, document: bytes) -> EventShape | None:
+def _shape_of(plan: MatchPlan, event: CloudEvent, document: bytes) -> EventShape | None:
     """The shape that an event has; None where a pattern cannot recognise it."""
     data = event._data
     # A JSON object with a protocol is a message on paper.
@@ -203,7 +203,7 @@ def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
         return False
 
 
-def _accepting(plan: TestPlan) -> Callable[[Any], bool] | None:
+def _accepting(plan: MatchPlan) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
     payload = plan.compiled.payload
     if payload.framing == CONFLUENT:
@@ -222,7 +222,7 @@ class _AttributePatterns:
     groups: int = 0
 
 
-def _attribute_patterns(plan: TestPlan, event: CloudEvent) -> _AttributePatterns | None:
+def _attribute_patterns(plan: MatchPlan, event: CloudEvent) -> _AttributePatterns | None:
     """The patterns of an event's attributes; None where one of them cannot be tested by a pattern."""
     constraints = {one.path.removeprefix(_ATTRIBUTE): one for one in plan.tests if one.path.startswith(_ATTRIBUTE)}
     if any(one.template is not None and one.path in _OF_SAME for one in plan.tests):

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from signalbook.messages.answer import Candidate
-from signalbook.messages.compile import Judged, TestPlan, judge
+from signalbook.messages.compile import Judged, MatchPlan, judge
 from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.protocols.values import canonical
@@ -164,7 +164,7 @@ class Neighbours:
 
     __slots__ = ("_by_text", "_by_word", "_path", "_plans", "_reads", "_siblings", "_words")
 
-    def __init__(self, plans: Iterable[TestPlan], path: str | None = None) -> None:
+    def __init__(self, plans: Iterable[MatchPlan], path: str | None = None) -> None:
         self._plans = tuple(plan for plan in plans if not _is_no_event(plan))
         self._path = path
         self._by_word: dict[str, list[int]] | None = None
@@ -185,7 +185,7 @@ class Neighbours:
         close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
         return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
 
-    def near(self, observed: Observed) -> Sequence[TestPlan]:
+    def near(self, observed: Observed) -> Sequence[MatchPlan]:
         """All plans where they are few, else those whose key or words are like the message's."""
         if len(self._plans) <= MOST_JUDGED:
             return self._plans
@@ -243,13 +243,13 @@ class Neighbours:
                 begin = max(0, bisect_left(rows, (words, -1)) - _BESIDE // 2)
                 yield from (place for own, place in rows[begin : begin + _BESIDE] if own[:1] == words[:1])
 
-    def _distinguishing(self, plan: TestPlan) -> PropertyConstraint | None:
+    def _distinguishing(self, plan: MatchPlan) -> PropertyConstraint | None:
         """What a plan says of the property that distinguishes it from others."""
         if self._path is None:
             return plan.key[0] if plan.key else None
         return next((one for one in plan.tests if one.path == self._path), None)
 
-    def _unlike(self, plan: TestPlan, observed: Observed, said: dict[str, list[_Text]]) -> int:
+    def _unlike(self, plan: MatchPlan, observed: Observed, said: dict[str, list[_Text]]) -> int:
         """How many words of a plan's key are not those of the message's."""
         property_ = self._distinguishing(plan)
         if property_ is None:
@@ -264,7 +264,7 @@ class Neighbours:
             (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[property_.path]), default=len(wanted)
         )
 
-    def _edits(self, plan: TestPlan, said: dict[str, list[_Text]]) -> int:
+    def _edits(self, plan: MatchPlan, said: dict[str, list[_Text]]) -> int:
         property_ = self._distinguishing(plan)
         if property_ is None:
             return _LONGEST_READ
@@ -288,12 +288,12 @@ def _family(protocol: str | None) -> str:
     return (protocol or "").partition("/")[0]
 
 
-def _is_no_event(plan: TestPlan) -> bool:
+def _is_no_event(plan: MatchPlan) -> bool:
     """Whether the plan is for bare events and the definition has no envelope, so that it is never tested."""
     return plan.kind is MessageKind.BARE and plan.misfit is not None
 
 
-def _definition_texts(plan: TestPlan) -> Iterator[str]:
+def _definition_texts(plan: MatchPlan) -> Iterator[str]:
     for constraint in plan.compiled.on_envelope + plan.compiled.on_protocol:
         if constraint.constant is not None:
             yield constraint.constant
@@ -344,23 +344,23 @@ class SameKey:
 
     __slots__ = ("_neighbours", "_split", "_used", "plans")
 
-    def __init__(self, plans: Sequence[TestPlan], used: frozenset[str] = frozenset()) -> None:
+    def __init__(self, plans: Sequence[MatchPlan], used: frozenset[str] = frozenset()) -> None:
         self.plans = plans
         self._used = used
         self._neighbours: Neighbours | None = None
         self._split: _Split | bool | None = len(plans) > _FEW and len(used) < _DEEPEST
 
-    def open_to(self, observed: Observed) -> Sequence[TestPlan]:
+    def open_to(self, observed: Observed) -> Sequence[MatchPlan]:
         """Every plan that may hold."""
         split = self._split and self._made()
         if not split:
             return self.plans
-        found: list[TestPlan] = []
+        found: list[MatchPlan] = []
         for part in split.parts(observed):
             found += part.open_to(observed)
         return found
 
-    def nearest(self, observed: Observed) -> Sequence[TestPlan]:
+    def nearest(self, observed: Observed) -> Sequence[MatchPlan]:
         """Where none holds, the plans that say most like what the message says; at most `MOST_JUDGED`."""
         if len(self.plans) <= MOST_JUDGED:
             return self.plans
@@ -383,12 +383,12 @@ class _Split:
 
     __slots__ = ("_constants", "_open", "_optional", "_read", "_templates", "path")
 
-    def __init__(self, path: str, plans: Sequence[TestPlan], used: frozenset[str]) -> None:
+    def __init__(self, path: str, plans: Sequence[MatchPlan], used: frozenset[str]) -> None:
         self.path = path
         used |= {path}
-        said: dict[tuple[bool, str], list[tuple[PropertyConstraint, TestPlan]]] = {}
-        silent: list[TestPlan] = []
-        optional: list[TestPlan] = []
+        said: dict[tuple[bool, str], list[tuple[PropertyConstraint, MatchPlan]]] = {}
+        silent: list[MatchPlan] = []
+        optional: list[MatchPlan] = []
         for plan in plans:
             one = _distinguishing_constraints(plan).get(path)
             if one is None:
@@ -433,7 +433,7 @@ class _Split:
         return found
 
 
-def _distinguishing_constraints(plan: TestPlan) -> dict[str, PropertyConstraint]:
+def _distinguishing_constraints(plan: MatchPlan) -> dict[str, PropertyConstraint]:
     """What a plan says that others may say otherwise, by its path; not what has several spellings."""
     return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
 
@@ -445,7 +445,7 @@ def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
     return False, one.template.text
 
 
-def _best_split(plans: Sequence[TestPlan], used: frozenset[str]) -> _Split | None:
+def _best_split(plans: Sequence[MatchPlan], used: frozenset[str]) -> _Split | None:
     """The plans by the property that leaves the fewest of them for one message; None where all leave too many."""
     sizes: dict[str, dict[tuple[bool, str], int]] = {}
     needed: dict[str, int] = {}
@@ -473,7 +473,7 @@ class KeyIndex:
 
     __slots__ = ("_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours")
 
-    def __init__(self, plans: Iterable[TestPlan]) -> None:
+    def __init__(self, plans: Iterable[MatchPlan]) -> None:
         plans = tuple(plans)
         self.keyless = tuple(plan for plan in plans if not plan.key and plan.misfit is None)
         self.keyless_derived = tuple(plan for plan in self.keyless if plan.compiled.definition.bases)
@@ -481,7 +481,7 @@ class KeyIndex:
         self.neighbours = Neighbours(plans)
         self._lookups = tuple(_lookups([plan for plan in plans if plan.key]))
 
-    def alone(self, path: str) -> dict[str, TestPlan]:
+    def alone(self, path: str) -> dict[str, MatchPlan]:
         """The plans that are the only one with their constant at a place, and to which none without a key is preferred.
 
         Such a one derives from it, or is bound to what carries the message where it is not.
@@ -541,9 +541,9 @@ class _Lookup:
                 into += self.templates.find(text)
 
 
-def _lookups(plans: Sequence[TestPlan]) -> Iterable[_Lookup]:
+def _lookups(plans: Sequence[MatchPlan]) -> Iterable[_Lookup]:
     """Each key under the part of it that the fewest other keys have; of equal ones under the longest constant."""
-    by_key: dict[tuple[Any, ...], list[TestPlan]] = {}
+    by_key: dict[tuple[Any, ...], list[MatchPlan]] = {}
     for plan in plans:
         by_key.setdefault(tuple(_signature(part) for part in plan.key), []).append(plan)
     counts = Counter(part for parts in by_key for part in parts)

@@ -15,7 +15,7 @@ from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.messages.compile import Compiled, TestPlan, compile_definition
+from signalbook.messages.compile import Compiled, MatchPlan, compile_definition
 from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.definition import Definition, Entities
 from signalbook.messages.fill import NOW, Slot, envelope_slots, protocol_slots, template_of
@@ -269,7 +269,7 @@ def without_constraints(definition: Definition) -> bool:
     return bool(fitting) and not any(_constrains(test) for plan in fitting for test in plan.tests)
 
 
-def _plans(compiled: Compiled) -> Iterator[TestPlan]:
+def _plans(compiled: Compiled) -> Iterator[MatchPlan]:
     """How the definition tests each kind of message, over each protocol."""
     yield compiled.plan(MessageKind.BARE, None)
     for protocol in PROTOCOLS:
@@ -277,7 +277,7 @@ def _plans(compiled: Compiled) -> Iterator[TestPlan]:
         yield compiled.plan(MessageKind.NATIVE, protocol)
 
 
-def _why_not(plan: TestPlan) -> str:
+def _why_not(plan: MatchPlan) -> str:
     """Why no message of a plan's kind can hold; empty where one might."""
     compiled, misfit = plan.compiled, plan.misfit
     if misfit is not None:

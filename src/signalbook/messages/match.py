@@ -19,7 +19,7 @@ from signalbook.cloudevents.attributes import format_timestamp, is_absolute_uri,
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Candidate, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, TestPlan, judge, key_holds, may_hold
+from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, MatchPlan, judge, key_holds, may_hold
 from signalbook.messages.constraint import Context, PropertyConstraint, is_json
 from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.fast import MatchScope
@@ -166,7 +166,7 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute:
     return _matched(observed, judged, absolute)
 
 
-def _open_to(found: list[SameKey], observed: Observed) -> Iterable[TestPlan]:
+def _open_to(found: list[SameKey], observed: Observed) -> Iterable[MatchPlan]:
     """The plans that may hold, of keys that may."""
     if len(found) == 1:
         return found[0].open_to(observed)
@@ -192,11 +192,11 @@ def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed)
     return keyed, 0
 
 
-def _judged(plans: Iterable[TestPlan], observed: Observed) -> list[Judged]:
+def _judged(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
     return [one for plan in plans if (one := _judged_by_key(plan, observed)) is not None]
 
 
-def _judged_by_key(plan: TestPlan, observed: Observed) -> Judged | None:
+def _judged_by_key(plan: MatchPlan, observed: Observed) -> Judged | None:
     """What a definition says that an index found; None where its key does not hold."""
     # A single constant is what the index went by: it is looked at again only where something is wrong.
     if not plan.is_single and not key_holds(plan, observed):
@@ -218,7 +218,7 @@ def _malformed(scope: MatchScope, unreadable: Unreadable) -> Answer:
     return Answer(Outcome.MALFORMED, problems=(*unreadable.problems, *more), candidates=candidates)
 
 
-def _holding(plans: Iterable[TestPlan], observed: Observed) -> list[Judged]:
+def _holding(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
     judged = (judge(plan, observed) for plan in plans if may_hold(plan, observed))
     return [one for one in judged if one.holds]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, Compiled, TestPlan
+from signalbook.messages.compile import CLOUDEVENTS, Compiled, MatchPlan
 from signalbook.messages.fast import FastPath, MatchScope
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.pipeline.columns.events import BINARY, STRUCTURED, Carriage, Parts
@@ -80,7 +80,7 @@ class Natives:
         is_known = len(plans) == 1 and answer.schemaid is None
         self._shapes[place] = self._shape(plans[0]) if is_known else None
 
-    def _shape(self, plan: TestPlan) -> NativeShape | None:
+    def _shape(self, plan: MatchPlan) -> NativeShape | None:
         compiled = plan.compiled
         schema = compiled.payload.schema
         accepts = getattr(schema, "accepts", None)

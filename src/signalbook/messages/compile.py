@@ -14,7 +14,7 @@ from signalbook.messages.constraint import ContentType, Context, Named, PayloadC
 from signalbook.messages.definition import Definition
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.messages.schema_library import SchemaLibrary
-from signalbook.protocols.message import PROTOCOLS, find_protocol, stated_protocol
+from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_protocol
 from signalbook.protocols.protocol import Fields, Option, Protocol, pointer
 from signalbook.protocols.values import (
     CONTENT_TYPE,
@@ -30,6 +30,7 @@ from signalbook.protocols.values import (
     name_fault,
     named_members,
     section_fault,
+    unique_fault,
 )
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import FrameOnly
@@ -192,12 +193,13 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
     row = PROTOCOLS.get(protocol)
     if row is None or not isinstance(stated, Mapping):
         return
+    excluded = exclusion_faults(protocol, stated)
     for name, value in stated.items():
         place = row.options.get(name)
         if isinstance(place, PropertyPlace):
             constraint = _option(row, name, place, _stated_property(value, held))
             if constraint is not None:
-                yield constraint
+                yield _faulty(constraint, excluded.get(name))
         elif place is not None:
             yield from _members(protocol, name, place, value, held)
 
@@ -209,12 +211,19 @@ def _members(
     wrong = section_fault(value)
     if wrong is not None:
         yield PropertyConstraint(path, _field(field_name), fault=wrong)
+    taken: set[str] = set()
     for _, name, member in named_members(value):
         given = _stated_property(member, held) if section.plain else Property.of(member)
         read = _member(field_name, name, _READERS[protocol, field_name])
         made = PropertyConstraint.of(pointer(path, name), read, given, section.place(name), section.form)
-        wrong = None if section.plain else name_fault(section, name)
-        yield made if wrong is None else replace(made, fault=made.fault or wrong)
+        wrong = None if section.plain else name_fault(section, name) or unique_fault(section, name, taken)
+        taken.add(name)
+        yield _faulty(made, wrong)
+
+
+def _faulty(made: PropertyConstraint, wrong: str | None) -> PropertyConstraint:
+    """The constraint, which nothing satisfies where something is wrong with it."""
+    return made if wrong is None else replace(made, fault=made.fault or wrong)
 
 
 def _stated_property(value: Any, held: bool) -> Property:

@@ -449,7 +449,9 @@ class PayloadCheck:
     def judge(self, observed: Observed) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
         found = self._judge(observed)
-        return _UNCHECKED if self._is_inferred and found.problems else found
+        if not (self._is_inferred and found.problems):
+            return found
+        return _UNCHECKED if observed.payload() is not None else _NOTHING_WRONG
 
     def _judge(self, observed: Observed) -> JudgedPayload:
         schema = self.schema
@@ -458,7 +460,7 @@ class PayloadCheck:
             return JudgedPayload((unavailable,))
         payload = observed.payload()
         if payload is None:
-            return _NOTHING_WRONG if unavailable is None else _UNCHECKED
+            return _NOTHING_WRONG
         content_type = observed.data_content_type() or self.content_type or ""
         framed = is_framed(self.framing, content_type)
         if schema is None and not framed and not is_json(content_type):

@@ -29,7 +29,7 @@ from signalbook.protocols.protocol import (
     route,
     values_in,
 )
-from signalbook.protocols.values import PropertyPlace, PropertySection, typed
+from signalbook.protocols.values import STATED_TEXTS, PropertyPlace, PropertySection, typed
 
 __all__ = ["HTTP", "connection_headers", "is_token", "line_flaw", "name_flaw", "read_header", "write_header"]
 
@@ -166,9 +166,13 @@ HTTP = Protocol(
         "headers": PropertySection(
             other=PropertyPlace(test=_line_flaw), content_type="content-type", name=name_flaw, any_case=True
         ),
-        "query": PropertySection(other=PropertyPlace(test=_query_value_flaw), name=_query_name_flaw),
+        # A map of names to strings, as the text has it.
+        "query": PropertySection(
+            other=PropertyPlace(test=_query_value_flaw, types=STATED_TEXTS), name=_query_name_flaw
+        ),
     },
     special={"status": Option("status", write=lambda type_, value: typed("integer", value))},
+    exclusive=(("status", "method"),),
     keys=(("path", ""),),
     beside_key=("method", "status"),
     # A status makes the definition one of a response; a request has a method.

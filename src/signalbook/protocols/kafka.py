@@ -114,6 +114,7 @@ KAFKA = Protocol(
         ),
         "timestamp": Option("timestamp", read=_read_timestamp),
     },
+    exclusive=(("key_base64", "key"),),
     keys=(("topic", ""), ("key", "")),
     identity=_identity,
     moment=lambda fields: fields.get("timestamp"),

@@ -53,6 +53,7 @@ __all__ = [
     "Message",
     "WireError",
     "address_of",
+    "exclusion_faults",
     "find_protocol",
     "sendable",
     "sending_problems",
@@ -141,6 +142,21 @@ def _stated_members(path: Path, section: PropertySection, value: Any) -> Iterato
     for key, name, member in named_members(value):
         given = Property.plain(member) if section.plain else Property.of(member)
         yield (*path, key), section.place(name), given
+
+
+def exclusion_faults(protocol: str, options: Any) -> Mapping[str, str]:
+    """The options of a canonical definition that stand beside one that excludes them, with words that follow them."""
+    row = PROTOCOLS.get(protocol)
+    if row is None or not row.exclusive or not isinstance(options, Mapping):
+        return _NO_FAULTS
+    return {
+        option: f'must not be present together with "{other}"'
+        for option, other in row.exclusive
+        if options.get(option) is not None and options.get(other) is not None
+    }
+
+
+_NO_FAULTS: Mapping[str, str] = MappingProxyType({})
 
 
 def stated_names(attrs: Mapping[str, Any], protocol: str) -> Iterator[tuple[Path, PropertySection, str]]:

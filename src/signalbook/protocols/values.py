@@ -21,7 +21,7 @@ import binascii
 import enum
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import isfinite
@@ -69,8 +69,9 @@ __all__ = [
     "same",
     "section_fault",
     "typed",
+    "unique_fault",
     "value_template",
-]  # fmt: skip
+]
 
 # What is wrong with a text, in words that follow its place; None where nothing is.
 Flaw = Callable[[str], str | None]
@@ -523,6 +524,11 @@ def name_fault(section: PropertySection, name: str) -> str | None:
     if not name:
         return "must have a name that is not empty"
     return None if section.name is None else section.name(name)
+
+
+def unique_fault(section: PropertySection, name: str, taken: Container[str]) -> str | None:
+    """What is wrong with a name that others may have already, in words that follow its place; None where nothing is."""
+    return f'must have a name of its own: "{name}" is that of another' if section.unique and name in taken else None
 
 
 def _filled(template: Template, text: str, whole: bool) -> str:

@@ -217,7 +217,7 @@ RULES: tuple[Rule, ...] = (
     _options(
         "http-status-or-method",
         "An HTTP message has a `status` or a `method`, not both.",
-        protocol.http_direction,
+        protocol.exclusions,
         protocols=("HTTP",),
     ),
     _options(
@@ -241,7 +241,7 @@ RULES: tuple[Rule, ...] = (
     _options(
         "kafka-one-key",
         "A Kafka record has a `key` or a `key_base64`, not both.",
-        protocol.kafka_key,
+        protocol.exclusions,
         protocols=("KAFKA",),
     ),
     _options(

@@ -29,9 +29,9 @@ from signalbook.protocols.message import (
 from signalbook.protocols.values import (
     CONTENT_TYPE,
     NOW,
-    Place,
     Property,
-    Section,
+    PropertyPlace,
+    PropertySection,
     fault,
     form_fault,
     name_fault,
@@ -521,13 +521,13 @@ def properties(subject: Subject) -> Iterator[Finding]:
                 yield (*path, "value"), f"value ({member.get('value')}) {words}"
 
 
-_ANY = Place("any", nests=True)
+_ANY = PropertyPlace("any", nests=True)
 _SPECVERSION = ("envelopemetadata", "specversion")  # has a rule of its own
 _SECTIONS = frozenset(
     name
     for options in OPTIONS.values()
     for name, place in options.items()
-    if isinstance(place, Section) and not place.plain
+    if isinstance(place, PropertySection) and not place.plain
 )
 
 
@@ -665,7 +665,7 @@ def unique_names(subject: Subject) -> Iterator[Finding]:
         taken.add(name)
 
 
-def _names(subject: Subject) -> Iterator[tuple[Path, Section, str]]:
+def _names(subject: Subject) -> Iterator[tuple[Path, PropertySection, str]]:
     return stated_names(subject.whole, find_protocol(subject.whole.get("protocol")) or "")
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.fast import SwiftRoad
+from signalbook.messages.fast import FastPath
 from signalbook.messages.match import answer as answer_by
 from signalbook.messages.observe import Observed, content_encodings, observe
 from signalbook.pipeline.catalog import Book
@@ -74,7 +74,7 @@ class Judge:
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
         self._absolute = catalog.absolute
-        self.swift: SwiftRoad = self._scope.swift
+        self.swift: FastPath = self._scope.fast
         self._kafka: KafkaRoad | None = None
 
     @property

@@ -27,7 +27,7 @@ from signalbook.messages.catalog import Catalog
 from signalbook.messages.compile import payload_check
 from signalbook.messages.definition import Entities, materialise
 from signalbook.messages.lint import RULES as LINT_RULES
-from signalbook.messages.lint import WHOLE, Subjects
+from signalbook.messages.lint import Subjects
 from signalbook.messages.lint import lint as lint_definitions
 from signalbook.messages.schema_library import SchemaLibrary, UncheckedSchema
 from signalbook.model import rules
@@ -469,8 +469,7 @@ class Config:
 
     def errors(self) -> frozenset[str]:
         """The rules whose findings can be errors, less those that a registry refuses by itself."""
-        stated = {rule.name: rule.severity for rule in LINT_RULES} | {name: level for name, (level, _) in WHOLE.items()}
-        levels: dict[str, str] = {**stated, **self.severities}
+        levels: dict[str, str] = {**{rule.name: rule.severity for rule in LINT_RULES}, **self.severities}
         return frozenset(rule for rule, level in levels.items() if level == "error")
 
     def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -499,7 +498,7 @@ def _check_rule(pattern: str, source: str) -> None:
 
 
 _RULES = frozenset(
-    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES, *WHOLE}
+    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES}
     | {rule.name for rule in LINT_RULES}
     | {rule.name for rule in NAMED_RULES}
 )

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from pyarrow import fs
+from typing import TYPE_CHECKING, Any
 
 from signalbook.errors import SignalbookError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 __all__ = [
     "Entry",
@@ -98,29 +99,27 @@ class Folder:
 
     def files(self, *, recursive: bool = False) -> Iterator[Entry]:
         """The files here, in the order of their paths; none where there is no such folder."""
-        system, root = self._open()
-        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+        root, found = self._list(recursive)
         for info in sorted(found, key=lambda info: info.path):
-            if info.type == fs.FileType.File:
+            if info.is_file:
                 yield Entry(info.path[len(root) :].lstrip("/"), info.size, info.mtime_ns or 0)
 
     def folders(self) -> list[str]:
         """The names of the folders directly in this one."""
-        system, root = self._open()
-        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        _, found = self._list(recursive=False)
+        return sorted(info.base_name for info in found if info.type.name == "Directory")
 
     def stat(self, path: str = "") -> Entry | None:
         """The file of that path, or None."""
         system, root = self._open()
         info = system.get_file_info(_join(root, path))
-        return Entry(path, info.size, info.mtime_ns or 0) if info.type == fs.FileType.File else None
+        return Entry(path, info.size, info.mtime_ns or 0) if info.is_file else None
 
     def is_folder(self) -> bool:
         """Whether there is such a folder."""
         system, root = self._open()
         with self._reached():
-            return bool(system.get_file_info(root).type == fs.FileType.Directory)
+            return bool(system.get_file_info(root).type.name == "Directory")
 
     def make(self) -> None:
         """Create the folder, and those above it."""
@@ -190,7 +189,16 @@ class Folder:
             with Path(self.place(path)).open("rb") as file:
                 os.fsync(file.fileno())
 
+    def _list(self, recursive: bool) -> tuple[str, list[fs.FileInfo]]:
+        """The path of this folder in its file system, and what is in it."""
+        from pyarrow import fs
+
+        system, root = self._open()
+        return root, system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+
     def _open(self) -> tuple[fs.FileSystem, str]:
+        from pyarrow import fs  # here, because a spool has folders and is written without pyarrow
+
         if self.is_local:
             return fs.LocalFileSystem(), self.uri
         scheme, _, rest = self.uri.partition("://")
@@ -213,6 +221,8 @@ class Folder:
 @lru_cache(16)
 def _store(uri: str) -> tuple[fs.FileSystem, str]:
     """The store that a bucket is in, and the bucket's name there; kept, because each has connections of its own."""
+    from pyarrow import fs
+
     return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "read_version",
     "selectors",
     "tags_of_labels",
+    "with_common",
     "write_catalog",
     "write_definition",
     "write_group",
@@ -601,7 +602,22 @@ def _write_versions(message: Json, form: str, dialect: Dialect, notes: list[Prob
             number = last + 1
         written.append({"version": number, **{name: value for name, value in found.items() if name != "version"}})
         last = number
-    return written
+    newest = written[-1]
+    for (key, _), one in zip(listed, written, strict=True):
+        if "documentation" in one and one["documentation"] != newest.get("documentation"):
+            notes.append(Problem(f"{at}/versions/{key}/documentation", "lost", _SHARED))
+    return [with_common(one, newest) for one in written]
+
+
+_SHARED = "is that of the newest version, for it is common to all"
+
+
+def with_common(version: Json, newest: Json) -> Json:
+    """A version with what is common to all versions of its definition (0.1 section 2.2), as the newest has it."""
+    if version.get("documentation") == newest.get("documentation"):
+        return version
+    shown = {name: value for name, value in version.items() if name != "documentation"}
+    return {**shown, "documentation": newest["documentation"]} if "documentation" in newest else shown
 
 
 def _is_count(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Groups, definitions and versions as the 0.1 catalog shows them, and how it asks the registry for them.
 
-Rule: what is shown of a definition is a snapshot: its number is its version, its time the version's.
+Rule 1: what is shown of a definition is a snapshot: its number is its version, its time the version's.
+Rule 2: what is common to all versions, the documentation, is that of the newest, whichever version is shown.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from signalbook.dialects.catalog01_documents import (
     can_be_label,
     common_format,
     format_of,
+    with_common,
     write_definition,
     write_group,
     write_lone,
@@ -162,15 +164,19 @@ class Catalog01View:
         found = changes.listing(db, xid, after, most + 1)
         following = str(found[most - 1].number) if len(found) > most else ""
         form = self.format(db, group)
-        return [shown_version(messageid, one, group, form) for one in found[:most]], Page("", following)
+        if not found:
+            return [], Page("", following)
+        newest = self.latest(db, groupid, messageid)
+        shown = [with_common(shown_version(messageid, one, group, form), newest) for one in found[:most]]
+        return shown, Page("", following)
 
     def has_all(
         self, db: Connection, groupid: str, messageid: str, versions: Sequence[Json], group: Json, form: str
     ) -> bool:
         """Whether these versions are in a definition's log already, in this order, and the last is what holds now."""
         log = changes.listing(db, definition_xid(groupid, messageid), 0, 1 << 31)
-        shown = [_untimed(shown_version(messageid, one, group, form)) for one in log]
-        given = [_untimed(shown_version(messageid, Snapshot(1, "", one), group, form)) for one in versions]
+        shown = _alike([shown_version(messageid, one, group, form) for one in log])
+        given = _alike([shown_version(messageid, Snapshot(1, "", one), group, form) for one in versions])
         left = iter(shown)
         return all(one in left for one in given) and shown[-1] == given[-1]
 
@@ -181,7 +187,8 @@ class Catalog01View:
         found = changes.find(db, definition_xid(groupid, messageid), _number(number, self._request.path))
         if found is None:
             raise RegistryError("not_found", self._request.path)
-        return shown_version(messageid, found, group, self.format(db, group))
+        shown = shown_version(messageid, found, group, self.format(db, group))
+        return with_common(shown, self.latest(db, groupid, messageid))
 
     # ---- by URI
 
@@ -206,7 +213,8 @@ class Catalog01View:
             )
             raise RegistryError("not_found", uri, detail=detail)
         ((messageid, version, group),) = found.values()
-        return shown_version(messageid, version, group, self.format(db, group))
+        shown = shown_version(messageid, version, group, self.format(db, group))
+        return with_common(shown, self.latest(db, group["messagegroupid"], messageid))
 
     def _named(self, db: Connection, group: Json, entity: Json, number: str | None) -> Snapshot | None:
         """The version of a number, with the authority that it was written with, or the newest."""
@@ -309,6 +317,11 @@ def shown_version(messageid: str, snapshot: Snapshot, group: Json, form: str) ->
     """A definition version as a document of its own, in its group's format."""
     numbered = {**snapshot.attrs, "versionid": str(snapshot.number), "createdat": snapshot.at}
     return write_lone(messageid, numbered, DIALECT, [], "", group, form)
+
+
+def _alike(versions: Sequence[Json]) -> list[Json]:
+    """What was said of each version, with what is common to all as the last has it."""
+    return [_untimed(with_common(one, versions[-1])) for one in versions]
 
 
 def _untimed(shown: Json) -> Json:

@@ -418,6 +418,32 @@ def test_keep_both_is_a_signalbook_s(full: ApiPeer, make_catalog: MakeCatalog) -
         push(full, make_catalog(), keep_both=True)
 
 
+def test_an_owner_s_uri_that_is_lost_is_told(hub: ApiPeer, make_catalog: MakeCatalog) -> None:
+    """2.2.2: where a copy has another name than at its owner, a catalog of 0.1 cannot know it by its owner's URI."""
+    catalog = make_catalog()
+    for _ in range(2):
+        told = {xid: words for xid, words in push(hub, catalog, "/messagegroups/renamed").notes if "URI" in words}
+        assert ["/messagegroups/renamed/messages/ev"] == [*told]
+        assert "its owner's URI for it, urn:two:g:ev, does not lead to it" in told["/messagegroups/renamed/messages/ev"]
+
+
+def test_documentation_that_is_common_travels_once(make_catalog: MakeCatalog, b: ApiPeer) -> None:
+    """2.2: each version has the documentation of the newest; that is pulled, pushed on, and then nothing changes."""
+    catalog = make_catalog()
+    send(catalog, "PUT", "/orders", {"specversion": "0.1", "format": "CloudEvents"})
+    post(catalog, definition("order.placed", documentation="one"))
+    assert 2 == pull(catalog, b).changed
+    post(catalog, definition("order.placed", "/{id}", documentation="both"))
+    assert 1 == pull(catalog, b).changed
+    assert [(1, "both"), (2, "both")] == [
+        (v["version"], v["documentation"]) for v in shown(b, "orders", "order.placed")
+    ]
+    further = make_catalog()
+    assert {} == push(b, further).problems
+    assert (0, 0) == (pull(catalog, b).changed, push(b, further).changed)
+    assert "both" == further._version("orders", "order.placed", 1)["documentation"]
+
+
 def test_from_one_catalog_to_another(catalog: CatalogServer, make_catalog: MakeCatalog, b: ApiPeer) -> None:
     """Both sides may speak 0.1 alone; what comes back to a Signalbook that has authority over it is its own."""
     other = make_catalog()

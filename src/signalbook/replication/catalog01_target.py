@@ -8,6 +8,8 @@ Rule 3: what was posted already is known by what it says: the definition, and of
 Rule 4: deleted is what has the source's own authority and is not at the source; of another authority, what the source
 had in an earlier run of this process, and, where it still states that authority, what its feed says was deleted. What
 else has gone from the source stays, with a note: nothing says that it was the source's.
+Rule 5: the API makes a definition's URI of the names that it has there. What its owner calls otherwise cannot keep its
+owner's URI, and a note says so.
 """
 
 from __future__ import annotations
@@ -229,9 +231,13 @@ class Catalog01Target:
         return ("written" if new or len(extra) > len(stuck) else "same"), ""
 
     def _own(self, entry: Json, document: Json) -> None:
-        xid = entry["xid"].lower()
+        xid, authority = entry["xid"].lower(), str(document["authority"]).rstrip("/")
         self._ours.add(xid)
-        self._pushed[xid] = str(document["authority"]).rstrip("/")
+        self._pushed[xid] = authority
+        home = str(entry["origin"].get("home") or entry["xid"])
+        if home.lower() != xid:
+            words = f"its owner's URI for it, {_uri(authority, home)}, does not lead to it at the target"
+            self._report.note(entry["xid"], f"{words}, which makes another of the names that it has there")
 
     def _line(self, entry: Json) -> list[tuple[int, Json]]:
         """The versions of a definition as the source has them: all that its log holds, or what it says now."""
@@ -341,6 +347,14 @@ class Catalog01Target:
 
 def _ids(xid: str) -> list[str]:
     return [from_id(step) for step in xid.split("/")[2::2]]
+
+
+def _uri(authority: str, home: str) -> str:
+    """The URI of a definition (2.2.2), which is made of the names that it has at its owner."""
+    group, id_ = _ids(home)
+    if authority.lower().startswith("urn:"):
+        return f"{authority}:{group}:{id_}"
+    return f"{authority}/{group}/messagedefinitions/{id_}"
 
 
 def _has_format(group: Json) -> bool:

@@ -217,7 +217,7 @@ class ConversionStep:
         self.notes.append(Problem(f"{self.at}/{place}" if place else self.at, code, message))
 
     def take(self, place: str) -> Any:
-        """The value at a place of the source, which has it no longer; MISSING where there is none."""
+        """Take the value at a place out of the source; return MISSING where there is none."""
         return _take(self.source, place.split("/")) if place else MISSING
 
     def peek(self, place: str) -> Any:

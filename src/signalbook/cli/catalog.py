@@ -11,6 +11,7 @@ import codecs
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -128,14 +129,10 @@ def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Content
 
 def _bases(document: dict[str, Any], reach: Reach) -> Mapping[str, Any]:
     """The base messages that a store's content takes from the hosts that --resolve names."""
-    from signalbook.sources.catalogs import external_bases
-    from signalbook.sources.remote import Web
+    from signalbook.sources.catalogs import Fetcher, external_bases
 
-    web = Web(reach)
-    try:
-        return external_bases([document], web, reach.resolve)
-    finally:
-        web.close()
+    with closing(Fetcher(reach)) as fetcher:
+        return external_bases([document], fetcher, reach.resolve)
 
 
 def _in_store(locations: tuple[str, ...]) -> bool:

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from signalbook.cli import options
 from signalbook.cli.output import Exit, print_json, say, sentence
-from signalbook.cli.target import Target
+from signalbook.client import Client
 from signalbook.errors import RegistryError, SignalbookError, UsageError
 from signalbook.sources import Part
 from signalbook.sources.documents import MAX_ENTRIES, UnreadableDocument, read_each, read_raw
@@ -104,9 +104,9 @@ class Tally:
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar and no summary.")
 @options.model
 @options.as_json
-@options.on_target
+@options.on_registry
 def load(
-    target: Target,
+    client: Client,
     location: str,
     chunk: int,
     with_model: bool,
@@ -144,7 +144,7 @@ def load(
             tally.written_resources += resources
             advance(part.resources)
 
-        begin = partial(Loading, target, with_model=with_model, with_metadata=with_metadata, written=written)
+        begin = partial(Loading, client, with_model=with_model, with_metadata=with_metadata, written=written)
         if keep_going:
 
             def refused(one: Loadable, error: SignalbookError) -> None:

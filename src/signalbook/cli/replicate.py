@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from signalbook.cli import options
 from signalbook.cli.output import Exit, print_json, say
+from signalbook.client import Client, Refusal, RemoteError, connect, is_address
 from signalbook.errors import UsageError
-from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.report import Report
 from signalbook.replication.scope import Scope
@@ -177,52 +176,22 @@ def _replication(
         options.read_secret("--to-token", to_token, to_token_file),
     )
     with ExitStack() as stack:
-        origin = _peer(source, tokens[0], ca, stack, must_exist=True)
-        copy = _peer(target, tokens[1], ca, stack, must_exist=False)
-        yield Replication(
-            origin, copy, chosen, authority=authority, keep_both=on_conflict == "keep-both", apis=(from_api, to_api)
-        )
-
-
-def _peer(place: str, token: str, ca: Path | None, stack: ExitStack, *, must_exist: bool) -> Peer:
-    if place.lower().startswith(("http://", "https://")):
-        root = place.rstrip("/").removesuffix("/messagecatalog")  # also where the 0.1 API itself is named
-        peer = HttpPeer(root, token, ca)
-        stack.callback(peer.close)
-        return peer
-    if must_exist:
-        from signalbook.cli.target import check_exists
-
-        check_exists(place)
-    return _LocalPeer(place, stack)
-
-
-class _LocalPeer:
-    """A catalog in a store that this process opens."""
-
-    address = ""
-
-    def __init__(self, store: str, stack: ExitStack) -> None:
-        from signalbook import app
-        from signalbook.settings import Settings
-
-        self._name = store
-        self._service = app.service(Settings(store=store, deliver=False))
-        stack.callback(self._service.close)
-
-    def request(
-        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
-    ) -> Answer:
-        from signalbook.server import problems
-        from signalbook.server.http import Request
-
-        plain, _, query = path.partition("?")
-        content = b"" if body is None else orjson.dumps(body)
+        origin = stack.enter_context(_open_peer(source, tokens[0], ca, must_exist=True))
+        copy = stack.enter_context(_open_peer(target, tokens[1], ca, must_exist=False))
         try:
-            response = self._service.answer(Request(method, plain, query, {}, content, ""))
-        except Exception as error:
-            response = problems.respond(error, plain)
-        if response.status >= 300:
-            raise refusal(self._name, path, response.status, response.body)
-        value = orjson.loads(response.body) if response.body else None
-        return Answer(value, {name.lower(): text for name, text in response.headers})
+            yield Replication(
+                origin, copy, chosen, authority=authority, keep_both=on_conflict == "keep-both", apis=(from_api, to_api)
+            )
+        except Refusal as error:  # of two catalogs: the words say which of them refused
+            raise RemoteError(str(error), status=error.status) from None
+
+
+def _open_peer(place: str, token: str, ca: Path | None, *, must_exist: bool) -> Client:
+    if is_address(place):
+        root = place.rstrip("/").removesuffix("/messagecatalog")  # also where the 0.1 API itself is named
+        return connect(root, token, ca)
+    from signalbook.app import peer_client
+
+    if must_exist:
+        options.check_exists(place)
+    return peer_client(place)

@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
+from signalbook.client import Client, RemoteError
 from signalbook.errors import SignalbookError, UsageError
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import entity_of
 
 __all__ = ["Bell", "CatalogBell", "Listener", "check_place"]
@@ -87,7 +87,7 @@ class Bell:
 
     def __init__(
         self,
-        source: Peer,
+        source: Client,
         place: str,
         sink: str = "",
         heard: Callable[[Mapping[str, str], bytes], object] | None = None,
@@ -127,7 +127,7 @@ class Bell:
         self._next = time.monotonic() + _ASK_AGAIN
         try:
             self._id = self._subscribe()
-        except PeerError as error:
+        except RemoteError as error:
             if not error.status or error.status >= 500:
                 self._next = 0.0
                 raise  # it does not answer at all
@@ -147,14 +147,14 @@ class Bell:
         method, path = ("PUT", f"/subscriptions/{ids[0]}") if ids else ("POST", "/subscriptions")
         made = self._source.request(method, path, body).value
         if not isinstance(made, dict) or not isinstance(made.get("id"), str):
-            raise PeerError(f"{self._source.address} answered a subscription with something else", 400)
+            raise RemoteError(f"{self._source.name} answered a subscription with something else", status=400)
         return str(made["id"])
 
     def _is_well(self) -> bool:
         """Whether the subscription is there and its deliveries arrive."""
         try:
             status = self._source.request("GET", f"/subscriptions/{self._id}").value["status"]
-        except PeerError as error:
+        except RemoteError as error:
             if error.status == 404:
                 self._next = 0.0  # it was deleted, so it can be made again at once
                 return False
@@ -173,7 +173,7 @@ class CatalogBell(Bell):
     That form has no credential: the sink carries the secret. `subjects` is what the events of a scope begin with.
     """
 
-    def __init__(self, source: Peer, place: str, sink: str = "", subjects: str = "/messagecatalog") -> None:
+    def __init__(self, source: Client, place: str, sink: str = "", subjects: str = "/messagecatalog") -> None:
         self._named: dict[str, None] | None = {}
         self._lock = threading.Lock()
         self._subjects = subjects
@@ -206,7 +206,7 @@ class CatalogBell(Bell):
 
     def _subscribe(self) -> str:
         for one in self._left_behind():
-            with suppress(PeerError):
+            with suppress(RemoteError):
                 self._source.request("DELETE", f"/subscriptions/{one}")
         mark = "&" if "?" in self._sink else "?"
         body = {
@@ -215,8 +215,9 @@ class CatalogBell(Bell):
             "sink": f"{self._sink}{mark}key={self._listener.secret}",
             "filter": {"prefix": {"subject": self._subjects}},
         }
-        answer = self._source.request("POST", "/subscriptions", body, media=_MEDIA)
-        made = answer.value.get("id") if isinstance(answer.value, dict) else None
+        answer = self._source.request("POST", "/subscriptions", body, headers={"content-type": _MEDIA})
+        given = answer.value
+        made = given.get("id") if isinstance(given, dict) else None
         place = answer.headers.get("location", "").rstrip("/").rpartition("/")[2]
         return str(made or place or _NAMELESS)
 
@@ -224,7 +225,7 @@ class CatalogBell(Bell):
         """The subscriptions that earlier runs with this sink left, where the catalog tells."""
         try:
             known = self._source.request("GET", "/subscriptions").value
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in (404, 405, 501):
                 return []
             raise
@@ -237,7 +238,7 @@ class CatalogBell(Bell):
             return True
         try:
             self._source.request("GET", f"/subscriptions/{self._id}")
-        except PeerError as error:
+        except RemoteError as error:
             if error.status == 404:
                 self._next = 0.0
             elif error.status not in (405, 501):

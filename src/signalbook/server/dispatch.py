@@ -213,7 +213,7 @@ _ROOT = Target("registry", "/", "/")
 
 
 class RegistryService:
-    """Answers requests for one registry."""
+    """Answers requests for one registry; its `owner` is not bound by what its capabilities offer to others."""
 
     def __init__(
         self,
@@ -226,8 +226,10 @@ class RegistryService:
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
         judgements: Judgements | None = None,
+        owner: bool = False,
     ) -> None:
         self._requests = requests
+        self._owner = owner
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
         self.patient: Mapping[str, Patient] = patient or {}
@@ -324,6 +326,8 @@ class RegistryService:
 
     def _flags(self, request: Request, setup: Setup) -> Flags:
         capabilities = setup.capabilities
+        if self._owner:
+            return parse_flags(request.query, path=request.path.rstrip("/") or "/")
         return parse_flags(
             request.query, capabilities.parameters, path=request.path.rstrip("/") or "/", ignores=capabilities.ignores
         )
@@ -367,7 +371,7 @@ class RegistryService:
         refuse_coded(request)
 
         def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
-            _check_method(setup, method, target)
+            _check_method(setup, method, target, owner=self._owner)
             if target.document and method in ("PUT", "POST"):
                 return document_body(request, target, flags.setdefaultversionid)
             refuse_headers((name for name, _ in request.headers.items()), target.path)
@@ -462,13 +466,13 @@ def _allow(target: Target) -> str:
     return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
 
 
-def _check_method(setup: Setup, method: str, target: Target) -> None:
+def _check_method(setup: Setup, method: str, target: Target, *, owner: bool) -> None:
     if method == "PATCH" and target.document:
         raise RegistryError("details_required", target.path)
     if method not in ALLOWED[target.kind].split(", "):
         raise not_supported(target.path, method, ALLOWED[target.kind])
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
-    if not setup.capabilities.is_mutable(needed):
+    if not owner and not setup.capabilities.is_mutable(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 

@@ -144,7 +144,7 @@ class Receiver(Protocol):
         """What is at `path`, as JSON values."""
         ...
 
-    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+    def write(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
         """The answer to a write, as JSON text; a part of a load, which has a name, writes only what is new."""
         ...
 
@@ -230,7 +230,7 @@ class Loading:
             self._define(document.content)
         model = self._model = self._model or self._registry.get("/model")
         if self._with_metadata and (attributes := metadata(document.content, model)):
-            self._registry.send("PATCH", "/", attributes, load=self._name)
+            self._registry.write("PATCH", "/", attributes, load=self._name)
         bounds = {"max_entries": self._chunk, "max_bytes": self._max_bytes}
         for part in parts(document.content, model, source=document.source, **bounds):
             self._writing.write(self._added(part) if given.is_lone else part)
@@ -278,12 +278,12 @@ class Loading:
     def _define(self, content: Mapping[str, Any]) -> None:
         source = content.get("modelsource") or content.get("model")
         if source and source != self._registry.get("/modelsource"):
-            self._registry.send("PUT", "/modelsource", source)
+            self._registry.write("PUT", "/modelsource", source)
             self._model = None
         wanted: Mapping[str, Any] = content.get("capabilities") or {}
         there = self._registry.get("/capabilities") if wanted else {}
         if any(there.get(name) != value for name, value in wanted.items()):
-            self._registry.send("PATCH", "/capabilities", wanted)
+            self._registry.write("PATCH", "/capabilities", wanted)
 
 
 def load_good(

@@ -46,7 +46,7 @@ class Trial:
         """What is at a path."""
         return self.registry.get(path)
 
-    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+    def write(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
         """The answer to a write."""
         return self.registry.write_text(method, path, body, load=load)
 

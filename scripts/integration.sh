@@ -7,6 +7,7 @@
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset PYTHONDONTWRITEBYTECODE # or every process that a test starts would compile all it imports
 python=.venv/bin/python
 folder=""
 notes=""

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     """The demo, run as `make demo` does."""
     environment = {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
+    environment["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
     command = [sys.executable, "-m", "examples.demo", "--messages", "2000"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 

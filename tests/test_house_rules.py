@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import signalbook
-from signalbook.clients.refusals import MissingLibrary
+from signalbook.clients import MissingLibrary
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "src").rglob("*.py"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from signalbook.clients.refusals import MissingLibrary
+from signalbook.clients import MissingLibrary
 from signalbook.sources import Reach, open_source
 
 try:

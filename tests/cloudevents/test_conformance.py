@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError, Data, Kind, decode, decode_batch, encode
+from signalbook.cloudevents.attributes import EVENT
 from signalbook.cloudevents.json_format import encode_batch
-from signalbook.cloudevents.media_type import EVENT
 from signalbook.jsontext import same_json
 from signalbook.protocols import Message, from_http, to_http
 
@@ -132,9 +132,9 @@ def test_case(case: dict[str, Any]) -> None:
         assert case.get("ambiguous")
         expected = not expected
     if not expected:
-        with pytest.raises(CloudEventError) as refused:
+        with pytest.raises(CloudEventError) as rejected:
             answer(case)
-        assert case["expect"].get("error_contains", "") in str(refused.value)
+        assert case["expect"].get("error_contains", "") in str(rejected.value)
         return
     agrees(case["expect"], answer(case))
 

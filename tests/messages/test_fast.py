@@ -1,4 +1,4 @@
-"""What the swift road leaves to the patient one; that both agree is a law of `test_match_laws`."""
+"""What the fast path leaves to the general path; that both agree is a law of `test_match_laws`."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def test_an_event_in_parts() -> None:
     known = catalog(envelopemetadata={"source": {"value": "/x/{n}"}})
     first, second = (json.dumps({**EVENT, "id": name, "source": f"/x/{name}"}).encode() for name in "ab")
     known.match(first)
-    parts = known.scope().swift.parts(second)
+    parts = known.scope().fast.parts(second)
     assert parts is not None
     shape, groups, begins = parts
     assert [("specversion", "1.0"), ("id", 0), ("source", 1), ("type", "a")] == list(shape.attributes)

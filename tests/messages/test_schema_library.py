@@ -9,7 +9,7 @@ import pytest
 from signalbook import Catalog, Registry, schemas
 from signalbook.errors import Problem
 from signalbook.messages.definition import Entities
-from signalbook.messages.schema_library import SchemaLibrary, Source
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource
 from tests.cases import Case, cases
 
 USER = "/schemagroups/g/schemas/user"
@@ -149,7 +149,7 @@ def test_an_own_address_with_a_query(reference: str, link: str) -> None:
     """A query says how a schema is shown, not which it is."""
     library = SchemaLibrary(Entities.of(FAR, roots=["https://r.example"]))
     source = library.source({"dataschemauri": reference})
-    assert isinstance(source, Source)
+    assert isinstance(source, SchemaSource)
     assert ("/schemagroups/h/schemas/base", link) == (source.place, source.link)
     assert library.are_same(reference, "/schemagroups/h/schemas/base")
 

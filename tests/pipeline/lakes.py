@@ -19,8 +19,8 @@ from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.tables import DEAD_LETTERS, Stamp, table_names
 from signalbook.pipeline.worker import Job
 
-# All tests that use Spark share one process, hence one session.
-on_spark = [pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
+# What a module marks itself with whose tests use Spark: one process runs them all, hence one session.
+on_spark = [pytest.mark.filterwarnings("ignore")]
 MOVED = "/messagegroups/fleet/messages/moved"
 STOPPED = "/messagegroups/fleet/messages/stopped"
 

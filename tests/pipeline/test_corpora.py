@@ -11,7 +11,7 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 
-from signalbook.messages.fast import SwiftRoad
+from signalbook.messages.fast import FastPath
 from signalbook.messages.observe import Observed, observe
 from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.read.records import Record
@@ -73,7 +73,7 @@ def compare(folder: Path, corpus: Corpus) -> int:
     """Land the messages of a corpus both ways; how many rows the fast path made."""
     lines = [Record(line, "given", number) for number, line in enumerate(corpus.lines)]
     with mock.patch.object(Layout, "row", autospec=True, side_effect=Layout.row) as made:
-        with mock.patch.object(SwiftRoad, "parts", return_value=None):
+        with mock.patch.object(FastPath, "parts", return_value=None):
             expected = land(folder / "general", corpus, lines)
         general = one_by_one(made)
         assert expected == land(folder / "fast", corpus, lines), corpus.name

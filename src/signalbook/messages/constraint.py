@@ -1,10 +1,10 @@
-"""`Constraint`: what a definition says about one property of a message, ready to be tested.
+"""What a definition demands of one property of a message (`PropertyConstraint`) and of its payload (`PayloadCheck`).
 
 Rule 1: a property that is absent is fine unless it is needed; of several values of one name, one has to satisfy. Of
 more than `_MOST_TRIED` it has to be the constant itself, or among the first that differ.
 Rule 2: a placeholder means the same in all properties: what one captured, the next has to agree with.
-Rule 3: `holds` and `problem` say the same; `problem` has the words, and is asked when something is wrong.
-Rule 4: a value that a write would refuse (`protocols.places`) is never satisfied.
+Rule 3: `holds` and `problem` say the same; `problem` has the words.
+Rule 4: a value that a write would reject (`protocols.values.fault`) is never satisfied.
 """
 
 from __future__ import annotations
@@ -12,23 +12,40 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from signalbook.errors import Problem
+from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
-from signalbook.protocols.values import NOW, TEXTS, Form, Place, Property, canonical, fault, is_of, same, value_template
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema
+from signalbook.protocols.values import (
+    NOW,
+    TEXTS,
+    Property,
+    PropertyPlace,
+    ValueForm,
+    canonical,
+    fault,
+    is_of,
+    same,
+    value_template,
+)
+from signalbook.schemas import Checked, Schema
+from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_framed
 from signalbook.template import Template
 
 __all__ = [
     "NOW",
     "SPELLED",
-    "Constraint",
     "ContentType",
     "Context",
+    "JudgedPayload",
     "Named",
+    "PayloadCheck",
+    "PropertyConstraint",
     "Several",
     "is_json",
     "satisfies",
@@ -112,9 +129,8 @@ class Named:
 # Content types as constraints: what a definition states, and whether a message's satisfies it.
 #
 # Rule: type, subtype and parameter names compare without case, `charset` values too; order and white space of
-# parameters
-# do not matter, quoted equals unquoted. Every parameter of the definition must be there, more are allowed (RFC 2045
-# section 5.1; message/spec.md, `datacontenttype`).
+# parameters do not matter, quoted equals unquoted. Every parameter of the definition must be there, more are allowed
+# (RFC 2045 section 5.1; message/spec.md, `datacontenttype`).
 
 
 _TOKEN = r"[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+"
@@ -132,8 +148,8 @@ class ContentType:
 
     @classmethod
     def parse(cls, text: str) -> ContentType | None:
-        """The content type that a text is; None where it is none."""
-        return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+        """The content type that a text states; None where it is not a content type."""
+        return _parse_cached(text) if len(text) <= _LONGEST_KEPT else _parse(text)
 
     @property
     def is_event(self) -> bool:
@@ -179,7 +195,7 @@ def _parse(text: str) -> ContentType | None:
     return ContentType(head[1].lower(), frozenset(parameters))
 
 
-_remembered = lru_cache(4096)(_parse)
+_parse_cached = lru_cache(4096)(_parse)
 
 
 Context = dict[str, str]
@@ -194,7 +210,7 @@ SPELLED = frozenset({"number", "binary", "timestamp", "uuid"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constraint:
+class PropertyConstraint:
     """One property's constraint.
 
     `read` gives every value that a message has for it; `form` is how its transport carries them (None: as the event's
@@ -205,7 +221,7 @@ class Constraint:
 
     path: str
     read: Read
-    form: Form | None = Form.TEXT
+    form: ValueForm | None = ValueForm.TEXT
     type: str = "any"
     required: bool = False
     constant: str | None = None
@@ -221,8 +237,15 @@ class Constraint:
 
     @classmethod
     def of(
-        cls, path: str, read: Read, given: Property, place: Place, form: Form | None, *, attribute: str = ""
-    ) -> Constraint:
+        cls,
+        path: str,
+        read: Read,
+        given: Property,
+        place: PropertyPlace,
+        form: ValueForm | None,
+        *,
+        attribute: str = "",
+    ) -> PropertyConstraint:
         """The constraint of a property at its place; `attribute` is its name where it is one of an event."""
         value = given.value
         wrong = fault(place, given)
@@ -245,7 +268,7 @@ class Constraint:
 
     @property
     def is_constant(self) -> bool:
-        """Whether a message has one value for it that a consumer could route by; a content type is none."""
+        """Whether a message has one value for it that a consumer could route by; a content type is not one."""
         return self.constant is not None and self.code == "value"
 
     @property
@@ -264,7 +287,7 @@ class Constraint:
         values = self.read(observed)
         if not values:
             if present or self.required or (self.needed is not None and self.needed(observed)):
-                return Problem(self.path, "missing", f"{self._said} is missing")
+                return Problem(self.path, "missing", f"{self._property_name} is missing")
             return None
         form = self.form or observed.form
         first: Problem | None = None
@@ -285,12 +308,16 @@ class Constraint:
             return values[:1]
         return tuple(islice(texts.values(), _MOST_TRIED))
 
-    def _judge(self, value: Any, form: Form, context: Context) -> Problem | None:
+    def _judge(self, value: Any, form: ValueForm, context: Context) -> Problem | None:
         if self.fault is not None:
-            return Problem(self.path, "value", f"{self._said} cannot be what the definition says: it {self.fault}")
+            return Problem(
+                self.path, "value", f"{self._property_name} cannot be what the definition says: it {self.fault}"
+            )
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
-            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is not a valid {self.type}")
+            return Problem(
+                self.path, "type", f"{self._property_name} is {_shown(value)}, which is not a valid {self.type}"
+            )
         if self.constant is not None:
             return None if self._equals(value) else self._differs(value, f"must be {self._wanted(value)}")
         return None if self.template is None else self._captures(self.template, value, context)
@@ -312,7 +339,7 @@ class Constraint:
         for name, text in zip(self._names, found, strict=True):
             known = context.get(name, added.get(name))
             if known is not None and known != text:
-                words = f"{self._said} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
+                words = f"{self._property_name} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
                 return Problem(self.path, "placeholder_conflict", words)
             added[name] = text
         context.update(added)
@@ -324,10 +351,10 @@ class Constraint:
         return _cut(constant) if not isinstance(value, str) and self.type in _NOT_QUOTED else _shown(constant)
 
     def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
-        return Problem(self.path, code or self.code, f"{self._said} {expected}, not {_shown(value)}")
+        return Problem(self.path, code or self.code, f"{self._property_name} {expected}, not {_shown(value)}")
 
     @property
-    def _said(self) -> str:
+    def _property_name(self) -> str:
         return self.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
@@ -341,3 +368,147 @@ def _shown(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+# `PayloadCheck`: a payload judged by the schema of a definition, or by what its content type says.
+#
+# Rule 1: no payload (zero bytes, a tombstone, an event without data) is judged by no schema; JSON null is a payload.
+# Rule 2: a schema that lies elsewhere or is not supported, and a content encoding that nobody knows, leave the payload
+# unchecked: the metadata decide, unless the definition has nothing else to decide by, or every schema is required.
+# Where neither a schema nor a frame nor JSON is asked for, there is nothing to check.
+# Rule 3: Confluent's frame is taken off as `schemas.framing` says; its id stays with the answer. A frame that is
+# declared has to be there, whatever becomes of the schema.
+# Rule 4: problems stand below `/data`.
+
+
+class JudgedPayload(NamedTuple):
+    """What is wrong with a payload, and what its schema made of it (None: it was not applied).
+
+    `unchecked` says that there is a schema, or a content encoding, that could not be applied.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    checked: Checked | None = None
+    unchecked: bool = False
+
+
+_NOTHING_WRONG = JudgedPayload()
+_UNCHECKED = JudgedPayload(unchecked=True)
+_AVRO_JSON = "as JSON it would need the content type application/avro+json"
+
+
+class PayloadCheck:
+    """How the payloads of one definition are judged; its schema is read with the first one.
+
+    `references` name its schema; `framing` is what the definition says about Confluent's frame; `is_all` says that
+    there is nothing but the payload to know a message by.
+    """
+
+    __slots__ = ("_is_inferred", "_library", "_schema", "_source", "content_type", "framing", "is_all", "references")
+
+    def __init__(
+        self,
+        source: SchemaSource | Problem | None,
+        library: SchemaLibrary,
+        content_type: str | None,
+        *,
+        references: tuple[str, ...] = (),
+        framing: str | None = None,
+        is_all: bool = False,
+        is_inferred: bool = False,
+    ) -> None:
+        self._is_inferred = is_inferred
+        self.content_type = content_type
+        self.references = references
+        self.framing = framing
+        self.is_all = is_all
+        self._library = library
+        self._source = source if isinstance(source, SchemaSource) else None
+        self._schema: Schema | Problem | None = source if isinstance(source, Problem) else None
+
+    @property
+    def schema(self) -> Schema | Problem | None:
+        """The schema, or why it is not available; None where the definition does not name one."""
+        if self._schema is None and self._source is not None:
+            self._schema = self._library.schema(self._source)
+        return self._schema
+
+    @property
+    def may_be_unchecked(self) -> bool:
+        """Whether a payload need not be judged where its schema cannot be applied."""
+        return not (self.is_all or self._library.policy.required)
+
+    def is_named_by(self, dataschema: str) -> bool:
+        """Whether an event's `dataschema` is the definition's schema, or a version of it."""
+        return any(self._library.are_same(one, dataschema) for one in self.references)
+
+    def knows(self, schemaid: int) -> bool:
+        """Whether an id of Confluent's framing is known to be one of the definition's schema."""
+        return self._library.knows(schemaid, self._source)
+
+    def judge(self, observed: Observed) -> JudgedPayload:
+        """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
+        found = self._judge(observed)
+        if not (self._is_inferred and found.problems):
+            return found
+        return _UNCHECKED if observed.payload() is not None else _NOTHING_WRONG
+
+    def _judge(self, observed: Observed) -> JudgedPayload:
+        schema = self.schema
+        unavailable = schema if isinstance(schema, Problem) else None
+        if unavailable is not None and not (isinstance(unavailable, UncheckedSchema) and self.may_be_unchecked):
+            return JudgedPayload((unavailable,))
+        payload = observed.payload()
+        if payload is None:
+            return _NOTHING_WRONG
+        content_type = observed.data_content_type() or self.content_type or ""
+        framed = is_framed(self.framing, content_type)
+        if schema is None and not framed and not is_json(content_type):
+            return _NOTHING_WRONG
+        if observed.unknown_encoding is not None and (schema is None or self.may_be_unchecked):
+            return _UNCHECKED
+        unreadable = observed.unreadable_payload or observed.unknown_encoding
+        if schema is None or isinstance(schema, Problem):
+            if framed:
+                return self._by_frame(unreadable, payload, content_type)
+            return _UNCHECKED if schema is not None else self._by_content_type(observed, payload, content_type)
+        if unreadable is not None:
+            return JudgedPayload((Problem("/data", "payload", unreadable),))
+        return self._by_schema(schema, payload, content_type)
+
+    def _by_frame(self, unreadable: str | None, payload: bytes, content_type: str) -> JudgedPayload:
+        """Without a schema that can be applied, what has to be framed has to begin with a frame."""
+        if unreadable is not None:
+            return JudgedPayload((Problem("/data", "payload", unreadable),))
+        checked = check_frame(payload)
+        if checked.problems:
+            return JudgedPayload(tuple(map(_below_data, checked.problems)))
+        if self.schema is None and is_json(content_type) and not is_json_text(payload[FRAME:]):
+            return JudgedPayload((_not_json(content_type),), checked)
+        return JudgedPayload((), checked, unchecked=self.schema is not None)
+
+    def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
+        checked = check(schema, payload, content_type, self.framing, self.knows)
+        if not checked.problems:
+            return JudgedPayload((), checked)
+        problems = [_below_data(one) for one in checked.problems]
+        if schema.format.startswith("Avro/") and "avro+json" not in content_type and is_json_text(payload):
+            problems = [replace(one, message=f"{one.message}; {_AVRO_JSON}") for one in problems]
+        return JudgedPayload(tuple(problems), checked)
+
+    def _by_content_type(self, observed: Observed, payload: bytes, content_type: str) -> JudgedPayload:
+        """Without a schema, what is declared to be JSON has to be JSON; an undeclared frame may be around it."""
+        if observed.is_json() or observed.unreadable_payload is not None or is_json_text(payload):
+            return _NOTHING_WRONG
+        if self.framing != UNFRAMED and payload[:1] == b"\0" and is_json_text(payload[FRAME:]):
+            return _NOTHING_WRONG
+        return JudgedPayload((_not_json(content_type),))
+
+
+def _not_json(content_type: str) -> Problem:
+    return Problem("/data", "payload", f'the payload is not the JSON that "{content_type}" says')
+
+
+def _below_data(problem: Problem) -> Problem:
+    code = problem.code if problem.code == "schema_unavailable" else "payload"
+    return Problem(f"/data{problem.path}", code, problem.message)

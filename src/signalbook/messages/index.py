@@ -1,27 +1,29 @@
-"""`SameKey`: the definitions that have one key, told apart by what else they say.
+"""Which definitions of a scope a message may be one of: by their keys, and the nearest where none holds.
 
-Rule 1: the property that tells the most of them apart is looked up, then the next among those that are left; so a
-message is judged by those that it may be one of, however many share its key.
-Rule 2: what is found is a superset of what holds: where a message lacks the property, those stay that do not need it.
+Rule 1: `KeyIndex` finds the definitions whose key may hold, `SameKey` those of one key that may hold by what else they
+say. Both find a superset of what holds, and at the same cost in a small scope and in a large one.
+Rule 2: `Neighbours` gives the definitions nearest to a message that none expects, with what each of them misses. Of a
+small scope all are judged; of a large one a few whose key differs from the message's in one word, or that share its
+rarest words. Of those with equally many problems, the one whose key is most like the message's comes first.
 Rule 3: an index is made when the first message asks for it.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from signalbook.messages.compile import Plan
-from signalbook.messages.constraint import SPELLED, Constraint, Read, texts_of
-from signalbook.messages.nearest import MOST_JUDGED, Neighbours
-from signalbook.messages.observe import Observed
+from signalbook.messages.answer import Candidate
+from signalbook.messages.compile import Judged, MatchPlan, judge
+from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
+from signalbook.messages.observe import MessageKind, Observed
 from signalbook.protocols.values import canonical
 from signalbook.template import Template
 
-__all__ = ["KeyIndex", "SameKey", "TemplateIndex"]
+__all__ = ["MOST_JUDGED", "KeyIndex", "Neighbours", "SameKey", "TemplateIndex", "edits", "segments", "shared"]
 
 # Finding the templates that a value may match, without trying each.
 #
@@ -92,11 +94,248 @@ def _parents(prefixes: list[str]) -> list[int]:
     return parents
 
 
+# How like two texts are: by the words that they share, and by how many characters have to be changed.
+#
+# Rule: only the beginning of a long text counts, so that a comparison is short.
+
+
+_MOST_SEGMENTS = 32
+_LONGEST = 64
+
+
+def segments(text: str) -> tuple[str, ...]:
+    """The words of a text, in their order and in lower case."""
+    return tuple(_words(text[:1000].lower())[:_MOST_SEGMENTS])
+
+
+def shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two texts have alike where they begin, and where they end."""
+    shorter = min(len(one), len(other))
+    begin = 0
+    while begin < shorter and one[begin] == other[begin]:
+        begin += 1
+    end = 0
+    while end < shorter - begin and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return begin + end
+
+
+def edits(one: str, other: str) -> int:
+    """How many characters have to be put in, left out or replaced to make one text of the other (Myers 1999)."""
+    begin = 0
+    while begin < len(one) and begin < len(other) and one[begin] == other[begin]:
+        begin += 1
+    one, other = one[begin : begin + _LONGEST], other[begin : begin + _LONGEST]
+    if not one or not other:
+        return len(one) + len(other)
+    places: dict[str, int] = {}
+    for at, character in enumerate(one):
+        places[character] = places.get(character, 0) | 1 << at
+    full, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
+    rises, falls, distance = full, 0, len(one)
+    for character in other:
+        equal = places.get(character, 0)
+        across = equal | falls
+        equal |= (equal & rises) + rises ^ rises
+        up, down = falls | ~(equal | rises) & full, rises & equal
+        distance += bool(up & last) - bool(down & last)
+        up, down = up << 1 | 1, down << 1
+        rises, falls = (down | ~(across | up)) & full, up & across & full
+    return distance
+
+
+# `Neighbours`: the nearest definitions.
+
+
+# So many definitions are all judged; of more, only those most like the message.
+MOST_JUDGED = 64
+_MOST_LISTED = 5
+_LIKEST = 16
+# A word that more definitions have says little about any; of definitions that differ in one word so many are looked at.
+_COMMON = 200
+_BESIDE = 16
+_LONGEST_READ = 1000
+_MOST_WORDS_COMPARED = 1000
+_Text = tuple[str, tuple[str, ...]]
+
+
+class Neighbours:
+    """The plans for one kind of message; `path` is the property that distinguishes them (None: each by its key)."""
+
+    __slots__ = ("_by_text", "_by_word", "_path", "_plans", "_reads", "_siblings", "_words")
+
+    def __init__(self, plans: Iterable[MatchPlan], path: str | None = None) -> None:
+        self._plans = tuple(plan for plan in plans if not _is_no_event(plan))
+        self._path = path
+        self._by_word: dict[str, list[int]] | None = None
+        self._reads: dict[str, Read] = {}
+        self._words: dict[PropertyConstraint, tuple[str, ...]] = {}
+        self._by_text: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        # By the place and words of a key without one of them: that word, and the plan's number.
+        self._siblings: dict[tuple[str, int, tuple[str, ...]], list[tuple[str, int]]] = {}
+
+    def of(self, observed: Observed) -> tuple[Candidate, ...]:
+        """The nearest definitions, the one with the fewest problems first."""
+        said: dict[str, list[_Text]] = {}
+        judged = [judge(plan, observed) for plan in self.near(observed)]
+        ranked = [(_wrong(one, observed), self._unlike(one.plan, observed, said), one) for one in judged]
+        ranked.sort(key=lambda row: (row[0], row[1], row[2].xid))
+        # How many characters differ is counted for those that may be listed.
+        close = [(wrong, self._edits(one.plan, said), unlike, one) for wrong, unlike, one in ranked[:_LIKEST]]
+        close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
+        return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
+
+    def near(self, observed: Observed) -> Sequence[MatchPlan]:
+        """All plans where they are few, else those whose key or words are like the message's."""
+        if len(self._plans) <= MOST_JUDGED:
+            return self._plans
+        if self._by_word is None:
+            self._by_word = self._filed()
+        said: dict[str, list[_Text]] = {}
+        found: Counter[int] = Counter()
+        for word in dict.fromkeys(_words_of(_message_texts(observed))):
+            places = self._by_word.get(word, ())
+            if len(places) <= _COMMON:
+                found.update(places)
+        for place in self._beside(observed):
+            found[place] += 1
+        if not found:
+            found.update(self._around(observed))
+        ranked = sorted(
+            found, key=lambda place: (self._unlike(self._plans[place], observed, said), -found[place], place)
+        )
+        return [self._plans[place] for place in ranked[:_LIKEST]]
+
+    def _filed(self) -> dict[str, list[int]]:
+        by_word: dict[str, list[int]] = {}
+        for place, plan in enumerate(self._plans):
+            for word in dict.fromkeys(_words_of(_definition_texts(plan))):
+                by_word.setdefault(word, []).append(place)
+            property_ = self._distinguishing(plan)
+            if property_ is not None:
+                self._reads[property_.path] = property_.read
+                words = segments(_stated_text(property_))
+                for at, word in enumerate(words):
+                    rest = (property_.path, at, words[:at] + words[at + 1 :])
+                    self._siblings.setdefault(rest, []).append((word, place))
+                self._by_text.setdefault(property_.path, []).append((words, place))
+        for rows in self._siblings.values():
+            rows.sort()
+        for keys in self._by_text.values():
+            keys.sort()
+        return by_word
+
+    def _beside(self, observed: Observed) -> Iterator[int]:
+        """The plans whose key differs from the message's in one word, those first whose word begins alike."""
+        for path, read in self._reads.items():
+            for value in read(observed)[:1]:
+                words = segments(canonical(value))
+                for at, word in enumerate(words):
+                    rows = self._siblings.get((path, at, words[:at] + words[at + 1 :]), ())
+                    begin = max(0, bisect_left(rows, (word, -1)) - _BESIDE // 2)
+                    yield from (place for _, place in rows[begin : begin + _BESIDE])
+
+    def _around(self, observed: Observed) -> Iterator[int]:
+        """The plans whose key begins with the same word, those that stand around the message's in the alphabet."""
+        for path, read in self._reads.items():
+            for value in read(observed)[:1]:
+                words, rows = segments(canonical(value)), self._by_text[path]
+                begin = max(0, bisect_left(rows, (words, -1)) - _BESIDE // 2)
+                yield from (place for own, place in rows[begin : begin + _BESIDE] if own[:1] == words[:1])
+
+    def _distinguishing(self, plan: MatchPlan) -> PropertyConstraint | None:
+        """What a plan says of the property that distinguishes it from others."""
+        if self._path is None:
+            return plan.key[0] if plan.key else None
+        return next((one for one in plan.tests if one.path == self._path), None)
+
+    def _unlike(self, plan: MatchPlan, observed: Observed, said: dict[str, list[_Text]]) -> int:
+        """How many words of a plan's key are not those of the message's."""
+        property_ = self._distinguishing(plan)
+        if property_ is None:
+            return _LONGEST_READ
+        if property_.path not in said:
+            texts = [canonical(value) for value in property_.read(observed)[:1]]
+            said[property_.path] = [(text, segments(text)) for text in texts]
+        wanted = self._words.get(property_)
+        if wanted is None:
+            wanted = self._words[property_] = segments(_stated_text(property_))
+        return min(
+            (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[property_.path]), default=len(wanted)
+        )
+
+    def _edits(self, plan: MatchPlan, said: dict[str, list[_Text]]) -> int:
+        property_ = self._distinguishing(plan)
+        if property_ is None:
+            return _LONGEST_READ
+        return min((edits(_stated_text(property_), text) for text, _ in said[property_.path]), default=_LONGEST_READ)
+
+
+def _stated_text(constraint: PropertyConstraint) -> str:
+    return constraint.constant or ("" if constraint.template is None else constraint.template.text)
+
+
+def _wrong(judged: Judged, observed: Observed) -> int:
+    """How many things are wrong; what could not be tested over another protocol counts, over another version not."""
+    misfit, wanted = judged.plan.misfit, judged.plan.compiled
+    elsewhere = (
+        misfit is not None and misfit.code == "protocol" and _family(wanted.protocol) != _family(observed.protocol)
+    )
+    return len(judged.problems) + (len(wanted.on_protocol) if elsewhere else 0)
+
+
+def _family(protocol: str | None) -> str:
+    return (protocol or "").partition("/")[0]
+
+
+def _is_no_event(plan: MatchPlan) -> bool:
+    """Whether the plan is for bare events and the definition has no envelope, so that it is never tested."""
+    return plan.kind is MessageKind.BARE and plan.misfit is not None
+
+
+def _definition_texts(plan: MatchPlan) -> Iterator[str]:
+    for constraint in plan.compiled.on_envelope + plan.compiled.on_protocol:
+        if constraint.constant is not None:
+            yield constraint.constant
+        elif constraint.template is not None:
+            yield from constraint.template.literals
+
+
+def _message_texts(observed: Observed) -> Iterator[str]:
+    yield from (value for value in observed.attributes.values() if isinstance(value, str))
+    if observed.message is not None:
+        for value in observed.message.fields.values():
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, dict):
+                yield from (member for member in value.values() if isinstance(member, str))
+            elif isinstance(value, tuple):
+                yield from (_decoded_text(text) for _, text in value if text is not None)
+
+
+def _decoded_text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value[:_LONGEST_READ].decode(errors="ignore")
+
+
+def _words_of(texts: Iterable[str]) -> Iterator[str]:
+    left = _MOST_WORDS_COMPARED
+    for text in texts:
+        found = _words(text[:_LONGEST_READ])[:left]
+        yield from found
+        left -= len(found)
+
+
+# `SameKey`: the definitions that have one key, distinguished by what else they say.
+#
+# Rule 1: the property that distinguishes the most of them is looked up, then the next among those that are left.
+# Rule 2: where a message lacks the property, those stay that do not need it.
+
+
 # So few are judged as fast as they are looked up.
 _FEW = 3
 # How many properties are looked up one after another.
 _DEEPEST = 4
-# A property that leaves more than this part of the definitions does not tell them apart.
+# A property that leaves more than this part of the definitions does not distinguish them.
 _WORTH = 0.75
 
 
@@ -105,23 +344,23 @@ class SameKey:
 
     __slots__ = ("_neighbours", "_split", "_used", "plans")
 
-    def __init__(self, plans: Sequence[Plan], used: frozenset[str] = frozenset()) -> None:
+    def __init__(self, plans: Sequence[MatchPlan], used: frozenset[str] = frozenset()) -> None:
         self.plans = plans
         self._used = used
         self._neighbours: Neighbours | None = None
         self._split: _Split | bool | None = len(plans) > _FEW and len(used) < _DEEPEST
 
-    def open_to(self, observed: Observed) -> Sequence[Plan]:
+    def open_to(self, observed: Observed) -> Sequence[MatchPlan]:
         """Every plan that may hold."""
         split = self._split and self._made()
         if not split:
             return self.plans
-        found: list[Plan] = []
+        found: list[MatchPlan] = []
         for part in split.parts(observed):
             found += part.open_to(observed)
         return found
 
-    def nearest(self, observed: Observed) -> Sequence[Plan]:
+    def nearest(self, observed: Observed) -> Sequence[MatchPlan]:
         """Where none holds, the plans that say most like what the message says; at most `MOST_JUDGED`."""
         if len(self.plans) <= MOST_JUDGED:
             return self.plans
@@ -135,7 +374,7 @@ class SameKey:
 
     def _made(self) -> _Split | None:
         if self._split is True:
-            self._split = _most_telling(self.plans, self._used)
+            self._split = _best_split(self.plans, self._used)
         return self._split or None
 
 
@@ -144,19 +383,19 @@ class _Split:
 
     __slots__ = ("_constants", "_open", "_optional", "_read", "_templates", "path")
 
-    def __init__(self, path: str, plans: Sequence[Plan], used: frozenset[str]) -> None:
+    def __init__(self, path: str, plans: Sequence[MatchPlan], used: frozenset[str]) -> None:
         self.path = path
         used |= {path}
-        said: dict[tuple[bool, str], list[tuple[Constraint, Plan]]] = {}
-        silent: list[Plan] = []
-        optional: list[Plan] = []
+        said: dict[tuple[bool, str], list[tuple[PropertyConstraint, MatchPlan]]] = {}
+        silent: list[MatchPlan] = []
+        optional: list[MatchPlan] = []
         for plan in plans:
-            one = _telling(plan).get(path)
+            one = _distinguishing_constraints(plan).get(path)
             if one is None:
                 silent.append(plan)
                 continue
             self._read = one.read
-            said.setdefault(_value(one), []).append((one, plan))
+            said.setdefault(_constant_or_template(one), []).append((one, plan))
             if not (one.required or one in plan.key):
                 optional.append(plan)
         templates = []
@@ -194,26 +433,26 @@ class _Split:
         return found
 
 
-def _telling(plan: Plan) -> dict[str, Constraint]:
+def _distinguishing_constraints(plan: MatchPlan) -> dict[str, PropertyConstraint]:
     """What a plan says that others may say otherwise, by its path; not what has several spellings."""
     return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
 
 
-def _value(one: Constraint) -> tuple[bool, str]:
+def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
     if one.constant is not None:
         return True, one.constant
     assert one.template is not None
     return False, one.template.text
 
 
-def _most_telling(plans: Sequence[Plan], used: frozenset[str]) -> _Split | None:
-    """The plans by the property that leaves the fewest of them for a message of one; None where none tells enough."""
+def _best_split(plans: Sequence[MatchPlan], used: frozenset[str]) -> _Split | None:
+    """The plans by the property that leaves the fewest of them for one message; None where all leave too many."""
     sizes: dict[str, dict[tuple[bool, str], int]] = {}
     needed: dict[str, int] = {}
     for plan in plans:
-        for path, one in _telling(plan).items():
+        for path, one in _distinguishing_constraints(plan).items():
             if path not in used:
-                of_path, value = sizes.setdefault(path, {}), _value(one)
+                of_path, value = sizes.setdefault(path, {}), _constant_or_template(one)
                 of_path[value] = of_path.get(value, 0) + 1
                 needed[path] = needed.get(path, 0) + (one.required or one in plan.key)
     left = {}
@@ -234,7 +473,7 @@ class KeyIndex:
 
     __slots__ = ("_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours")
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
+    def __init__(self, plans: Iterable[MatchPlan]) -> None:
         plans = tuple(plans)
         self.keyless = tuple(plan for plan in plans if not plan.key and plan.misfit is None)
         self.keyless_derived = tuple(plan for plan in self.keyless if plan.compiled.definition.bases)
@@ -242,7 +481,7 @@ class KeyIndex:
         self.neighbours = Neighbours(plans)
         self._lookups = tuple(_lookups([plan for plan in plans if plan.key]))
 
-    def alone(self, path: str) -> dict[str, Plan]:
+    def alone(self, path: str) -> dict[str, MatchPlan]:
         """The plans that are the only one with their constant at a place, and to which none without a key is preferred.
 
         Such a one derives from it, or is bound to what carries the message where it is not.
@@ -281,7 +520,7 @@ class _Lookup:
 
     __slots__ = ("_read", "constants", "path", "templates")
 
-    def __init__(self, filed: Sequence[tuple[Constraint, SameKey]]) -> None:
+    def __init__(self, filed: Sequence[tuple[PropertyConstraint, SameKey]]) -> None:
         self._read: Read = filed[0][0].read
         self.path = filed[0][0].path
         self.constants: dict[str, list[SameKey]] = {}
@@ -302,13 +541,13 @@ class _Lookup:
                 into += self.templates.find(text)
 
 
-def _lookups(plans: Sequence[Plan]) -> Iterable[_Lookup]:
+def _lookups(plans: Sequence[MatchPlan]) -> Iterable[_Lookup]:
     """Each key under the part of it that the fewest other keys have; of equal ones under the longest constant."""
-    by_key: dict[tuple[Any, ...], list[Plan]] = {}
+    by_key: dict[tuple[Any, ...], list[MatchPlan]] = {}
     for plan in plans:
         by_key.setdefault(tuple(_signature(part) for part in plan.key), []).append(plan)
     counts = Counter(part for parts in by_key for part in parts)
-    by_path: dict[str, list[tuple[Constraint, SameKey]]] = {}
+    by_path: dict[str, list[tuple[PropertyConstraint, SameKey]]] = {}
     for parts, same in by_key.items():
         of_part = dict(zip(parts, same[0].key, strict=True))
         chosen = of_part[min(of_part, key=lambda part: (counts[part], part[1] is None, -len(part[1] or ""), part[0]))]
@@ -316,6 +555,6 @@ def _lookups(plans: Sequence[Plan]) -> Iterable[_Lookup]:
     return map(_Lookup, by_path.values())
 
 
-def _signature(part: Constraint) -> tuple[str, str | None, str, str]:
+def _signature(part: PropertyConstraint) -> tuple[str, str | None, str, str]:
     """What is the same where two parts of keys say the same."""
     return part.path, part.constant, "" if part.template is None else part.template.text, part.type

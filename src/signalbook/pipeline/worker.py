@@ -20,7 +20,7 @@ import pyarrow as pa
 from signalbook.errors import Problem
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.fast import SwiftRoad
+from signalbook.messages.fast import FastPath
 from signalbook.messages.match import answer as answer_by
 from signalbook.messages.observe import Observed, content_encodings, observe
 from signalbook.pipeline.catalog import Book
@@ -74,7 +74,7 @@ class Judge:
     def __init__(self, catalog: Catalog, within: Iterable[str] = ()) -> None:
         self._scope = catalog.scope(within)
         self._absolute = catalog.absolute
-        self.swift: SwiftRoad = self._scope.swift
+        self.swift: FastPath = self._scope.fast
         self._kafka: KafkaRoad | None = None
 
     @property
@@ -238,9 +238,7 @@ class Task:
         try:
             layout, queue = self._layouts.get(xid) or self._layout(xid)
             payload = _payload(observed, record)
-            if payload is None and answer.unchecked:
-                answer = answer._replace(unchecked=())  # there was nothing to check
-            elif payload == b"":
+            if payload == b"":
                 answer = self._of_no_bytes(answer, observed, xid)
             cells = _cells(layout, observed, answer, payload)
         except CellError as error:

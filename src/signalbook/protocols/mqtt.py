@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from signalbook.cloudevents.attributes import AttributeValue
@@ -25,7 +25,7 @@ from signalbook.protocols.protocol import (
     values_in,
     whole,
 )
-from signalbook.protocols.values import CONTENT_TYPE, Place, Section, canonical
+from signalbook.protocols.values import CONTENT_TYPE, PropertyPlace, PropertySection, decoded
 
 __all__ = ["MQTT3", "MQTT5"]
 
@@ -62,13 +62,6 @@ def _problems(fields: Fields, payload: bytes | None) -> Iterator[Problem]:
         yield Problem("/payload_format_indicator", "value", "says that the payload is text, and it is not UTF-8")
 
 
-def _read_correlation(value: bytes) -> Sequence[Any]:
-    """The text, where it is one, and Base64: the text of the specification has bytes, its model file a text."""
-    coded = base64.b64encode(value).decode()
-    text = as_text(value)
-    return (text, coded) if isinstance(text, str) else (coded,)
-
-
 def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Fields:
     return {"content_type": content_type, "user_properties": tuple(pairs or ())}
 
@@ -94,10 +87,10 @@ _FIELDS5 = _FIELDS | on_paper(
     content_type=TEXT,
     user_properties=PAIRS,
 )
-_OPTIONS: dict[str, Place | Section] = {
+_OPTIONS: dict[str, PropertyPlace | PropertySection] = {
     "topic_name": route(_topic_flaw),
-    "qos": Place("qos", is_json=True),
-    "retain": Place("boolean", is_json=True),
+    "qos": PropertyPlace("qos", is_json=True),
+    "retain": PropertyPlace("boolean", is_json=True),
 }
 _SCHEMES = ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss")
 
@@ -107,20 +100,20 @@ MQTT5 = Protocol(
     fields=_FIELDS5 | {"payload_format": _FIELDS5["payload_format_indicator"]},
     options={
         **_OPTIONS,
-        "payload_format_indicator": Place("bit", is_json=True),
-        "message_expiry_interval": Place("uint", is_json=True),
+        "payload_format_indicator": PropertyPlace("bit", is_json=True),
+        "message_expiry_interval": PropertyPlace("uint", is_json=True),
         "response_topic": route(_topic_flaw),
-        "correlation_data": Place(),  # Base64 by the text, a text by the published model; a message is asked for both
+        "correlation_data": PropertyPlace("binary"),
         "content_type": CONTENT_TYPE,
-        "user_properties": Section(other=Place(test=_string_flaw), name=_string_flaw),
+        "user_properties": PropertySection(other=PropertyPlace(test=_string_flaw), name=_string_flaw),
     },
     # The text's prose has the hyphen, its table the underscore.
     option_aliases={"user-properties": "user_properties"},
     special={
         "correlation_data": Option(
             "correlation_data",
-            read=_read_correlation,
-            write=lambda type_, value: value if isinstance(value, bytes) else canonical(value).encode(),
+            read=lambda value: (base64.b64encode(value).decode(),),
+            write=lambda type_, value: decoded(value),
         )
     },
     keys=(("topic_name", ""),),

@@ -24,7 +24,7 @@ from signalbook.dialects.convert import level_of, relabelled, respellings
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.lint import RULES as LINT_RULES
-from signalbook.messages.lint import WHOLE, Subjects
+from signalbook.messages.lint import Subjects
 from signalbook.messages.lint import lint as lint_definitions
 from signalbook.messages.schema_library import UncheckedSchema
 from signalbook.model import rules
@@ -478,7 +478,7 @@ def _check_rule(pattern: str, source: str) -> None:
 
 
 _RULES = frozenset(
-    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES, *WHOLE}
+    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES}
     | {rule.name for rule in LINT_RULES}
     | {rule.name for rule in NAMED_RULES}
 )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.messages.fast import SwiftRoad
+from signalbook.messages.fast import FastPath
 from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.tables import Layout
@@ -96,7 +96,7 @@ def test_the_rows_are_those_without_the_swift_road(
     lines = [json.dumps(event, separators=spelling).encode() for event in whole]
     # Twice, so that what is learned from the first is used for the second.
     lines = [line[:-1] + white + b"}" for line in lines] * 2
-    with mock.patch.object(SwiftRoad, "parts", return_value=None):
+    with mock.patch.object(FastPath, "parts", return_value=None):
         expected = land(tmp_path_factory.mktemp("patient"), book, lines)
     actual = land(tmp_path_factory.mktemp("swift"), book, lines)
     assert expected == actual

@@ -1,6 +1,6 @@
 """`KafkaRoad`: the swift road for records of Kafka: events, structured or in binary mode, and what is not an event.
 
-Rule 1: there is one `SwiftRoad` for each content type of records, and for each topic where definitions look at topics:
+Rule 1: there is one `FastPath` for each content type of records, and for each topic where definitions look at topics:
 so what a definition says about a record beside its event says the same of all that a road takes.
 Rule 2: it is taken where that is certain. Definitions that look at keys, partitions or headers, records with a content
 encoding, and all that a plain event would not have are left to the patient road.
@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, Compiled, Plan
-from signalbook.messages.fast import Scope, SwiftRoad
+from signalbook.messages.compile import CLOUDEVENTS, Compiled, MatchPlan
+from signalbook.messages.fast import FastPath, MatchScope
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.pipeline.columns.events import BINARY, STRUCTURED, Carriage, Parts
 from signalbook.pipeline.read.records import KafkaRow
@@ -60,7 +60,7 @@ class Natives:
 
     __slots__ = ("_bases", "_index", "_is_open", "_shapes")
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.NATIVE, KAFKA)
         self._is_open = keys_look_at_topics(scope, MessageKind.NATIVE)
         self._bases = {base for plan in self._index.keyless_derived for base in plan.derives_from}
@@ -80,7 +80,7 @@ class Natives:
         is_known = len(plans) == 1 and answer.schemaid is None
         self._shapes[place] = self._shape(plans[0]) if is_known else None
 
-    def _shape(self, plan: Plan) -> NativeShape | None:
+    def _shape(self, plan: MatchPlan) -> NativeShape | None:
         compiled = plan.compiled
         schema = compiled.payload.schema
         accepts = getattr(schema, "accepts", None)
@@ -91,7 +91,7 @@ class Natives:
         return None if accepts is None else NativeShape(compiled.definition.xid, accepts, schema)
 
 
-def keys_look_at_topics(scope: Scope, kind: MessageKind) -> bool:
+def keys_look_at_topics(scope: MatchScope, kind: MessageKind) -> bool:
     """Whether no key of a scope's definitions looks at another of Kafka's own fields than the topic."""
     entries = [one for one in scope.entries if one.compiled.protocol == KAFKA and one.compiled.on_protocol]
     keys = (part.path for one in entries for part in one.compiled.plan(kind, KAFKA, one.limits).key)
@@ -157,7 +157,7 @@ class _Headers(NamedTuple):
 class _Road(NamedTuple):
     """The road of one content type."""
 
-    swift: SwiftRoad
+    swift: FastPath
     is_binary: bool
     lessons: dict[str, int]
 
@@ -167,7 +167,7 @@ class KafkaRoad:
 
     __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_natives", "_roads")
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.EVENT, KAFKA)
         self._is_open = keys_look_at_topics(scope, MessageKind.EVENT)
         self._by_topic = any(one.compiled.on_protocol for one in scope.entries if one.compiled.protocol == KAFKA)
@@ -229,7 +229,7 @@ class KafkaRoad:
         key = (topic if self._by_topic else None, content_type)
         found = self._roads.get(key)
         if found is None and self._is_open and len(self._roads) < _MOST_ROADS:
-            found = self._roads[key] = _Road(SwiftRoad(self._index), is_binary, {})
+            found = self._roads[key] = _Road(FastPath(self._index), is_binary, {})
         return found
 
     def _of_names(self, names: tuple[str, ...]) -> _Headers | None:
@@ -243,7 +243,7 @@ class KafkaRoad:
 
 
 @lru_cache(2)
-def road_of(scope: Scope) -> KafkaRoad:
+def road_of(scope: MatchScope) -> KafkaRoad:
     """The road of a scope; what is learned by one task serves the next."""
     return KafkaRoad(scope)
 

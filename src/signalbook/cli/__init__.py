@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "Exit", "cli", "main"]
 
 COMMANDS: Mapping[str, str] = {
     "backup": "signalbook.cli.upkeep",
-    "build": "signalbook.cli.build",
+    "build": "signalbook.cli.messages",
     "completion": "signalbook.cli.upkeep",
     "convert": "signalbook.cli.convert",
     "ddl": "signalbook.cli.land",
@@ -32,18 +32,18 @@ COMMANDS: Mapping[str, str] = {
     "land": "signalbook.cli.land",
     "lint": "signalbook.cli.lint",
     "load": "signalbook.cli.load",
-    "match": "signalbook.cli.match",
+    "match": "signalbook.cli.messages",
     "put": "signalbook.cli.entities",
     "redrive": "signalbook.cli.land",
     "replicate": "signalbook.cli.replicate",
     "report": "signalbook.cli.land",
     "restore": "signalbook.cli.upkeep",
-    "sample": "signalbook.cli.build",
+    "sample": "signalbook.cli.messages",
     "schema": "signalbook.cli.schema",
     "serve": "signalbook.cli.serve",
-    "show": "signalbook.cli.match",
+    "show": "signalbook.cli.messages",
     "spool": "signalbook.cli.land",
-    "validate": "signalbook.cli.match",
+    "validate": "signalbook.cli.messages",
     "version": "signalbook.cli.upkeep",
 }
 

@@ -146,7 +146,7 @@ def put(
         if data is not None or method is not None:
             raise UsageError("--document writes the bytes of FILE; --data, --patch and --post do not go with it")
         kind = _media_type(file, content_type)
-        written = client.write_document(address(path.removesuffix("$details"), flags), _bytes(file), kind, epoch)
+        written = client.write_document(address(path.removesuffix("$details"), flags), _file_bytes(file), kind, epoch)
     else:
         if content_type is not None:
             raise UsageError("--content-type is for documents; add --document, or set the attribute contenttype")
@@ -207,7 +207,7 @@ def export(client: Client, output: Path | None, specversion: str | None, as_json
 
 
 def _left_out(registry: dict[str, Any]) -> list[str]:
-    """The groups of a registry that are no message groups, counted by their types."""
+    """The groups of a registry that are not message groups, counted by their types."""
     plurals = [name.removesuffix("url") for name in registry if f"{name.removesuffix('url')}count" in registry]
     counts = {plural: registry[f"{plural}count"] for plural in plurals if plural != "messagegroups"}
     return [f"{count} {plural}" for plural, count in counts.items() if count]
@@ -225,7 +225,7 @@ def _entity(file: str, data: str | None) -> dict[str, Any]:
     return next(read_documents(file)).content
 
 
-def _bytes(file: str) -> bytes:
+def _file_bytes(file: str) -> bytes:
     _announce(file)
     return sys.stdin.buffer.read() if file == "-" else file_bytes(Path(file))
 

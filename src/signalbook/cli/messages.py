@@ -17,6 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 import orjson
 
+from signalbook.cli import catalog as catalogs
+from signalbook.cli import options
 from signalbook.cli.catalog import (
     FILE,
     LARGEST_LINE,
@@ -47,20 +49,13 @@ _MOST_SHOWN = 3
 # A captured value that cannot be taken for anything else in a list of them.
 _PLAIN = re.compile(r"""[^\s,()="'\\]+""")
 
-WITHIN = click.option(
-    "--within",
-    metavar="XID",
-    multiple=True,
-    help="Look only among the messages of this group or endpoint; may be repeated.",
-)
-
 
 @click.command(
     short_help="Find the definitions of messages.",
     epilog="Example: signalbook match --catalog samples --json < messages.jsonl",
 )
 @FILE
-@WITHIN
+@catalogs.within
 @as_json_lines
 @with_numbers
 @on_catalog
@@ -81,7 +76,7 @@ def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: b
 @click.option(
     "--definition", metavar="XID", help="The definition to check all messages by; else the one that each matches."
 )
-@WITHIN
+@catalogs.within
 @as_json_lines
 @with_numbers
 @on_catalog
@@ -198,7 +193,7 @@ class _Alone:
     epilog="Example: signalbook show --catalog samples /messagegroups/com.example.fleet.mqtt/messages/...",
 )
 @click.argument("xid", metavar="XID")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+@options.as_json
 @on_catalog
 def show(catalog: Catalog, xid: str, as_json: bool) -> int:
     """Show a definition with its bases merged into it, and for each value the definition that it comes from.

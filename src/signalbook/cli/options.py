@@ -16,9 +16,23 @@ from signalbook.client import MEBIBYTE, Bounds, Client, RemoteError, Unanswered,
 from signalbook.errors import StoreError, UsageError
 from signalbook.spec import versions
 
-__all__ = ["as_json", "ca", "check_exists", "model", "on_registry", "read_secret", "schemas", "specversion", "store"]
+__all__ = [
+    "as_json",
+    "ca",
+    "check_exists",
+    "model",
+    "on_registry",
+    "read_secret",
+    "schemas",
+    "secret_options",
+    "specversion",
+    "store",
+    "token",
+    "token_file",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEFAULT_STORE = "signalbook.db"
 # A person who waits can stop the command; what is read goes to a terminal, a pipe or a file.
@@ -94,15 +108,19 @@ _SERVER = click.option(
     show_envvar=True,
     help="Work on a running registry instead of a store.",
 )
-_TOKEN = click.option(
+token = click.option(
     "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
 )
-_TOKEN_FILE = click.option(
+token_file = click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Read the token from the first line of a file.",
 )
+
+
+# In a function with parameters of these names.
+_CA, _STORE, _TOKEN, _TOKEN_FILE = ca, store, token, token_file
 
 
 def on_registry(command: Command) -> Command:
@@ -134,7 +152,7 @@ def on_registry(command: Command) -> Command:
                 raise RemoteError(f"{error}; start one with: signalbook serve") from None
 
     decorated: Any = run
-    for option in (ca, _TOKEN_FILE, _TOKEN, _SERVER, store):
+    for option in (_CA, _TOKEN_FILE, _TOKEN, _SERVER, _STORE):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
 
@@ -146,6 +164,21 @@ def _open_store(store: str, model: str | None) -> Client:
     if model is None:
         check_exists(store)
     return store_client(store, model or "builtin")
+
+
+def secret_options(name: str, words: str) -> tuple[Decorator, Decorator]:
+    """The options of a token of this name: its value, and the file whose first line it is."""
+    variable = f"SIGNALBOOK_{name.upper().replace('-', '_')}"
+    value = click.option(f"--{name}", metavar="TOKEN", envvar=variable, show_envvar=True, help=words)
+    file = click.option(
+        f"--{name}-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        envvar=f"{variable}_FILE",
+        show_envvar=True,
+        help="The same from the first line of a file.",
+    )
+    return value, file
 
 
 def read_secret(name: str, value: str | None, file: Path | None) -> str:

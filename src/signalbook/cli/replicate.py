@@ -42,7 +42,7 @@ _APIS = click.Choice(["auto", "xregistry", "0.1"])
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all of them have."""
-    for option in (
+    shared: tuple[options.Decorator, ...] = (
         options.as_json,
         click.option("--to-api", type=_APIS, default="auto", show_default=True, help="What the target speaks."),
         click.option("--from-api", type=_APIS, default="auto", show_default=True, help="What the source speaks."),
@@ -63,19 +63,12 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--scope", default="/", show_default=True, metavar="XID", help="Copy only this and what is below."
         ),
-        click.option("--to-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."),
-        click.option(
-            "--to-token", metavar="TOKEN", envvar="SIGNALBOOK_TO_TOKEN", show_envvar=True, help="For writing."
-        ),
-        click.option(
-            "--from-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."
-        ),
-        click.option(
-            "--from-token", metavar="TOKEN", envvar="SIGNALBOOK_FROM_TOKEN", show_envvar=True, help="For reading."
-        ),
+        *reversed(options.secret_options("to-token", "The token to send to the target; it has to allow writing.")),
+        *reversed(options.secret_options("from-token", "The token to send to the source.")),
         click.option("--to", "target", required=True, metavar="URL|STORE", help="The catalog to write to."),
         click.option("--from", "source", required=True, metavar="URL|STORE", help="The catalog to read."),
-    ):
+    )
+    for option in shared:
         command = option(command)
     return command
 
@@ -92,7 +85,7 @@ _COMPARE = click.option("--compare", is_flag=True, help="Read everything, regard
 def pull(compare: bool, as_json: bool, **named: Any) -> int:
     """Read what changed at a source, and write it to a target."""
     with _replication(**named) as replication:
-        return _tell(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), as_json=as_json)
 
 
 @replicate.command(
@@ -104,7 +97,7 @@ def pull(compare: bool, as_json: bool, **named: Any) -> int:
 def push(compare: bool, as_json: bool, **named: Any) -> int:
     """Write what changed at a source, such as a store of this machine, to a target."""
     with _replication(**named) as replication:
-        return _tell(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), as_json=as_json)
 
 
 @replicate.command(
@@ -141,17 +134,17 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
     with _replication(**named) as replication, ExitStack() as stack:
         if listen and not replication.source.address:
             raise UsageError("--listen needs a source that is a server; a store does not send events")
-        told: object = None
+        reported: object = None
         reports = replication.follow(every, listen=(listen, sink) if listen else None)
         stack.callback(getattr(reports, "close", lambda: None))
         for report in reports:
             wrong = (report.problems, report.failure) if report.problems or report.failure else None
-            if report.changed or (wrong is not None and wrong != told):
-                _tell(report, as_json=as_json)
-            told = wrong
+            if report.changed or (wrong is not None and wrong != reported):
+                _print_report(report, as_json=as_json)
+            reported = wrong
 
 
-def _tell(report: ReplicationReport, *, as_json: bool) -> int:
+def _print_report(report: ReplicationReport, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_dict(), compact=True)
     else:

@@ -69,8 +69,8 @@ from signalbook.protocols import (
 from signalbook.protocols.message import stated_protocol
 from signalbook.protocols.protocol import as_text, pointer
 from signalbook.protocols.values import canonical
+from signalbook.schemas import payload_of
 from signalbook.schemas.format import BadValue
-from signalbook.schemas.samples import payload_of
 from signalbook.template import Template
 
 __all__ = [

@@ -52,6 +52,7 @@ __all__ = [
     "key_holds",
     "may_hold",
     "mode_constraint",
+    "payload_check",
     "protocol_constraints",
     "transport_constraints",
 ]
@@ -404,21 +405,27 @@ class MatchPlan:
         return self.compiled.definition.derives_from
 
 
-def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
-    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+def payload_check(definition: Definition, library: SchemaLibrary) -> PayloadCheck:
+    """How the payloads of a definition are judged."""
     document = definition.document
-    protocol = _protocol(document.get("protocol"))
-    options = document.get("envelopeoptions")
     framing = document.get("dataschemaframing")
-    payload = PayloadCheck(
+    return PayloadCheck(
         library.source(document),
         library,
         _payload_type(document.get("datacontenttype")),
         references=library.references(document),
         framing=framing.lower() if isinstance(framing, str) else None,
-        is_all=definition.envelope is None and protocol is None,
+        is_all=definition.envelope is None and _protocol(document.get("protocol")) is None,
         is_inferred=has_inferred_schema(document),
     )
+
+
+def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
+    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+    document = definition.document
+    protocol = _protocol(document.get("protocol"))
+    options = document.get("envelopeoptions")
+    payload = payload_check(definition, library)
     if before is not None and before.definition == definition:
         return replace(before, payload=payload)
     return Compiled(

@@ -21,7 +21,7 @@ from signalbook.protocols import address_of, find_protocol
 from signalbook.protocols.message import OPTIONS
 from signalbook.protocols.values import ENVELOPE, Property, PropertyPlace, PropertySection, canonical, fault
 from signalbook.schemas import media_type
-from signalbook.schemas.samples import sample as sample_payload
+from signalbook.schemas import sample as sample_payload
 from signalbook.template import Template
 
 __all__ = ["sample"]

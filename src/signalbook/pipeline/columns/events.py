@@ -21,7 +21,7 @@ from signalbook.pipeline.columns.payloads import PayloadColumns, judged, reader
 from signalbook.pipeline.read.records import KafkaRow
 from signalbook.pipeline.tables import MOMENT, TEXTS, TRANSPORT, Layout, Repeated, gives_back, moment
 from signalbook.protocols import FIELDS
-from signalbook.schemas.json_schema.typed import reader_of
+from signalbook.schemas.json_schema.schema import JsonSchema
 
 __all__ = ["BARE", "BINARY", "STRUCTURED", "Carriage", "Parts", "Shape", "SwiftColumns", "kafka_transport"]
 
@@ -155,7 +155,8 @@ class SwiftColumns:
         self._shape = shape
         if shape.has_data and layout.convert is not None:
             kind = layout.schema.field("data").type
-            self._payloads = PayloadColumns(kind, layout.convert, shape.accepts, reader_of(shape.schema, kind))
+            typed = shape.schema.typed_reader(kind) if isinstance(shape.schema, JsonSchema) else None
+            self._payloads = PayloadColumns(kind, layout.convert, shape.accepts, typed)
         self._parts = dict(shape.attributes)
         self._left = [name for name, _ in shape.attributes if name not in layout.known]
         self._names = {layout.names[name]: at for name, at in shape.names}

@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from signalbook.jsontext import quick
 from signalbook.messages.fast import is_plain
-from signalbook.schemas.json_schema.columns import ADDITIONAL
-from signalbook.schemas.json_schema.typed import TypedReader
+from signalbook.schemas.json_schema.columns import ADDITIONAL, TypedReader
 
 __all__ = ["PayloadColumns", "judged", "reader"]
 

@@ -1,7 +1,8 @@
 """Where the parts meet: a store, the registry in it, and the server in front.
 
 Rule 1: only this module and the command line know all of them.
-Rule 2: the catalog of a registry is compiled once for each state of its store, and then only what changed.
+Rule 2: what only a server needs is imported when one is made: a command on a store starts without it.
+Rule 3: the catalog of a registry is compiled once for each state of its store, and then only what changed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import orjson
@@ -29,21 +31,14 @@ from signalbook.registry.requests import Requests, latest_change, spec_version
 from signalbook.registry.setup import generation
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.server import problems
-from signalbook.server.access import access_by
-from signalbook.server.catalog01.routes import MessageCatalog
 from signalbook.server.dispatch import RegistryService
-from signalbook.server.events.changes import ChangeFeed
-from signalbook.server.events.delivery import Courier
-from signalbook.server.events.sinks import Sinks, parse_networks
-from signalbook.server.events.subscriptions import Subscriptions
-from signalbook.server.flow import Flow
 from signalbook.server.http import Request, joined
-from signalbook.server.messages import Judgements, message_paths
-from signalbook.server.openapi import OpenApi
-from signalbook.server.replicas import Replicas
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
 from signalbook.spec import versions
+
+if TYPE_CHECKING:
+    from signalbook.server.flow import Flow
 
 __all__ = [
     "RESERVED",
@@ -70,6 +65,16 @@ _hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
 
 def service(settings: Settings) -> RegistryService:
     """Return what answers requests by these settings."""
+    from signalbook.server.access import access_by
+    from signalbook.server.catalog01.routes import MessageCatalog
+    from signalbook.server.events.changes import ChangeFeed
+    from signalbook.server.events.delivery import Courier
+    from signalbook.server.events.sinks import Sinks, parse_networks
+    from signalbook.server.events.subscriptions import Subscriptions
+    from signalbook.server.messages import Judgements, message_paths
+    from signalbook.server.openapi import OpenApi
+    from signalbook.server.replicas import Replicas
+
     store = open_store(settings.store)
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None

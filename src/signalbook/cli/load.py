@@ -129,7 +129,7 @@ def load(
         raise UsageError("--keep-going writes each document in one request; leave --chunk out")
     tally = Tally()
     documents, bad = _read(location, group, config, keep_going=keep_going)
-    documents = _without_errors(target, documents, bad, config, keep_going=keep_going)
+    documents = _without_errors(client, documents, bad, config, keep_going=keep_going)
     tally.documents = len(documents)
     if bad and not keep_going:
         say("signalbook: nothing was loaded; correct what is invalid")
@@ -204,7 +204,7 @@ def _read(location: str, group: str, config: Path | None, *, keep_going: bool) -
 
 
 def _without_errors(
-    target: Target, documents: list[Loadable], bad: list[Refused], config: Path | None, *, keep_going: bool
+    client: Client, documents: list[Loadable], bad: list[Refused], config: Path | None, *, keep_going: bool
 ) -> list[Loadable]:
     """The documents without an error that only the whole catalog shows; those that have one are told with `bad`."""
     from signalbook.sources.lint import Config, catalog_errors
@@ -212,7 +212,7 @@ def _without_errors(
     severities = Config.read(config)
 
     def there() -> list[Document]:
-        held = target.export(None)
+        held = client.export()
         has_entities = any(isinstance(value, dict) and value for value in held.values())
         return [loadable(Raw("", held)).document] if has_entities else []
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -31,11 +31,13 @@ from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
-from signalbook.server.events.delivery import Courier
 from signalbook.server.headers import document_body, document_response, refuse_headers
 from signalbook.server.http import JSON, Headers, Patient, Request, Response, refuse_coded
-from signalbook.server.messages import Judgements
 from signalbook.server.problems import not_supported
+
+if TYPE_CHECKING:
+    from signalbook.server.events.delivery import Courier
+    from signalbook.server.messages import Judgements
 
 __all__ = [
     "CODINGS",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import orjson
@@ -154,7 +154,7 @@ class StoreTransport:
             self._service.close()
 
 
-def store_client(store: str, model: str = "builtin") -> Client:
+def store_client(store: str, model: Mapping[str, Any] | str = "builtin") -> Client:
     """Return the client of the registry in a store, made with this model where there is none.
 
     A call has the rights of its owner; the paths are those of the specification alone.
@@ -164,7 +164,7 @@ def store_client(store: str, model: str = "builtin") -> Client:
         opened = open_store(store)
         try:
             requests = Requests(opened, versions.DEFAULT, limits=_OWNER)
-            requests.create("signalbook", model_source(choose_model(model)))
+            requests.create("signalbook", model_source(choose_model(model) if isinstance(model, str) else model))
         except BaseException:
             opened.close()
             raise

@@ -13,10 +13,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
+from signalbook.client import Client
 from signalbook.dialects.catalog01_documents import assigned
 from signalbook.dialects.convert import check, is_lone, relabelled
 from signalbook.errors import Problem, RegistryError, SignalbookError, UsageError
@@ -34,7 +35,7 @@ from signalbook.sources.documents import (
     with_history,
 )
 
-__all__ = ["REFERRING", "Loadable", "Loading", "Receiver", "Unkept", "Writing", "holder", "load_good", "loadable"]
+__all__ = ["REFERRING", "Loadable", "Loading", "Unkept", "Writing", "holder", "load_good", "loadable"]
 
 # Writing the parts of catalog documents into a registry, whatever order they refer to each other in.
 #
@@ -137,22 +138,6 @@ def _joined(alone: Groups, entries: Sequence[Entry]) -> Part:
     return part
 
 
-class Receiver(Protocol):
-    """A registry that is loaded into; paths and bodies are those of the HTTP binding."""
-
-    def get(self, path: str) -> Any:
-        """What is at `path`, as JSON values."""
-        ...
-
-    def write(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
-        """The answer to a write, as JSON text; a part of a load, which has a name, writes only what is new."""
-        ...
-
-    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
-        """POST a part of a load: how many of its groups and resources were new or changed, if the registry says so."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Loadable:
     """A document of any dialect as a registry takes it, and what there is to say; `logged` where 0.1 has a history.
@@ -203,7 +188,7 @@ class Loading:
 
     def __init__(
         self,
-        registry: Receiver,
+        registry: Client,
         *,
         chunk: int = MAX_ENTRIES,
         with_model: bool = False,

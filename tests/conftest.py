@@ -12,10 +12,11 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import orjson
@@ -29,6 +30,8 @@ from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
+# The fixtures of stores that may be in PostgreSQL.
+STORES = {"postgres_url", "fresh_store", "store_url", "shared_store_url"}
 _numbers = itertools.count(1)
 # Most sessions of Spark in tests end before Java's better compiler has paid for itself.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -45,14 +48,19 @@ FreshStore = Callable[[], str]
 
 
 @cache
-def _read_model(text: bytes) -> Model:
+def _read_once(text: bytes) -> Model:
     return read_model(orjson.loads(text))
 
 
+def _read_model(source: Mapping[str, Any]) -> Model:
+    """The model that a document defines; the parts that it was read into are shared, the model is a new one."""
+    return replace(_read_once(orjson.dumps(source)))
+
+
 # A registry in memory is made in 10 ms, but for reading the built-in model, which takes another 60: thousands of tests
-# make one, and share the models that they read. The tests of models read them anew.
+# make one, and share what they read. The tests of models read them anew.
 assert setup.read_model is read_model  # type: ignore[attr-defined]
-setup.read_model = lambda source: _read_model(orjson.dumps(source))  # type: ignore[attr-defined, misc]
+setup.read_model = _read_model  # type: ignore[attr-defined]
 
 
 class StartServer(Protocol):
@@ -93,8 +101,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
     return Shares(config, log) if config.getvalue("dist") == "loadgroup" else None  # type: ignore[arg-type]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _on_postgres(item: pytest.Item) -> bool:
+    """Whether a test's store is in PostgreSQL, where one is given."""
+    return bool(item.get_closest_marker("postgres") or STORES & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which `make integration` leaves out what `make test` has run on the same store."""
+    words = "run only tests whose store is in the PostgreSQL that SIGNALBOOK_TEST_POSTGRES names"
+    parser.addoption("--on-postgres", action="store_true", help=words)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put first what takes longest, so that no worker ends alone; skip what needs a PostgreSQL where there is none."""
+    if config.getoption("--on-postgres"):
+        others = [item for item in items if not _on_postgres(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _on_postgres(item)]
     items.sort(key=lambda item: (not _on_spark(item.nodeid.partition("::")[0]), item.path.parent != ROOT / "tests"))
     if not POSTGRES:
         for item in items:

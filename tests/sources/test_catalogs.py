@@ -14,7 +14,7 @@ import pytest
 import signalbook
 from signalbook.client import RemoteError
 from signalbook.errors import UsageError
-from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.worker import PackedCatalog
 from signalbook.sources import Reach, open_source
 from signalbook.sources import catalogs as external_module
 from tests.conftest import StartServer
@@ -112,7 +112,8 @@ def test_a_schema_by_any_address_of_the_registry(web: Web, asked: str, named: st
     event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": "no"}
     with open_source(asked) as source:
         outcomes = [
-            one.match(event).outcome.value for one in (source.catalog(), Book.of_contents(source.read()).catalog())
+            one.match(event).outcome.value
+            for one in (source.catalog(), PackedCatalog.of_contents(source.read()).catalog())
         ]
     assert ["nonconformant"] * 2 == outcomes
 

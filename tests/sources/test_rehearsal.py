@@ -44,7 +44,7 @@ def test_a_group_that_is_refused_is_one_refusal() -> None:
 def test_what_was_told_is_not_told_again() -> None:
     """An error that another check found at a resource stays out, wherever in the resource a load sees it."""
     told = [Finding("a.json", "error", f"{PLACE}/a", "invalid_attribute", "wrong")]
-    assert [("a.json", "invalid_attribute", f"{PLACE}/b/versions/1")] == shown(messages("a", "b"), told=told)
+    assert [("a.json", "invalid_attribute", f"{PLACE}/b/versions/1")] == shown(messages("a", "b"), known=told)
 
 
 def test_references_that_wait_are_told_of_the_file_that_holds_them() -> None:

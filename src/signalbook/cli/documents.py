@@ -360,7 +360,7 @@ def lint(
     report(_keep_errors(find(locations, model, seen.append, group=group), errors))
     if not counts["error"]:
         documents = (one for one in seen if isinstance(one, Raw))
-        report(rehearse(documents, model, open_client=partial(store_client, "memory:"), group=group, told=errors))
+        report(rehearse(documents, model, open_client=partial(store_client, "memory:"), group=group, known=errors))
     if not as_json:
         count, warnings, notes = counts["error"], counts["warning"], counts["note"]
         further = f", {notes} note(s)" if notes else ""

@@ -133,15 +133,15 @@ _XID = re.compile(r"/[^/]+/[^/]+/messages/[^/]+(?:/versions/[^/]+)?")
 _OTHER_IDS = ("registryid", "messagegroupid", "endpointid", "schemagroupid", "schemaid")
 _log = logging.getLogger("signalbook.sources")
 
-Json = Mapping[str, Any]
 
-
-def external_bases(documents: Iterable[Json], fetcher: Fetcher, hosts: frozenset[str]) -> dict[str, Json]:
+def external_bases(
+    documents: Iterable[Mapping[str, Any]], fetcher: Fetcher, hosts: frozenset[str]
+) -> dict[str, Mapping[str, Any]]:
     """By address, the base messages that these documents take from hosts that are allowed, and their bases in turn."""
     if not hosts:
         return {}
     allowed = frozenset(_allowed(host) for host in hosts)
-    found: dict[str, Json] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     waiting = [address for document in documents for address in _bases(document)]
     asked: set[str] = set()
     passed: set[str] = set()
@@ -210,7 +210,7 @@ def _without_port(place: str) -> str:
 # What there is to ask for --------------------------------------------------------------------------------------------
 
 
-def _bases(document: Json) -> Iterator[str]:
+def _bases(document: Mapping[str, Any]) -> Iterator[str]:
     """The absolute bases that the messages of a document state."""
     for groups in _objects(document):
         for group in _objects(groups):
@@ -219,20 +219,20 @@ def _bases(document: Json) -> Iterator[str]:
                 yield from _of_message(message)
 
 
-def _of_message(message: Json) -> Iterator[str]:
+def _of_message(message: Mapping[str, Any]) -> Iterator[str]:
     versions = message.get("versions")
     for entity in (message, *(_objects(versions) if isinstance(versions, Mapping) else ())):
         yield from (value for name in SPELLINGS if isinstance(value := entity.get(name), str) and is_address(value))
 
 
-def _objects(parent: Json) -> Iterator[Json]:
+def _objects(parent: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (value for value in parent.values() if isinstance(value, Mapping))
 
 
 # What came -----------------------------------------------------------------------------------------------------------
 
 
-def _message(content: dict[str, Any], address: str) -> Json:
+def _message(content: dict[str, Any], address: str) -> Mapping[str, Any]:
     """What the author of a message said; its relative base names the registry it came from."""
     words = _other_than_message(content)
     if words:
@@ -250,7 +250,7 @@ def _message(content: dict[str, Any], address: str) -> Json:
     return entity.attributes
 
 
-def _other_than_message(content: Json) -> str:
+def _other_than_message(content: Mapping[str, Any]) -> str:
     """What it is that came, where that is plainly not a message."""
     if not content:
         return "empty"
@@ -262,7 +262,7 @@ def _other_than_message(content: Json) -> str:
     return ""
 
 
-def _root(message: Json, address: str) -> str:
+def _root(message: Mapping[str, Any], address: str) -> str:
     """The address of the registry that a message lies in: what comes before its xid."""
     plain = address.partition("?")[0].partition("#")[0].removesuffix("$details")
     xid = message.get("xid")
@@ -284,7 +284,7 @@ class Contents:
     """
 
     documents: tuple[Document, ...]
-    external: Mapping[str, Json] = field(default_factory=dict)
+    external: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     schemas_required: bool = False
 

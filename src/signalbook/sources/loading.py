@@ -2,7 +2,7 @@
 
 Rule 1: documents are written one after the other in bounded requests, and may refer to each other in any order.
 Rule 2: the registry's model rules what goes in; a document's own is taken over only where that is asked for.
-Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is told and is not a failure. The
+Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is reported and is not a failure. The
 older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
 Rule 4: all requests of a load are its parts: what is there already is left alone, and however it is cut, epochs and
 times are those of one request.
@@ -181,7 +181,7 @@ def loadable(raw: Raw, group: str = "") -> Loadable:
 class Loading:
     """One load: give it each document, then finish it.
 
-    `written` is told of each request that was taken, and how many of its groups and resources were new or changed.
+    `written` is called for each request that was taken, with how many of its groups and resources were new or changed.
     `chunk` bounds the entries of a request, 0 writes each document in one; `model` is the registry's, if known. Loads
     of one `name` are parts of the same.
     """

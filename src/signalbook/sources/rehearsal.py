@@ -3,8 +3,9 @@
 Rule 1: all documents are loaded into a registry in memory by the code of `signalbook load`; where that takes them,
 nothing is an error here.
 Rule 2: where it refuses, each group is loaded by itself, and again without the resource that was refused, so that a
-fault hides few others. Refusals for what a schema refers to are not told then: what it needs may be what was left out.
-Rule 3: what another check has told of an entity is not told again.
+fault hides few others. Refusals for what a schema refers to are not reported then: what it needs may be what was left
+out.
+Rule 3: what another check has reported of an entity is not reported again.
 Rule 4: documents are loaded by the model that they are linted by; those with models of their own, by each model apart.
 """
 
@@ -27,7 +28,7 @@ __all__ = ["rehearse"]
 
 LOST = "lost"
 INVALID = "invalid"
-MOST_OF_A_GROUP = 20  # refusals that are told of one group
+MOST_OF_A_GROUP = 20  # refusals that are reported of one group
 _OF_A_DOCUMENT = (UNREADABLE, INVALID)
 # A refusal by a named rule ends with the rule's name (`model.message_rules`).
 _RULE = re.compile(r"\[([a-z0-9-]+)\]\.?$")
@@ -38,14 +39,14 @@ Model = Mapping[str, Any] | str
 
 def rehearse(
     raws: Iterable[Raw], model: str = "builtin", *, open_client: Callable[[Model], Client], group: str = "",
-    told: Collection[Finding] = (),
+    known: Collection[Finding] = (),
 ) -> Iterator[Finding]:  # fmt: skip
     """Each refusal that loading these documents meets, or where there is none, the versions that would not stay.
 
-    `model` is as `lint --model` says, `told` what other checks have found already. `open_client` opens a new registry
-    in memory with a model.
+    `model` is as `lint --model` says, `known` is what other checks have found already, and `open_client` opens a new
+    registry in memory with a model.
     """
-    known = {_mark(one) for one in told} | {(UNREADABLE, one.source) for one in told}
+    marks = {_mark(one) for one in known} | {(UNREADABLE, one.source) for one in known}
     found: list[Loadable] = []
     findings: list[Finding] = []
     for raw in raws:
@@ -59,7 +60,7 @@ def rehearse(
             findings.extend(_invalid(found[-1]))
     for together, own in _together(found, model):
         findings.extend(_findings(together, own, open_client))
-    yield from (one for one in findings if one.severity != "error" or _mark(one) not in known)
+    yield from (one for one in findings if one.severity != "error" or _mark(one) not in marks)
 
 
 def _mark(one: Finding) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 Rule 1: documents are written one after the other in bounded requests, and may refer to each other in any order.
 Rule 2: the registry's model rules what goes in; a document's own is taken over only where that is asked for.
-Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is reported and is not a failure. The
-older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
+Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is reported and is not a failure.
+The older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
 Rule 4: all requests of a load are its parts: what is there already is left alone, and however it is cut, epochs and
 times are those of one request.
 """

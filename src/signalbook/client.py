@@ -284,7 +284,8 @@ def _trusted(ca: Path | None) -> ssl.SSLContext | bool:
 def _unanswered(name: str, error: Exception) -> RemoteError:
     """Why there is no answer, in words, and what to do where a certificate is the reason."""
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return RemoteError(f"the certificate of {name} is not trusted here; name the file of its authority with --ca")
+        remedy = "name the file of its authority (PEM) with --ca"
+        return RemoteError(f"the certificate of {name} is not trusted here; {remedy}")
     return Unanswered(f"nothing answers at {name} ({error or type(error).__name__})")
 
 
@@ -529,7 +530,7 @@ def refusal(reply: Reply, path: str) -> RemoteError:
     said = f"{reply.name} answered {reply.status} at {path.partition('?')[0]}"
     remedy = "it redirects, which is not followed" if reply.status < 400 else _REMEDIES.get(reply.status, "")
     if stated is None:
-        remedy = remedy or "is it an xRegistry server?"
+        remedy = remedy if remedy and reply.status != 404 else "is it an xRegistry server?"
         return RemoteError(f"{said} without an xRegistry error; {remedy}", status=reply.status)
     title, error = stated
     if reply.status == 403 and error.detail:  # it may be the token, or the whole server that is read-only

@@ -12,12 +12,12 @@ import pytest
 
 from signalbook.app import store_client
 from signalbook.client import (
-    Bounds,
     Call,
     Client,
     HttpTransport,
     Refusal,
     RemoteError,
+    ReplyBounds,
     Shown,
     Unanswered,
     _with_details,
@@ -153,14 +153,14 @@ def test_bounds() -> None:
     small = gzip.compress(b"[" + b" " * 5000 + b"]")
     client = served(
         lambda request: httpx.Response(200, content=small, headers={"content-encoding": "gzip"}),
-        bounds=Bounds(largest=4000),
+        bounds=ReplyBounds(largest=4000),
     )
     with pytest.raises(RemoteError, match="MiB in one answer"):
         client.get("/")
-    client = served(lambda request: httpx.Response(200, json=[]), bounds=Bounds(timeout=-1000.0))
+    client = served(lambda request: httpx.Response(200, json=[]), bounds=ReplyBounds(timeout=-1000.0))
     assert [] == client.get("/")
     with pytest.raises(RemoteError, match="takes too long"):
-        served(lambda request: httpx.Response(200, stream=Slow()), bounds=Bounds(timeout=0.1)).get("/")
+        served(lambda request: httpx.Response(200, stream=Slow()), bounds=ReplyBounds(timeout=0.1)).get("/")
 
 
 class Slow(httpx.SyncByteStream):

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from signalbook.client import Call, Client, Reply
+from signalbook.client import Call, Client, RegistryReply
 from signalbook.errors import RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import addresses_of
@@ -137,7 +137,7 @@ class StoreTransport:
     def _service(self) -> RegistryService:
         return self._open()
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> RegistryReply:
         """The reply of the registry in the store."""
         path, _, query = call.path.partition("?")
         path = unquote(path, errors="replace")
@@ -146,7 +146,7 @@ class StoreTransport:
             response = self._service.answer(request)
         except RegistryError as error:
             response = problems.respond(error, path)
-        return Reply(self.name, response.status, joined(response.headers), response.body)
+        return RegistryReply(self.name, response.status, joined(response.headers), response.body)
 
     def close(self) -> None:
         """Give the store back, where it was opened."""

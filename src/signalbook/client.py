@@ -2,7 +2,7 @@
 
 Rule 1: a caller does not know which of the two it has. Both take the paths, flags, headers and bodies of the HTTP
 binding and give the same answers and errors. They differ in their `Transport`, which has one task: a `Call` in, a
-`Reply` out. `HttpTransport` sends it with httpx; `app.StoreTransport` hands it to what the server answers with.
+`RegistryReply` out. `HttpTransport` sends it with httpx; `app.StoreTransport` hands it to what the server answers with.
 Rule 2: a reply is bounded in bytes, after decompression, and in time: `_read_bounded` is the only place that reads one.
 Rule 3: a redirect is not followed, and pages are asked for at the address that was named: the token goes nowhere else.
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from signalbook.model.model import ResourceType
 
 __all__ = [
-    "Bounds",
     "Call",
     "Client",
     "HttpTransport",
     "Refusal",
+    "RegistryReply",
     "RemoteError",
-    "Reply",
+    "ReplyBounds",
     "Shown",
     "Transport",
     "Unanswered",
@@ -116,7 +116,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RegistryReply:
     """One answer of the registry with this name; headers by lower-case name, repeated ones joined by commas."""
 
     name: str
@@ -188,7 +188,7 @@ class Transport(Protocol):
         """What error messages call the registry."""
         ...
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> RegistryReply:
         """The reply to a call, whatever its status; `RemoteError` where none comes."""
         ...
 
@@ -198,7 +198,7 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReplyBounds:
     """How many seconds a registry may be silent, and how many bytes it may send in one answer.
 
     A whole answer may take ten times as long as a silence.
@@ -215,15 +215,15 @@ class HttpTransport:
     """
 
     def __init__(
-        self, address: str = "", token: str = "", ca: Path | None = None, bounds: Bounds | None = None
+        self, address: str = "", token: str = "", ca: Path | None = None, bounds: ReplyBounds | None = None
     ) -> None:
         self.address = self.name = address.rstrip("/")
         self._token = token
         self._ca = ca
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or ReplyBounds()
         self._client: httpx.Client | None = None
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> RegistryReply:
         """The reply to a call, whatever its status."""
         import httpx
 
@@ -242,7 +242,7 @@ class HttpTransport:
         except httpx.HTTPError as error:
             raise _unanswered(self.name or url, error) from None
         given = {name.lower(): text for name, text in response.headers.items()}
-        return Reply(self.name or url, response.status_code, given, content)
+        return RegistryReply(self.name or url, response.status_code, given, content)
 
     def close(self) -> None:
         """Close the connections."""
@@ -258,7 +258,7 @@ class HttpTransport:
         return self._client
 
 
-def _read_bounded(response: httpx.Response, bounds: Bounds, wait: float, name: str) -> bytes:
+def _read_bounded(response: httpx.Response, bounds: ReplyBounds, wait: float, name: str) -> bytes:
     """All bytes of an answer, decompressed; one that is too large or too slow is left."""
     until = time.monotonic() + max(bounds.timeout, 1.0) * 10 + wait
     content = bytearray()
@@ -294,7 +294,7 @@ def is_address(location: str) -> bool:
     return location.lower().startswith(("http://", "https://"))
 
 
-def connect(address: str, token: str = "", ca: Path | None = None, bounds: Bounds | None = None) -> Client:
+def connect(address: str, token: str = "", ca: Path | None = None, bounds: ReplyBounds | None = None) -> Client:
     """The client of a registry that is served at an address."""
     if not _is_valid_address(address):
         raise UsageError(f"'{address}' is not a server address; try http://127.0.0.1:8080")
@@ -350,7 +350,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def send(self, call: Call) -> Reply:
+    def send(self, call: Call) -> RegistryReply:
         """The reply to a call; an error where the registry refuses it or redirects."""
         reply = self._transport.answer(call)
         if reply.status >= 300 and reply.status != 304:
@@ -359,7 +359,7 @@ class Client:
 
     def request(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, wait: float = 0
-    ) -> Reply:
+    ) -> RegistryReply:
         """The reply to a request whose body, where there is one, is JSON."""
         content = None if body is None else _to_json(body, path)
         given = {**({} if content is None else {"content-type": "application/json"}), **(headers or {})}
@@ -393,7 +393,7 @@ class Client:
                 break
         return shown
 
-    def pages(self, path: str, *, same_path: bool = False) -> Iterator[tuple[Reply, str]]:
+    def pages(self, path: str, *, same_path: bool = False) -> Iterator[tuple[RegistryReply, str]]:
         """The pages of a collection, each with the path of the next one (core/http.md "Pagination").
 
         With `same_path` only the query of a link counts, wherever it leads: a registry behind a proxy may not know its
@@ -409,7 +409,7 @@ class Client:
             yield reply, following
             path = following
 
-    def _following(self, path: str, reply: Reply, *, same_path: bool) -> str:
+    def _following(self, path: str, reply: RegistryReply, *, same_path: bool) -> str:
         link, _ = reply.find_link("next")
         if not link:
             return ""
@@ -447,7 +447,7 @@ class Client:
         found = _WRITTEN.fullmatch(self._write("POST", path, body, load).headers.get("signalbook-written", ""))
         return (int(found[1]), int(found[2])) if found else None
 
-    def _write(self, method: str, path: str, body: Any, load: str) -> Reply:
+    def _write(self, method: str, path: str, body: Any, load: str) -> RegistryReply:
         # A server that does not know the preference leaves it alone (RFC 7240).
         headers = {"prefer": f"load={load}"} if load else {}
         return self.request(method, path if method == "POST" else _with_details(path), body, headers=headers)
@@ -524,7 +524,7 @@ _REMEDIES: Mapping[int, str] = {
 }
 
 
-def refusal(reply: Reply, path: str) -> RemoteError:
+def refusal(reply: RegistryReply, path: str) -> RemoteError:
     """The error that a reply states; one without an xRegistry error is not of an xRegistry server."""
     stated = _stated(reply.content)
     said = f"{reply.name} answered {reply.status} at {path.partition('?')[0]}"

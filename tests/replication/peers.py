@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from signalbook.client import Call, Client, RemoteError, Reply
+from signalbook.client import Call, Client, RegistryReply, RemoteError
 from tests.registry.conftest import Api
 
 Json = dict[str, Any]
@@ -27,14 +27,14 @@ class ApiPeer(Client):
         self.after: Callable[[str, Any], Any] = lambda path, value: value
         self.requests = 0
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> RegistryReply:
         """The reply to one call."""
         self.requests += 1
         self.before(call.method, call.path)
         reply = self.api(call.method, call.path, call.content, call.headers, base=self.address)
         # Text of this module, unlike that of orjson, may hold what no registry keeps.
         content = json.dumps(self.after(call.path, reply.json)).encode() if reply.body else b""
-        return Reply(self.name, reply.status, reply.headers, content)
+        return RegistryReply(self.name, reply.status, reply.headers, content)
 
     def close(self) -> None:
         """The registry is closed by the fixture that made it."""

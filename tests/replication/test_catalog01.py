@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from signalbook.client import Bounds, RemoteError, connect
+from signalbook.client import RemoteError, ReplyBounds, connect
 from signalbook.errors import UsageError
 from signalbook.replication.catalog01 import Catalog01Source, definition_path
 from signalbook.replication.replicate import Replication
@@ -84,7 +84,7 @@ def post(catalog: CatalogServer, body: Json, group: str = "orders") -> None:
 
 
 def pull(
-    catalog: CatalogServer, target: ApiPeer, scope: str = "/", bounds: Bounds | None = None, **options: Any
+    catalog: CatalogServer, target: ApiPeer, scope: str = "/", bounds: ReplyBounds | None = None, **options: Any
 ) -> ReplicationReport:
     """Replicate once from a catalog of 0.1."""
     peer = connect(catalog.address, catalog.token, bounds=bounds)
@@ -591,7 +591,7 @@ def test_a_bad_source(catalog: CatalogServer, b: ApiPeer, path: str, answer: Any
     post(catalog, definition("order.placed", "/{id}/new"))
     catalog.spoil = lambda method, asked: answer if (method, asked) == ("GET", path) else None
     with pytest.raises(RemoteError, match=words):
-        pull(catalog, b, bounds=Bounds(largest=1000) if answer[1] is LARGE else None)
+        pull(catalog, b, bounds=ReplyBounds(largest=1000) if answer[1] is LARGE else None)
     assert before["messagegroups"] == b.api("GET", "/export").json["messagegroups"]
     catalog.spoil = lambda method, asked: None
     pull(catalog, b)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from signalbook.client import Call, RemoteError, Reply, refusal
+from signalbook.client import Call, RegistryReply, RemoteError, refusal
 from signalbook.errors import UsageError
 from signalbook.registry.changes import trim
 from signalbook.replication.replicate import Replication
@@ -816,7 +816,7 @@ def test_pages_in_a_circle_and_elsewhere(plain: ApiPeer, b: ApiPeer) -> None:
         api = plain.api
 
         class Linked(ApiPeer):
-            def answer(self, call: Call) -> Reply:
+            def answer(self, call: Call) -> RegistryReply:
                 reply = super().answer(call)
                 return replace(reply, headers={**reply.headers, "link": f"<{link}>;rel=next"})
 
@@ -875,8 +875,8 @@ def test_no_authority(a: ApiPeer, b: ApiPeer, authority: str) -> None:
 def test_a_target_that_is_read_only(a: ApiPeer, b: ApiPeer) -> None:
     """It says so itself; the token is not to blame."""
     detail = b'{"type": "x#forbidden", "title": "Not allowed", "detail": "This server is read-only."}'
-    assert "This server is read-only." in str(refusal(Reply("http://b.test", 403, {}, detail), "/replicas"))
-    assert "token" in str(refusal(Reply("http://b.test", 403, {}, b"{}"), "/replicas"))
+    assert "This server is read-only." in str(refusal(RegistryReply("http://b.test", 403, {}, detail), "/replicas"))
+    assert "token" in str(refusal(RegistryReply("http://b.test", 403, {}, b"{}"), "/replicas"))
 
 
 def test_who_it_is(a: ApiPeer, b: ApiPeer) -> None:

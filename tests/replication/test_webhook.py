@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from signalbook.client import Call, Client, HttpTransport, RemoteError, Reply
+from signalbook.client import Call, Client, HttpTransport, RegistryReply, RemoteError
 from signalbook.errors import UsageError
 from signalbook.replication import webhook as webhooks
 from signalbook.replication.replicate import Replication
@@ -35,7 +35,7 @@ class Source(Client):
         super().__init__(HttpTransport(address))
         self.asked: list[str] = []
 
-    def send(self, call: Call) -> Reply:
+    def send(self, call: Call) -> RegistryReply:
         """The reply to one call."""
         self.asked.append(f"{call.method} {call.path}")
         return super().send(call)
@@ -177,13 +177,13 @@ class Moody:
         errors = [RemoteError("nothing answers"), RemoteError("busy", status=503), RemoteError("its token", status=403)]
         self.answers = [*errors, None]
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> RegistryReply:
         """The next answer; what lists and what makes count as one."""
         error = self.answers[0] if call.method == "GET" else self.answers.pop(0)
         if error is not None:
             self.answers = self.answers[1:] if call.method == "GET" else self.answers
             raise error
-        return Reply(self.name, 200, {}, b"[]" if call.method == "GET" else b'{"id": "1"}')
+        return RegistryReply(self.name, 200, {}, b"[]" if call.method == "GET" else b'{"id": "1"}')
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from signalbook.client import MEBIBYTE, Bounds, Client, RemoteError, Unanswered, connect
+from signalbook.client import MEBIBYTE, Client, RemoteError, ReplyBounds, Unanswered, connect
 from signalbook.errors import StoreError, UsageError
 from signalbook.spec import versions
 
@@ -36,7 +36,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEFAULT_STORE = "signalbook.db"
 # A person who waits can stop the command; what is read goes to a terminal, a pipe or a file.
-_BOUNDS = Bounds(timeout=120.0, largest=1024 * MEBIBYTE)
+_BOUNDS = ReplyBounds(timeout=120.0, largest=1024 * MEBIBYTE)
 
 
 def _check_store(context: click.Context, parameter: click.Parameter, store: str) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from signalbook.client import Client, RemoteError, Reply
+from signalbook.client import Client, RegistryReply, RemoteError
 from signalbook.errors import UsageError
 from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
@@ -165,7 +165,7 @@ class FeedSource:
                 yield {"xid": xid, "source": entry["xid"], "origin": origin, "body": body, "mark": "", **log}
 
 
-def _events(reply: Reply) -> tuple[list[Any], str]:
+def _events(reply: RegistryReply) -> tuple[list[Any], str]:
     """The events of a page of a change feed, and the cursor behind them."""
     events, following = reply.value, reply.headers.get("signalbook-cursor", "")
     if not isinstance(events, list) or not following:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from signalbook.client import MEBIBYTE, Bounds, Call, HttpTransport, RemoteError, Reply, is_address
+from signalbook.client import MEBIBYTE, Call, HttpTransport, RegistryReply, RemoteError, ReplyBounds, is_address
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import Entities, addresses_of
@@ -79,7 +79,9 @@ class Fetcher:
     """Fetches the documents of one source over HTTP."""
 
     def __init__(self, reach: Reach) -> None:
-        self._transport = HttpTransport(token=reach.token, ca=reach.ca, bounds=Bounds(reach.timeout, reach.largest))
+        self._transport = HttpTransport(
+            token=reach.token, ca=reach.ca, bounds=ReplyBounds(reach.timeout, reach.largest)
+        )
 
     def get(self, address: str, known: Fetched | None = None, *, trusted: bool = True) -> Fetched:
         """The document at an address, or `known` where it has not changed; only a `trusted` server gets the token."""
@@ -108,7 +110,7 @@ _REMEDIES: Mapping[int, str] = {
 }
 
 
-def _refused(address: str, reply: Reply) -> RemoteError:
+def _refused(address: str, reply: RegistryReply) -> RemoteError:
     remedy = _REMEDIES.get(reply.status, "is it an xRegistry server?")
     return RemoteError(f"{address} answered {reply.status}; {remedy}", status=reply.status)
 

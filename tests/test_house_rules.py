@@ -21,8 +21,8 @@ CATCH_ALLS = {"utils", "util", "helpers", "helper", "common", "core", "base", "m
 LOCKS = ("requirements.lock", "requirements-amqp.lock")
 # Modules that are run rather than imported.
 PROGRAMS = {"__main__"}
-# Longer than 700 lines: one reader of JSON text for everybody; all that lint and load find in documents.
-LONG_SUBJECTS = {"src/signalbook/jsontext.py", "src/signalbook/sources/lint.py"}
+# Longer than 700 lines: one reader of JSON text for everybody.
+LONG_SUBJECTS = {"src/signalbook/jsontext.py"}
 # Names of classes that stand in several modules, to become fewer.
 SHARED_CLASSES = {
     *("Answer", "Asking", "Attribute", "Budget", "Cell", "Dialect", "Document", "Documents", "Entry", "Finding"),

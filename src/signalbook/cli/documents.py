@@ -228,7 +228,8 @@ def _without_errors(
     client: Client, documents: list[Loadable], bad: list[Refused], config: Path | None, *, keep_going: bool
 ) -> list[Loadable]:
     """The documents without an error that only the whole catalog shows; those that have one are reported in `bad`."""
-    from signalbook.sources.lint import Config, catalog_errors
+    from signalbook.sources.lint import Config
+    from signalbook.sources.rehearsal import catalog_errors
 
     severities = Config.read(config)
 

@@ -64,15 +64,19 @@ from signalbook.spec.error_types import ERROR_TYPES, title
 __all__ = [
     "CONFIG",
     "NOTED",
+    "TWICE",
+    "UNREADABLE",
     "Config",
     "Finding",
     "broken",
-    "catalog_errors",
     "check",
+    "defined_twice",
+    "each_once",
     "lint",
     "noted",
     "refusal",
     "refused_documents",
+    "whole_catalog",
 ]
 
 # Which schema documents of a catalog a registry would refuse, found by writing them into one in memory.
@@ -533,8 +537,8 @@ def lint(
                 documents.extend(versions)
                 newest.append(versions[-1])
                 yield from noted(versions[-1], notes)
-    yield from _once(check(documents, model))
-    yield from _twice(newest)
+    yield from each_once(check(documents, model))
+    yield from defined_twice(newest)
     yield from whole_catalog(newest)
 
 
@@ -592,7 +596,7 @@ def noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:
             yield Finding(document.source, NOTED[note.code], xid, note.code, words, {"path": note.path})
 
 
-def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+def each_once(findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings without those that an older version of a definition, or its group, has given already."""
     given: set[tuple[str, ...]] = set()
     for finding in findings:
@@ -602,7 +606,7 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield finding
 
 
-def _twice(documents: Sequence[Document]) -> Iterator[Finding]:
+def defined_twice(documents: Sequence[Document]) -> Iterator[Finding]:
     """Resources that two documents define differently: only the last would be kept."""
     first: dict[str, tuple[str, Any]] = {}
     for document in documents:
@@ -637,37 +641,6 @@ def whole_catalog(
         source = sources.get(finding.xid, documents[0].source)
         args = {"path": finding.path}
         yield Finding(source, finding.severity, finding.xid, finding.rule, words, args, finding.rule)
-
-
-def catalog_errors(
-    documents: Sequence[Document], config: Config, there: Callable[[], Sequence[Document]], model: str = "builtin"
-) -> list[Finding]:
-    """What lint calls an error of documents that a registry itself would take, for which a load refuses them.
-
-    Only rules that can find an error are run, once for all documents. What is found is judged again with what is
-    `there` already, since that may be what a definition refers to.
-    """
-    only = config.errors()
-    if not documents or not only:
-        return []
-    found = _errors(config, whole_catalog(documents, only))
-    if found and (beside := there()):
-        found = _errors(config, whole_catalog(documents, only, beside))
-    if TWICE in only:
-        found += _errors(config, _twice(documents))
-    if not only.isdisjoint(_WARNED):
-        found += _errors(config, (one for one in _once(check(documents, model)) if one.severity == "warning"))
-    return found
-
-
-def _errors(config: Config, findings: Iterable[Finding]) -> list[Finding]:
-    return [one for one in config.apply(findings) if one.severity == "error"]
-
-
-# What is a warning about one entity, unless a configuration calls it an error.
-_WARNED = frozenset(
-    {"dangling_reference", "deprecated_reference", *(rule.name for rule in NAMED_RULES if rule.severity == "warning")}
-)
 
 
 def _subjects(entities: Entities) -> Subjects:

@@ -1,4 +1,4 @@
-"""Loading catalog documents on trial: what a registry would refuse, found by `signalbook lint` as a load finds it.
+"""What a load refuses: what a registry would, found by loading on trial (`rehearse`), and what lint calls an error.
 
 Rule 1: all documents are loaded into a registry in memory by the code of `signalbook load`; where that takes them,
 nothing is an error here.
@@ -7,6 +7,7 @@ fault hides few others. Refusals for what a schema refers to are not reported th
 out.
 Rule 3: what another check has reported of an entity is not reported again.
 Rule 4: documents are loaded by the model that they are linted by; those with models of their own, by each model apart.
+Rule 5: of what a registry takes, a load refuses what lint calls an error of the whole catalog (`catalog_errors`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,22 @@ import orjson
 
 from signalbook.client import Client
 from signalbook.errors import RegistryError, UsageError
+from signalbook.model.rules import RULES as NAMED_RULES
 from signalbook.sources.documents import Document, Raw, choose_model
-from signalbook.sources.lint import UNREADABLE, Finding, refusal
+from signalbook.sources.lint import (
+    TWICE,
+    UNREADABLE,
+    Config,
+    Finding,
+    check,
+    defined_twice,
+    each_once,
+    refusal,
+    whole_catalog,
+)
 from signalbook.sources.loading import Loadable, Loading, Unkept, holder, loadable
 
-__all__ = ["rehearse"]
+__all__ = ["catalog_errors", "rehearse"]
 
 LOST = "lost"
 INVALID = "invalid"
@@ -179,3 +191,34 @@ def _lost(unkept: Unkept, gone: Sequence[str]) -> Finding:
     named = ", ".join(xid.rpartition("/")[2] for xid in gone)
     words = f"{unkept.xid} has {len(unkept.given)} versions, and its type keeps {unkept.most}; not kept: {named}."
     return Finding(unkept.source, "warning", unkept.xid, LOST, words, {"path": f"{unkept.xid}/versions"})
+
+
+def catalog_errors(
+    documents: Sequence[Document], config: Config, there: Callable[[], Sequence[Document]], model: str = "builtin"
+) -> list[Finding]:
+    """What lint calls an error of documents that a registry itself would take, for which a load refuses them.
+
+    Only rules that can find an error are run, once for all documents. What is found is judged again with what is
+    `there` already, since that may be what a definition refers to.
+    """
+    only = config.errors()
+    if not documents or not only:
+        return []
+    found = _errors(config, whole_catalog(documents, only))
+    if found and (beside := there()):
+        found = _errors(config, whole_catalog(documents, only, beside))
+    if TWICE in only:
+        found += _errors(config, defined_twice(documents))
+    if not only.isdisjoint(_WARNED):
+        found += _errors(config, (one for one in each_once(check(documents, model)) if one.severity == "warning"))
+    return found
+
+
+def _errors(config: Config, findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in config.apply(findings) if one.severity == "error"]
+
+
+# What is a warning about one entity, unless a configuration calls it an error.
+_WARNED = frozenset(
+    {"dangling_reference", "deprecated_reference", *(rule.name for rule in NAMED_RULES if rule.severity == "warning")}
+)

@@ -332,8 +332,14 @@ class Cursor:
 
     def long(self) -> int:
         """Return the next integer, of 64 bits."""
-        data, at, found, shift = self.data, self.at, 0, 0
+        data, at = self.data, self.at
         try:
+            byte = data[at]
+            at += 1
+            if byte < 0x80:  # most integers are lengths, counts and indexes of one byte
+                self.at = at
+                return (byte >> 1) ^ -(byte & 1)
+            found, shift = byte & 0x7F, 7
             while True:
                 byte = data[at]
                 at += 1
@@ -442,19 +448,22 @@ class _Compiler:
         order = [field.name for field in reader.fields]
         as_written = not absent and [target for _, target, _ in steps] == order
         defaults = [(field.name, _defaulted(raw_default(field), field.node)) for field in absent]
+        counted = len(steps) + 1
 
         def read(cursor: Cursor) -> Any:
-            cursor.spend(len(steps) + 1)
+            cursor.left -= counted
+            if cursor.left < 0:
+                cursor.spend(0)  # raises
             cursor.depth -= 1
             if cursor.depth < 0:
                 raise BadPayload(f"nested deeper than {DEEPEST_VALUE} records, arrays and maps")
             found = {}
-            for name, target, decode in steps:
-                try:
+            try:
+                for name, target, decode in steps:  # noqa: B007 - named below, where one fails
                     found[target] = decode(cursor)
-                except BadPayload as bad:
-                    bad.steps.insert(0, name)
-                    raise
+            except BadPayload as bad:
+                bad.steps.insert(0, name)
+                raise
             cursor.depth += 1
             if as_written:
                 return found
@@ -473,12 +482,12 @@ class _Compiler:
             _deeper(cursor)
             while count := _block(cursor):
                 cursor.spend(count)
-                for _ in range(count):
-                    try:
+                try:
+                    for _ in range(count):
                         found.append(decode(cursor))
-                    except BadPayload as bad:
-                        bad.steps.insert(0, len(found))
-                        raise
+                except BadPayload as bad:
+                    bad.steps.insert(0, len(found))
+                    raise
             cursor.depth += 1
             return found
 
@@ -596,8 +605,14 @@ def _int(cursor: Cursor) -> int:
 
 
 def _string(cursor: Cursor) -> str:
+    size = cursor.long()
+    begin = cursor.at
+    cursor.at = end = begin + size
+    if size < 0 or end > len(cursor.data):
+        cursor.at = begin
+        cursor.take(size)  # raises, and says how many bytes are left
     try:
-        return cursor.take(cursor.long()).decode()
+        return str(cursor.data[begin:end], "utf-8")
     except UnicodeDecodeError as error:
         raise BadPayload(f"a string is not UTF-8: {error.reason}") from None
 

@@ -326,7 +326,7 @@ class AvroSchema:
             return _problem(bad)
         except RecursionError:
             return _problem(BadPayload("nested too deeply"))
-        return Checked((), value)
+        return _checked(Checked, ((), value))
 
     def _container(self, payload: bytes) -> Checked:
         try:

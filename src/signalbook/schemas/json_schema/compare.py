@@ -464,9 +464,13 @@ CHECKS: dict[str, Check] = {
 # Rule 3: a comparison takes a bounded number of steps; what is not decided by then is unknown.
 
 
-# What the canonical forms are asked about: their time grows with the square of the first and with the second.
-_MOST_NODES = 500
+# What the canonical forms are asked about: their time grows with the square of the first, and multiplies with the
+# second (docs/decisions/0010).
+_MOST_NODES = 120
 _MOST_ALTERNATIVES = 256
+# How many alternatives a condition is for them. A `not` is one more than the keywords and names in it.
+_CONDITIONS = {"if": 4, "contains": 2}
+_DEPENDENT = frozenset({"dependentSchemas", "dependencies", "dependentRequired"})
 
 # An aspect: in words, and the kind of a change that makes the schema accept less, and of one that makes it accept more.
 KINDS: dict[str, tuple[str, str, str]] = {
@@ -563,7 +567,7 @@ def _findings(wide: JsonSchema, narrow: JsonSchema, budget: Budget) -> list[Find
         return [Finding("", "size", "schemas", "too large to compare", False)]
     if not found:
         return found
-    opinion = _opinion(wide, narrow)
+    opinion = _opinion(wide, narrow, budget)
     if opinion is True:
         return []
     if opinion is False and not any(one.certain for one in found):
@@ -573,20 +577,24 @@ def _findings(wide: JsonSchema, narrow: JsonSchema, budget: Budget) -> list[Find
     return found
 
 
-def _opinion(wide: JsonSchema, narrow: JsonSchema) -> bool | None:
+def _opinion(wide: JsonSchema, narrow: JsonSchema, budget: Budget) -> bool | None:
     """Whether the engine's canonical forms show containment, or the opposite; None where they show neither."""
     if wide.link or narrow.link or wide.draft is not narrow.draft:
         return None
-    if not (_small(wide) and _small(narrow)):
+    sizes = _canonical_size(wide), _canonical_size(narrow)
+    if None in sizes:
         return None
     try:
+        budget.spend(max(size or 0 for size in sizes) ** 2)
         one, two = _canonical(wide), _canonical(narrow)
         answer = two.covers(one)
+    except TooMuch:
+        return None
     except (
         ValueError,
         LookupError,
         jsonschema_rs.ReferencingError,
-    ):  # an operand that the canonical form does not know
+    ):  # an operand that the canonical form has no form for
         return None
     yes, no = jsonschema_rs.canonical.Containment.YES, jsonschema_rs.canonical.Containment.NO
     return True if answer == yes else False if answer == no else None
@@ -598,10 +606,10 @@ def _canonical(schema: JsonSchema) -> Any:
     )
 
 
-def _small(schema: JsonSchema) -> bool:
-    """Tell whether the canonical form cannot grow beyond bounds: alternatives multiply in it."""
+def _canonical_size(schema: JsonSchema) -> int | None:
+    """The number of nodes of a schema, where its canonical form is sure to stay small; else None."""
     if schema.work > _MOST_NODES or schema.library.documents():
-        return False
+        return None
     nodes, alternatives = 0, 1
     stack: list[Any] = [schema.index.root.schema]
     while stack:
@@ -609,13 +617,21 @@ def _small(schema: JsonSchema) -> bool:
         nodes += 1
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in ("anyOf", "oneOf") and isinstance(value, list):
-                    alternatives *= len(value)
-                elif name in ("not", "if", "dependentSchemas", "dependencies", "dependentRequired", "contains"):
-                    alternatives *= 2 + (len(value) if isinstance(value, dict) and name.startswith("depend") else 0)
-            stack.extend(value for value in node.values() if isinstance(value, dict | list))
-        elif isinstance(node, list):
-            stack.extend(value for value in node if isinstance(value, dict | list))
+                alternatives *= _alternatives(name, value)
+        pairs = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        stack.extend(value for value in pairs if isinstance(value, dict | list))
         if nodes > _MOST_NODES or alternatives > _MOST_ALTERNATIVES:
-            return False
-    return True
+            return None
+    return nodes
+
+
+def _alternatives(name: str, value: Any) -> int:
+    """How many alternatives a keyword is in a canonical form."""
+    if name in ("anyOf", "oneOf") and isinstance(value, list):
+        return max(1, len(value))
+    if name == "not" and isinstance(value, dict):
+        required = value.get("required")
+        return 1 + len(value) + (len(required) if isinstance(required, list) else 0)
+    if name in _DEPENDENT and isinstance(value, dict):
+        return int(4 ** min(len(value), 10))
+    return _CONDITIONS.get(name, 1)

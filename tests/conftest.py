@@ -29,6 +29,8 @@ from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
+# The fixtures of stores that may be in PostgreSQL.
+STORES = {"postgres_url", "fresh_store", "store_url", "shared_store_url"}
 _numbers = itertools.count(1)
 # Most sessions of Spark in tests end before Java's better compiler has paid for itself.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -93,8 +95,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
     return Shares(config, log) if config.getvalue("dist") == "loadgroup" else None  # type: ignore[arg-type]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _on_postgres(item: pytest.Item) -> bool:
+    """Whether a test's store is in PostgreSQL, where one is given."""
+    return bool(item.get_closest_marker("postgres") or STORES & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which `make integration` leaves out what `make test` has run on the same store."""
+    words = "run only tests whose store is in the PostgreSQL that SIGNALBOOK_TEST_POSTGRES names"
+    parser.addoption("--on-postgres", action="store_true", help=words)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put first what takes longest, so that no worker ends alone; skip what needs a PostgreSQL where there is none."""
+    if config.getoption("--on-postgres"):
+        others = [item for item in items if not _on_postgres(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _on_postgres(item)]
     items.sort(key=lambda item: (not _on_spark(item.nodeid.partition("::")[0]), item.path.parent != ROOT / "tests"))
     if not POSTGRES:
         for item in items:

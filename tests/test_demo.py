@@ -20,6 +20,7 @@ def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 
 
+@pytest.mark.slow
 def test_the_demo_walks_through(tmp_path: Path) -> None:
     """The demo shows each request with its answer, says how to go on, and leaves nothing behind."""
     done = run_demo(ROOT, tmp_path)

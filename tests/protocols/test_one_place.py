@@ -42,7 +42,6 @@ ALLOWED = {
     "replication/webhook.py": {"HTTP"},
     "messages/sample.py": {"HTTP"},
     # The columns of records, and the fast path for them.
-    "pipeline/rows.py": {"topic", "partition", "offset"},
     "pipeline/tables.py": {"KAFKA", "topic", "partition", "offset"},
     "pipeline/columns/events.py": {"KAFKA", "partition", "offset"},
     "pipeline/columns/kafka.py": {"KAFKA"},

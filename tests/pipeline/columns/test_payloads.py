@@ -61,7 +61,7 @@ def texts_of(values: list[Any]) -> list[bytes]:
 
 
 def is_quick(text: bytes) -> bool:
-    """Whether a quick reader reads the text as it is: the swift road takes no other."""
+    """Whether a quick reader reads the text as it is: the fast path takes no other."""
     try:
         quick(text)
     except ValueError:

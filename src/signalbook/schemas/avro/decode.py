@@ -1,6 +1,6 @@
 """Avro's binary encoding, read strictly, within bounds, and with the place of what is wrong.
 
-Rule 1: this is the judge; `fast` only repeats its answers sooner for schemas where that is safe.
+Rule 1: this is the general path; `fast` gives the same answers sooner, for schemas where that is safe.
 Rule 2: bytes that no writer produces are refused: a boolean other than 0 and 1, an integer out of its range, a
 negative length or index.
 Rule 3: depth and the number of values are bounded, whatever counts the bytes claim.
@@ -290,7 +290,7 @@ def _fields(writer: Node, reader: Node) -> list[list[Pair]]:
         if found is not None:
             needs.append([(found.node, field.node)])
         elif field.default is NOTHING:
-            # One of nothing: never met. The other fields are looked at all the same, to be told about.
+            # One of nothing: never met. The other fields are compared all the same.
             needs.append([])
     return needs
 
@@ -394,7 +394,7 @@ class _Compiler:
         if reader.kind == "union":
             member = self._resolution.member(writer, reader) if self._resolution else None
             if member is None:
-                return _refuse(f"a value of type {writer.label} does not fit any member of the union")
+                return _reject(f"a value of type {writer.label} does not fit any member of the union")
             return _labelled(self.compile(writer, member), member, len(of_values(reader)) > 1)
         if writer.kind != reader.kind or (self._resolution and not self._resolution.matches(writer, reader)):
             return self._promoted(writer, reader)
@@ -408,14 +408,14 @@ class _Compiler:
             case "enum":
                 return _enum(writer, reader)
             case "fixed":
-                return _fixed(writer.size) if writer.size == reader.size else _refuse("the sizes differ")
+                return _fixed(writer.size) if writer.size == reader.size else _reject("the sizes differ")
         return _PRIMITIVES[writer.kind]
 
     def _promoted(self, writer: Node, reader: Node) -> Decoder:
         read = _PRIMITIVES.get(writer.kind)
         change = _CHANGES.get((writer.kind, reader.kind))
         if read is None or change is None:
-            return _refuse(f"a value of type {writer.label} is not a valid {reader.label}")
+            return _reject(f"a value of type {writer.label} is not a valid {reader.label}")
         return lambda cursor: change(read(cursor))
 
     def _union(self, writer: Node, reader: Node) -> Decoder:
@@ -583,7 +583,7 @@ def _defaulted(raw: Any, node: Node) -> Any:
         return raw
 
 
-def _refuse(message: str) -> Decoder:
+def _reject(message: str) -> Decoder:
     def refuse(cursor: Cursor) -> Any:
         raise BadPayload(message)
 
@@ -649,7 +649,7 @@ _PRIMITIVES: dict[str, Decoder] = {
 }
 
 
-def _text(value: bytes) -> str:
+def _bytes_to_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
@@ -664,5 +664,5 @@ _CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("long", "double"): float,
     ("float", "double"): float,
     ("string", "bytes"): str.encode,
-    ("bytes", "string"): _text,
+    ("bytes", "string"): _bytes_to_text,
 }

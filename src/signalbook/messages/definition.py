@@ -85,11 +85,6 @@ class Entity:
     xref: str | None = None
     problems: tuple[Problem, ...] = ()
 
-    @property
-    def group(self) -> str:
-        """The xid of the group that a resource is in."""
-        return self.xid.rsplit("/", 2)[0]
-
     def content(self) -> dict[str, Any]:
         """What a digest of the catalog is made of."""
         if self.xref is not None:

@@ -24,7 +24,7 @@ import zstandard
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
 from signalbook.errors import Problem
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import encode_json
 from signalbook.protocols import (
     BINDINGS,
     PROTOCOLS,

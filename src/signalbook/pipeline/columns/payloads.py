@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from signalbook.jsontext import quick
+from signalbook.jsontext import decode_fast
 from signalbook.messages.fast import is_plain
 from signalbook.schemas.json_schema.columns import ADDITIONAL, TypedReader
 
@@ -56,7 +56,7 @@ def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:
     """What reads a payload if it is accepted."""
 
     def read(text: bytes) -> Any:
-        value = quick(text)
+        value = decode_fast(text)
         if not accepts(value):
             raise ValueError("the payload is not valid")
         return value

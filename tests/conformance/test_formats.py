@@ -59,6 +59,11 @@ def read_numbers(text: Text, references: References | None) -> Numbers:
     return Numbers(frozenset(found))
 
 
+def write_number(schema: Any, value: Any, contenttype: str) -> bytes:
+    """Write a number as text."""
+    return str(value).encode()
+
+
 def compare_numbers(older: Any, newer: Any, budget: Any) -> Iterator[Difference]:
     """Yield which promises a newer list breaks."""
     directions: list[tuple[Direction, frozenset[int]]] = [
@@ -72,7 +77,9 @@ def compare_numbers(older: Any, newer: Any, budget: Any) -> Iterator[Difference]
 
 @pytest.fixture(autouse=True)
 def _numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Format(ROW, ("numbers*",), read_numbers, compare_numbers, ())
+    row = Format(
+        ROW, ("numbers*",), read_numbers, compare_numbers, write_number, lambda schema, contenttype: iter([b"1"]), ()
+    )
     monkeypatch.setattr(schemas, "FORMATS", (row,))
 
 

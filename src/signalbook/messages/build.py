@@ -180,7 +180,9 @@ def own_values(protocol: str | None, own: Mapping[str, Any], fields: list[Slot])
         value = own.get(slot.field if option is None else option.field)
         if slot.name:
             value = value.get(slot.name) if isinstance(value, Mapping) else None
-        if isinstance(value, bytes) and (option is None or option.field == slot.field):
+        if option is not None and value is not None:
+            value = option.read(slot.type, value)[0]
+        elif isinstance(value, bytes):
             value = as_text(value)
         if isinstance(value, str | int | float | bytes):
             found[slot.label] = value

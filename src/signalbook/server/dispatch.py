@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -31,11 +31,13 @@ from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
-from signalbook.server.events.delivery import Courier
 from signalbook.server.headers import document_body, document_response, refuse_headers
 from signalbook.server.http import JSON, Headers, Patient, Request, Response, refuse_coded
-from signalbook.server.messages import Judgements
 from signalbook.server.problems import not_supported
+
+if TYPE_CHECKING:
+    from signalbook.server.events.delivery import Courier
+    from signalbook.server.messages import Judgements
 
 __all__ = [
     "CODINGS",
@@ -213,7 +215,7 @@ _ROOT = Target("registry", "/", "/")
 
 
 class RegistryService:
-    """Answers requests for one registry."""
+    """Answers requests for one registry; its `owner` is not bound by what its capabilities offer to others."""
 
     def __init__(
         self,
@@ -226,8 +228,10 @@ class RegistryService:
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
         judgements: Judgements | None = None,
+        owner: bool = False,
     ) -> None:
         self._requests = requests
+        self._owner = owner
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
         self.patient: Mapping[str, Patient] = patient or {}
@@ -324,6 +328,8 @@ class RegistryService:
 
     def _flags(self, request: Request, setup: Setup) -> Flags:
         capabilities = setup.capabilities
+        if self._owner:
+            return parse_flags(request.query, path=request.path.rstrip("/") or "/")
         return parse_flags(
             request.query, capabilities.parameters, path=request.path.rstrip("/") or "/", ignores=capabilities.ignores
         )
@@ -367,7 +373,7 @@ class RegistryService:
         refuse_coded(request)
 
         def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
-            _check_method(setup, method, target)
+            _check_method(setup, method, target, owner=self._owner)
             if target.document and method in ("PUT", "POST"):
                 return document_body(request, target, flags.setdefaultversionid)
             refuse_headers((name for name, _ in request.headers.items()), target.path)
@@ -462,13 +468,13 @@ def _allow(target: Target) -> str:
     return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
 
 
-def _check_method(setup: Setup, method: str, target: Target) -> None:
+def _check_method(setup: Setup, method: str, target: Target, *, owner: bool) -> None:
     if method == "PATCH" and target.document:
         raise RegistryError("details_required", target.path)
     if method not in ALLOWED[target.kind].split(", "):
         raise not_supported(target.path, method, ALLOWED[target.kind])
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
-    if not setup.capabilities.is_mutable(needed):
+    if not owner and not setup.capabilities.is_mutable(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 

@@ -33,10 +33,10 @@ from signalbook.registry.index import term
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
     SECOND,
-    Budget,
     Format,
     Located,
     SchemaError,
+    StepBudget,
     TooMuch,
     reading_steps,
     too_large,
@@ -70,13 +70,13 @@ class Asking:
 
     work: Work
     state: ResourceState
-    whole: Budget | None
+    whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
-    budget: Budget = field(init=False)
+    budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(SECOND, self.whole)
+        self.budget = StepBudget(SECOND, self.whole)
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
@@ -342,14 +342,14 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
 def judge_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
-    budget = Budget(SECOND)
+    budget = StepBudget(SECOND)
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _judge_user(work, *found, budget if number < MOST_USERS else Budget(0))
+            _judge_user(work, *found, budget if number < MOST_USERS else StepBudget(0))
 
 
-def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
+def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
     by = Judge(
         state.type, work.capabilities, partial(Asking, work, state, budget), state.xid, budget, work.offer.trust_unknown
     )
@@ -418,7 +418,7 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 
 def _judge_of(work: Work, state: ResourceState) -> Judge:
     if work.budget is None:
-        work.budget = Budget(MOST_STEPS)
+        work.budget = StepBudget(MOST_STEPS)
     ask = partial(Asking, work, state, None)
     return Judge(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 

@@ -63,7 +63,7 @@ class Session(Connection, Protocol):
     def savepoint(self) -> None:
         """Begin a part of the transaction that `undo` can take back alone."""
 
-    def settle(self) -> None:
+    def check_transaction(self) -> None:
         """Refuse to go on if a statement failed in a way that leaves nothing to commit, and the job kept silent."""
 
     def release(self) -> None:

@@ -121,7 +121,7 @@ class PostgresSession:
         self._command("RELEASE SAVEPOINT job; SAVEPOINT job" if self._released else "SAVEPOINT job")
         self._released = False
 
-    def settle(self) -> None:
+    def check_transaction(self) -> None:
         """After any error PostgreSQL takes no further statement, and answers COMMIT with a rollback, silently."""
         if self._db.pgconn.transaction_status != _IN_TRANSACTION:
             raise StoreError("PostgreSQL: a statement failed, and the transaction with it")

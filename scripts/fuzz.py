@@ -30,9 +30,8 @@ import orjson
 from scripts.crash import Server
 from scripts.hostile import Sent, requests
 from signalbook import app
-from signalbook.registry.flags import parse_flags
-from signalbook.registry.index import fold_recent, numbers, terms
-from signalbook.registry.rows import SELECT_RANGE, Row, range_of
+from signalbook.registry.rows import SELECT_RANGE, EntityRow, enter_recent, range_of, term_numbers, terms_of
+from signalbook.registry.urls import parse_flags
 from signalbook.server import problems
 from signalbook.server.http import Request, Response, joined
 from signalbook.settings import Settings
@@ -142,7 +141,7 @@ def _misshapen(response: Response) -> Iterator[str]:
 def _inconsistencies(talk: Talk) -> Iterator[str]:
     """What does not fit together in what is stored."""
     requests_ = talk.service._requests
-    requests_.store.write(fold_recent)
+    requests_.store.write(enter_recent)
     db = requests_.store.reader()
     setup = requests_.setup(db)
     whole = requests_.read("/", lambda _: parse_flags("inline=*"), BASE)
@@ -170,11 +169,11 @@ def _misindexed(db: Any, setup: Any) -> Iterator[str]:
     """Index entries that nobody has, or that somebody lacks."""
     wanted: set[tuple[int, str]] = set()
     for values in db.execute(SELECT_RANGE, range_of("d", "")):
-        row = Row(*values)
+        row = EntityRow(*values)
         _, group, _, resource, id_, *_ = row.xid.split("/")
         singular = setup.model.groups[group].resources[resource].singular
-        entries = terms(orjson.loads(row.doc)) | {(singular + "id", id_.lower())}
-        wanted.update((number, row.key) for number in numbers(f"{group}/{resource}", entries))
+        entries = terms_of(orjson.loads(row.doc)) | {(singular + "id", id_.lower())}
+        wanted.update((number, row.key) for number in term_numbers(f"{group}/{resource}", entries))
     there = {(term, key) for term, key in db.execute("SELECT term, key FROM attrs")}
     if wanted - there:
         yield f"not in the index: {sorted(wanted - there)[:5]}"

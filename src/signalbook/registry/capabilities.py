@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from signalbook.errors import RegistryError
-from signalbook.registry.flags import FLAGS, IGNORES, PAGING
+from signalbook.registry.urls import FLAGS, IGNORES, PAGING
 from signalbook.schemas import COMPATIBILITIES, FORMATS
 from signalbook.spec.versions import RC2, RC4, find
 

@@ -246,7 +246,7 @@ def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> 
 
 
 def _bytes_of(value: Any, encoded: str, subject: str) -> tuple[bytes, str | None]:
-    """Return a document's bytes and their form (`Row.form`); `encoded` names the attribute that holds base64."""
+    """Return a document's bytes and their form (`EntityRow.form`); `encoded` names the attribute that holds base64."""
     if encoded:
         content = _decode(value, encoded, subject)
         return content, _form_of(content)

@@ -30,12 +30,11 @@ from signalbook import jsontext
 from signalbook.errors import RegistryError, UsageError
 from signalbook.jsontext import check_json, is_deeper
 from signalbook.model.model import Model, ResourceType
-from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read.reads import Limits, Page
-from signalbook.registry.read.targets import COLLECTIONS, Target
 from signalbook.registry.requests import Answer, Requests, spec_version
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection, Store, open_store
+from signalbook.registry.urls import COLLECTIONS, Flags, RequestTarget, parse_flags
 from signalbook.registry.write.versions import Ask
 from signalbook.spec import versions
 from signalbook.spec.builtin import builtin_modelsource
@@ -342,8 +341,8 @@ def _always(flags: Flags) -> Callable[[Setup], Flags]:
     return lambda setup: flags
 
 
-def _body(method: str, value: Any, load: str = "") -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
-    def read(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
+def _body(method: str, value: Any, load: str = "") -> Callable[[Setup, RequestTarget, Flags], tuple[Any, Ask]]:
+    def read(setup: Setup, target: RequestTarget, flags: Flags) -> tuple[Any, Ask]:
         if not isinstance(value, Mapping) and (value is not None or method != "DELETE"):
             detail = f"the value must be a mapping, not of type {type(value).__name__}"
             raise RegistryError("parsing_data", target.path, error_detail=detail)

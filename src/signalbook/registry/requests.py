@@ -23,12 +23,11 @@ from signalbook.registry import changes, filters, rows
 from signalbook.registry import setup as settings
 from signalbook.registry.capabilities import OFFER, Offer
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags
 from signalbook.registry.read.reads import Limits, Page, make_view, read_target
-from signalbook.registry.read.targets import Target, find_target
 from signalbook.registry.rows import Ahead
 from signalbook.registry.setup import Setup, spelled_error
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import Flags, RequestTarget, find_target
 from signalbook.registry.work import Work
 from signalbook.registry.write.checks import finish
 from signalbook.registry.write.commit import flush, leave_same, open_load, refuse_other
@@ -50,7 +49,7 @@ __all__ = ["Answer", "Requests", "newest_snapshot", "now", "rewritten", "unrecor
 Json = dict[str, Any]
 
 
-def rewritten(page: Page, target: Target, dialect: str) -> Page:
+def rewritten(page: Page, target: RequestTarget, dialect: str) -> Page:
     """A page of 1.0-rc4 as a dialect has it."""
     if target.kind == "meta":
         raise RegistryError("not_found", target.path, detail=f'There is no "meta" in "{dialect}".')
@@ -61,7 +60,7 @@ def rewritten(page: Page, target: Target, dialect: str) -> Page:
     return replace(page, text=orjson.dumps(content).decode())
 
 
-def with_meta(flags: Flags, target: Target) -> Flags:
+def with_meta(flags: Flags, target: RequestTarget) -> Flags:
     """The flags of a read that is to be rewritten: what 1.0 has in a resource's meta, older dialects have beside it."""
     if target.kind in ("resource", "resources"):
         return replace(flags, inline=(*flags.inline, "meta"))
@@ -97,7 +96,7 @@ def _rewrite(entity: Json, level: str, dialect: str) -> Any:
     return write(reading, DIALECTS[dialect])[0]
 
 
-def _level(target: Target) -> str:
+def _level(target: RequestTarget) -> str:
     """The level of what is addressed, or of a collection's members; empty where it is another model's."""
     level, resources = CANONICAL.get(target.group_type.plural, ("", {}))
     if target.resource is None:
@@ -105,21 +104,21 @@ def _level(target: Target) -> str:
     return resources.get(target.resource.plural, "")
 
 
-def _one(content: Json, target: Target, dialect: str) -> Any:
+def _one(content: Json, target: RequestTarget, dialect: str) -> Any:
     level = _level(target)
     return _rewrite(content, level, dialect) if level else content
 
 
-def _map(content: Json, target: Target, dialect: str) -> Any:
+def _map(content: Json, target: RequestTarget, dialect: str) -> Any:
     level = _level(target)
     return {key: _rewrite(entity, level, dialect) for key, entity in content.items()} if level else content
 
 
-def _registry(content: Json, target: Target, dialect: str) -> Any:
+def _registry(content: Json, target: RequestTarget, dialect: str) -> Any:
     return _rewrite(content, "registry", dialect)
 
 
-_SHAPES: Mapping[str, Callable[[Json, Target, str], Any]] = {
+_SHAPES: Mapping[str, Callable[[Json, RequestTarget, str], Any]] = {
     "registry": _registry,
     "export": _registry,
     "groups": _map,
@@ -140,7 +139,7 @@ def now() -> str:
 class Answer:
     """What a request leads to."""
 
-    target: Target
+    target: RequestTarget
     spec: SpecVersion
     page: Page | None = None
     outcome: Outcome | None = None
@@ -225,7 +224,9 @@ class Requests:
         spec = self.shown_version(flags, setup, target.path)
         return Answer(target, spec, self.page(db, setup, target, flags, spec, base))
 
-    def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
+    def page(
+        self, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
+    ) -> Page:
         """Return what a GET shows, within a transaction."""
         if spec.dialect:
             page = self.page(db, setup, target, with_meta(flags, target), versions.RC4, base)
@@ -238,7 +239,7 @@ class Requests:
                 raise RegistryError("not_available", kind)
             if kind == "export":
                 flags = flags.as_export(setup.capabilities.available)
-                view = make_view(db, setup, flags, spec, base, Target("registry", target.path, "/"), self.limits)
+                view = make_view(db, setup, flags, spec, base, RequestTarget("registry", target.path, "/"), self.limits)
                 return read_target(setup, view, target, flags, self.limits)
             return Page(_DOCUMENTS[kind](self, setup, spec))
         view = make_view(db, setup, flags, spec, base, target, self.limits)
@@ -260,7 +261,7 @@ class Requests:
 
     def write(
         self, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], check: Callable[[Work, Target], None] | None = None,
+        body_of: Callable[[Setup, RequestTarget, Flags], tuple[Any, Ask]], check: Callable[[Work, RequestTarget], None] | None = None,
     ) -> Answer:  # fmt: skip
         """Do what a write asks for; `body_of` reads the request's body once it is known what it addresses."""
         correlation = self.correlation()
@@ -272,8 +273,8 @@ class Requests:
 
     def write_in(
         self, db: Connection, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], correlation: str,
-        check: Callable[[Work, Target], None] | None = None,
+        body_of: Callable[[Setup, RequestTarget, Flags], tuple[Any, Ask]], correlation: str,
+        check: Callable[[Work, RequestTarget], None] | None = None,
     ) -> Answer:  # fmt: skip
         """Do one write within a transaction that is open already."""
         setup, target, ahead = self._begin(db, path)
@@ -310,7 +311,7 @@ class Requests:
             page = show(self, db, setup, target, flags, spec, base, outcome)
         return Answer(target, spec, page, outcome, correlation, written)
 
-    def _begin(self, db: Connection, path: str) -> tuple[Setup, Target, Ahead | None]:
+    def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.
 
         The last setup seen is taken for the one in force until what is read with its help says otherwise, so that one
@@ -327,7 +328,7 @@ class Requests:
         return setup, find_target(setup.model, path), None
 
     def _written(
-        self, work: Work, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str
+        self, work: Work, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
     ) -> Page | None:
         """Return the resource just written from the rows at hand, where no flag asks for more."""
         if flags.raw:
@@ -363,7 +364,7 @@ _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
 }
 
 
-def unrecorded(work: Work, target: Target) -> None:
+def unrecorded(work: Work, target: RequestTarget) -> None:
     """Let a write take no snapshot, for the log has what it brings, or gets that itself."""
     work.recorded = frozenset()
 

@@ -19,9 +19,9 @@ from signalbook.jsontext import AROUND_SETTING, export_text
 from signalbook.model.model import GroupType, Model, ResourceType, read_model, spell_options
 from signalbook.model.normalise import Spelling, spelling_for
 from signalbook.protocols.table import find_protocol
-from signalbook.registry import flags, rows
+from signalbook.registry import rows, urls
 from signalbook.registry.capabilities import Capabilities
-from signalbook.registry.rows import Row
+from signalbook.registry.rows import EntityRow
 from signalbook.registry.store import Connection
 from signalbook.spec.versions import SpecVersion
 
@@ -115,9 +115,9 @@ class Setup:
     _full: dict[str, str] = field(default_factory=dict)
 
     @cached_property
-    def shape(self) -> flags.Shape:
+    def shape(self) -> urls.InlineShape:
         """What requests to the registry may inline."""
-        return flags.registry_shape(self.model)
+        return urls.registry_shape(self.model)
 
     def full_model(self, spec: SpecVersion) -> str:
         """Return `GET /model` as JSON text."""
@@ -168,4 +168,4 @@ def create(db: Connection, registryid: str, source: Any, capabilities: Capabilit
             "capabilities": capabilities.to_json(),
         },
     )  # fmt: skip
-    rows.save(db, Row(rows.REGISTRY_KEY, "/", "registry", 1, now, now))
+    rows.save(db, EntityRow(rows.REGISTRY_KEY, "/", "registry", 1, now, now))

@@ -16,8 +16,7 @@ import orjson
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
-from signalbook.registry.index import Entry
-from signalbook.registry.rows import Ahead, Row
+from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
 from signalbook.schemas.format import Budget
 from signalbook.spec.versions import RC4, SpecVersion
@@ -32,7 +31,7 @@ class VersionState:
     """One version; `ancestor` is None while it is still to be found."""
 
     versionid: str
-    row: Row | None
+    row: EntityRow | None
     attrs_: dict[str, Any] | None
     createdat: str
     modifiedat: str
@@ -75,7 +74,7 @@ class ResourceState:
     group: GroupState
     id: str
     xid: str
-    row: Row | None
+    row: EntityRow | None
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -117,7 +116,7 @@ class GroupState:
     type: GroupType
     id: str
     xid: str
-    row: Row | None
+    row: EntityRow | None
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -138,7 +137,7 @@ class GroupState:
 class RegistryState:
     """The registry itself."""
 
-    row: Row
+    row: EntityRow
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -180,8 +179,8 @@ class Work:
     reserved: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()  # the types whose resources have a log, by `modelcompatiblewith`
     new_settings: dict[str, str] = field(default_factory=dict)
-    saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
-    entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index
+    saved: dict[str, EntityRow] = field(default_factory=dict)  # what `flush` wrote, by key
+    entries: list[IndexEntry] = field(default_factory=list)  # what `flush` changes in the index
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
@@ -219,7 +218,7 @@ class Work:
         found = self.groups[key]
         return None if found is None or found.deleted else found
 
-    def _group(self, kind: GroupType, row: Row) -> GroupState:
+    def _group(self, kind: GroupType, row: EntityRow) -> GroupState:
         id_ = row.xid.rpartition("/")[2]
         attrs, counts = orjson.loads(row.doc), orjson.loads(row.counts)
         return GroupState(kind, id_, row.xid, row, attrs, row.createdat, row.modifiedat, counts)
@@ -244,13 +243,15 @@ class Work:
         state = self.resources[key]
         return None if state is None or state.deleted else state
 
-    def _stored(self, key: str) -> tuple[Row, Row | None] | None:
+    def _stored(self, key: str) -> tuple[EntityRow, EntityRow | None] | None:
         ahead = self.ahead
         if ahead is None or ahead.resource_key != key:
             return rows.load_resource(self.db, key)
         return None if ahead.resource is None else (ahead.resource, ahead.default)
 
-    def _resource(self, group: GroupState, kind: ResourceType, row: Row, default: Row | None) -> ResourceState:
+    def _resource(
+        self, group: GroupState, kind: ResourceType, row: EntityRow, default: EntityRow | None
+    ) -> ResourceState:
         state = ResourceState(
             kind, group, row.xid.rpartition("/")[2], row.xid, row, orjson.loads(row.doc), row.createdat, row.modifiedat,
             row.xref, None, bool(row.sticky), row.nextid,
@@ -275,7 +276,7 @@ class Work:
         if not state.complete:
             low, high = rows.range_of(rows.VERSION, state.xid + "/versions")
             for found in self.db.execute(rows.SELECT_RANGE, (low, high)):
-                version = _version(Row(*found))
+                version = _version(EntityRow(*found))
                 if version.versionid not in state.versions and version.versionid not in state.gone:
                     state.versions[version.versionid] = version
             state.complete = True
@@ -296,8 +297,8 @@ class Work:
             low, high = rows.range_of(rows.RESOURCE, f"{group.xid}/{kind.plural}")
             for found in self.db.execute(rows.SELECT_RESOURCES, (low, high)):
                 if found[0] not in self.resources:
-                    default = Row(*found[rows.WIDTH :]) if found[rows.WIDTH] is not None else None
-                    self.resources[found[0]] = self._resource(group, kind, Row(*found[: rows.WIDTH]), default)
+                    default = EntityRow(*found[rows.WIDTH :]) if found[rows.WIDTH] is not None else None
+                    self.resources[found[0]] = self._resource(group, kind, EntityRow(*found[: rows.WIDTH]), default)
         for state in list(self.resources.values()):
             if state is not None and state.group is group and state.type is kind and not state.deleted:
                 yield state
@@ -306,7 +307,7 @@ class Work:
         """Return every group of a type, stored or new."""
         for found in self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.GROUP, f"/{kind.plural}")):
             if found[0] not in self.groups:
-                self.groups[found[0]] = self._group(kind, Row(*found))
+                self.groups[found[0]] = self._group(kind, EntityRow(*found))
         for state in list(self.groups.values()):
             if state is not None and state.type is kind and not state.deleted:
                 yield state
@@ -370,6 +371,6 @@ class Work:
         self.touch_meta(state)
 
 
-def _version(row: Row) -> VersionState:
+def _version(row: EntityRow) -> VersionState:
     versionid = row.xid.rpartition("/")[2]
     return VersionState(versionid, row, None, row.createdat, row.modifiedat, row.ancestor, form=row.form)

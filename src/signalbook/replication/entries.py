@@ -22,13 +22,12 @@ from signalbook.errors import RegistryError
 from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
-from signalbook.registry import changes, flags, incoming, rows
-from signalbook.registry.flags import Flags, InlineSet
+from signalbook.registry import changes, incoming, rows, urls
 from signalbook.registry.read.reads import Limits, make_view
-from signalbook.registry.read.targets import Target, find_target
 from signalbook.registry.requests import Requests
 from signalbook.registry.setup import canonical
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import Flags, InlineSet, RequestTarget, find_target
 from signalbook.spec import versions
 
 __all__ = [
@@ -506,7 +505,7 @@ class Bodies:
         self._requests = requests
         self._db = db
         self._setup = requests.setup(db)
-        self._collections: dict[str, tuple[Target, InlineSet] | None] = {}
+        self._collections: dict[str, tuple[RequestTarget, InlineSet] | None] = {}
 
     def of(self, xid: str) -> Json | None:
         """Return all that travels of the group or resource at an xid; None where there is none."""
@@ -538,7 +537,7 @@ class Bodies:
             kind.singular, {"meta": orjson.loads(meta), "versions": orjson.loads(all_versions)}
         )  # fmt: skip
 
-    def _collection(self, path: str) -> tuple[Target, InlineSet] | None:
+    def _collection(self, path: str) -> tuple[RequestTarget, InlineSet] | None:
         """Return a collection, and what is shown of each version in it; None where the model has none such."""
         try:
             target = find_target(self._setup.model, path)
@@ -546,5 +545,5 @@ class Bodies:
             return None
         if target.kind != "resources":
             return None
-        whole = flags.parse_inline(_WHOLE.inline, flags.resource_shape(target.resource_type), path)
+        whole = urls.parse_inline(_WHOLE.inline, urls.resource_shape(target.resource_type), path)
         return target, whole.child("versions") or InlineSet.NOTHING

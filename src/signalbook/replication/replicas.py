@@ -24,10 +24,9 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.model.xids import kept_id, kept_of
 from signalbook.registry import rows
-from signalbook.registry.flags import Flags
-from signalbook.registry.read.targets import Target, find_target
 from signalbook.registry.requests import Requests, now, unrecorded
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import Flags, RequestTarget, find_target
 from signalbook.registry.write.versions import Ask
 from signalbook.replication import entries as alike
 from signalbook.replication.entries import Bodies, Entry, Origin, adapted, digest, put_page, timeless, with_authority
@@ -406,7 +405,7 @@ class _Applying:
         is_same = is_same and events == len(self._events)
         return Result(entry.xid, "same" if is_same else "written", wants=wants)
 
-    def _put_log(self, target: Target, entry: Entry) -> int:
+    def _put_log(self, target: RequestTarget, entry: Entry) -> int:
         """Give a resource its owner's log, as far as it came; return before which number more of it is needed."""
         kind = target.resource_type
         if entry.log is None or kind.modelcompatiblewith not in RECORDED:
@@ -429,7 +428,7 @@ class _Applying:
         entry = Entry(xid, Origin(origin.catalog, origin.authority, revision, at, home), None)
         self._remember(entry, digest(self._bodies.of(xid) or {}))
 
-    def _write_resource(self, target: Target, body: Json, here: Json | None, *, has_log: bool) -> None:
+    def _write_resource(self, target: RequestTarget, body: Json, here: Json | None, *, has_log: bool) -> None:
         """Make a resource what its owner has, with as few changes of versions as that takes."""
         xid = target.xid
         if here is not None:

@@ -19,14 +19,13 @@ import orjson
 
 from signalbook.errors import RegistryError, SignalbookError
 from signalbook.jsontext import parse_json
-from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read import render
 from signalbook.registry.read.reads import Page, make_view
 from signalbook.registry.read.render import View, point_read
-from signalbook.registry.read.targets import DETAILS, Target, find_target
 from signalbook.registry.requests import Answer, Requests, latest_change
 from signalbook.registry.setup import Setup, generation
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
@@ -158,7 +157,7 @@ def tag(state: str, view: str) -> str:
     return f'"{state}-{view}"'
 
 
-def check_preconditions(headers: Headers, work: Work, target: Target) -> None:
+def check_preconditions(headers: Headers, work: Work, target: RequestTarget) -> None:
     """Refuse a write whose condition does not hold."""
     if_match, if_none_match = headers.get("if-match"), headers.get("if-none-match")
     if if_match is None and if_none_match is None:
@@ -177,7 +176,7 @@ def _meets(header: str, states: set[str]) -> bool:
     return any(not states.isdisjoint(named) for named in _EPOCH_TAG.findall(header))
 
 
-def _states(work: Work, target: Target) -> set[str]:
+def _states(work: Work, target: RequestTarget) -> set[str]:
     """Return the names of the state that the addressed entity is in; none where it does not exist."""
     sequence = f"s{latest_change(work.db)}"
     if target.kind in ("registry", "capabilities", "modelsource", "groups"):
@@ -193,7 +192,7 @@ def _states(work: Work, target: Target) -> set[str]:
     return _resource_states(work, state, target, sequence)
 
 
-def _resource_states(work: Work, state: ResourceState, target: Target, sequence: str) -> set[str]:
+def _resource_states(work: Work, state: ResourceState, target: RequestTarget, sequence: str) -> set[str]:
     assert state.row is not None
     meta = state.row.epoch
     if target.kind in ("meta", "versions"):
@@ -209,7 +208,7 @@ def _resource_states(work: Work, state: ResourceState, target: Target, sequence:
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
-_ROOT = Target("registry", "/", "/")
+_ROOT = RequestTarget("registry", "/", "/")
 
 
 class RegistryService:
@@ -366,7 +365,7 @@ class RegistryService:
         method = request.method
         refuse_coded(request)
 
-        def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
+        def body_of(setup: Setup, target: RequestTarget, flags: Flags) -> tuple[Any, Ask]:
             _check_method(setup, method, target)
             if target.document and method in ("PUT", "POST"):
                 return document_body(request, target, flags.setdefaultversionid)
@@ -380,7 +379,7 @@ class RegistryService:
         def flags_of(setup: Setup) -> Flags:
             return self._flags(request, setup)
 
-        def check(work: Work, target: Target) -> None:
+        def check(work: Work, target: RequestTarget) -> None:
             check_preconditions(request.headers, work, target)
 
         documents: list[Response] = []
@@ -458,11 +457,11 @@ def _entity(text: str, state: str, view: str) -> tuple[Response, str]:
     return Response(200, [JSON, ("etag", etag)], body), etag
 
 
-def _allow(target: Target) -> str:
+def _allow(target: RequestTarget) -> str:
     return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
 
 
-def _check_method(setup: Setup, method: str, target: Target) -> None:
+def _check_method(setup: Setup, method: str, target: RequestTarget) -> None:
     if method == "PATCH" and target.document:
         raise RegistryError("details_required", target.path)
     if method not in ALLOWED[target.kind].split(", "):
@@ -483,7 +482,7 @@ def _load(request: Request) -> str:
     return found[1] if found else ""
 
 
-def _json_body(request: Request, target: Target) -> Any:
+def _json_body(request: Request, target: RequestTarget) -> Any:
     if not request.body:
         if request.method in _NO_BODY:
             return None

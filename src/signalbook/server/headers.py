@@ -20,9 +20,9 @@ from signalbook.model.model import ResourceType
 from signalbook.registry import rows
 from signalbook.registry.incoming import document_names, typed
 from signalbook.registry.read.render import View
-from signalbook.registry.read.targets import DETAILS, Target
 from signalbook.registry.requests import Answer
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import DETAILS, RequestTarget
 from signalbook.registry.write.versions import Ask
 from signalbook.server.http import ATTRIBUTE, REPEATED, Headers, Request, Response
 
@@ -188,7 +188,7 @@ def _extra(subject: str, name: str, detail: str) -> RegistryError:
 # Resources and versions as documents: their bytes in the body, their metadata in headers (DOC-1, HDR-1 to HDR-5).
 
 
-def document_body(request: Request, target: Target, setdefault: str | None) -> tuple[dict[str, Any], Ask]:
+def document_body(request: Request, target: RequestTarget, setdefault: str | None) -> tuple[dict[str, Any], Ask]:
     """Return what a request with a document as its body writes: the headers' attributes, and the bytes."""
     kind = target.resource_type
     body = decode_attributes(request.headers, target.path, singular=kind.singular, has_body=bool(request.body))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signalbook.registry.flags import Flags
+from signalbook.registry.urls import Flags
 from signalbook.server import problems
 from signalbook.server.dispatch import PointCache
 from signalbook.server.http import Request, Response

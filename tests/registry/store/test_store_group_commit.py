@@ -17,7 +17,7 @@ import pytest
 
 from signalbook.errors import StoreError
 from signalbook.registry.store import store as group_commit
-from signalbook.registry.store.connection import Connection, Row, StoreBusy
+from signalbook.registry.store.connection import Connection, ResultRow, StoreBusy
 from signalbook.registry.store.store import WriteGroups
 from tests.patience import LONG, until
 
@@ -38,11 +38,11 @@ class Diary:
 
         return say
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         self.words.append(sql)
         return []
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         return None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None: ...

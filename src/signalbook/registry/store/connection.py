@@ -18,11 +18,22 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from signalbook.errors import StoreError
 
-__all__ = ["LATEST", "WORDS", "Connection", "Database", "Job", "Row", "Session", "StoreBusy", "migrate", "scripts"]
+__all__ = [
+    "LATEST",
+    "WORDS",
+    "Connection",
+    "Database",
+    "Job",
+    "ResultRow",
+    "Session",
+    "StoreBusy",
+    "migrate",
+    "scripts",
+]
 
 T = TypeVar("T")
 
-Row: TypeAlias = tuple[Any, ...]
+ResultRow: TypeAlias = tuple[Any, ...]
 
 
 class StoreBusy(StoreError):
@@ -32,10 +43,10 @@ class StoreBusy(StoreError):
 class Connection(Protocol):
     """Runs statements; what they see and whether they last is decided by who handed the connection out."""
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement; an empty list where it returns none."""
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:

@@ -25,7 +25,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import LATEST, Row, StoreBusy, migrate
+from signalbook.registry.store.connection import LATEST, ResultRow, StoreBusy, migrate
 
 __all__ = [
     "SqliteDatabase",
@@ -292,7 +292,7 @@ class SqliteSession:
             self._db.close()
             raise _failure(error, path) from error
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement."""
         try:
             with self._lock:
@@ -300,7 +300,7 @@ class SqliteSession:
         except sqlite3.Error as error:
             raise _failure(error, self._place) from error
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
         try:
             with self._lock:

@@ -25,11 +25,10 @@ from signalbook.model.constraints import check_instance_constraints, constraint_
 from signalbook.model.message_rules import INHERITED, Level, Subject, message_of
 from signalbook.model.model import GroupType
 from signalbook.model.rules import check, rereads
-from signalbook.registry import index, rows
-from signalbook.registry.filters import fold
+from signalbook.registry import rows
 from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
 from signalbook.registry.incoming import document_names
-from signalbook.registry.index import term
+from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
     SECOND,
@@ -595,8 +594,8 @@ def _derived(work: Work, bases: list[ResourceState]) -> Iterator[str]:
         for resource_kind in kind.resources.values()
         if resource_kind.modelcompatiblewith == MESSAGE
     ]
-    terms = {term(type_, "basemessage", name) for type_ in types for name in names}
-    for key in sorted(index.find_entered(work.db, terms)):
+    terms = {term_number(type_, "basemessage", name) for type_ in types for name in names}
+    for key in sorted(rows.find_by_terms(work.db, terms)):
         row = rows.load(work.db, key)
         # The index proposes: what is stored names the base.
         if row is not None and message_of(str(orjson.loads(row.doc).get("basemessage"))) in versions:

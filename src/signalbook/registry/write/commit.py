@@ -23,9 +23,8 @@ from signalbook.jsontext import AROUND_GROUP, AROUND_META, AROUND_VERSION, expor
 from signalbook.model.model import ResourceType
 from signalbook.registry import changes, incoming, rows
 from signalbook.registry.incoming import given_bytes
-from signalbook.registry.index import AT_ONCE, Entry, differences, enter, numbers, terms
 from signalbook.registry.read import render
-from signalbook.registry.rows import Row
+from signalbook.registry.rows import AT_ONCE, EntityRow, IndexEntry, changed_terms, enter_terms, term_numbers, terms_of
 from signalbook.registry.setup import canonical, canonical_members, save_setup
 from signalbook.registry.store import Connection
 from signalbook.registry.work import KEEP, GroupState, RegistryState, ResourceState, VersionState, Work
@@ -423,7 +422,7 @@ def flush(work: Work, correlation: str) -> None:
                 counts=_text(registry.counts), doc=_text(registry.attrs),
             ),
         )  # fmt: skip
-    enter(work.db, work.entries)
+    enter_terms(work.db, work.entries)
     checks.enter(work)
     if work.new_settings:
         save_setup(work.db, work.new_settings)
@@ -473,7 +472,7 @@ def _flush_group(work: Work, group: GroupState) -> None:
     elif group.touched or group.refreshed:
         rows.save(
             work.db,
-            Row(
+            EntityRow(
                 rows.group_key(group.xid), group.xid, group.type.plural, group.epoch, group.createdat,
                 group.modifiedat, counts=_text(group.counts), doc=export_text(group.attrs, group.xid, AROUND_GROUP),
             ),
@@ -516,7 +515,7 @@ def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> No
         assert state.xref is not None or state.default is not None
         link = rows.version_key(state.xid, state.default) if state.default is not None else None
         size = len(work.complete(state)) if state.xref is None else 0
-        row = Row(
+        row = EntityRow(
             key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
             size, int(state.sticky), state.nextid, doc=export_text(state.attrs, f"{state.xid}/meta", AROUND_META),
         )  # fmt: skip
@@ -542,7 +541,7 @@ def _recorded(work: Work, state: ResourceState, key: str) -> list[int]:
     return [changes.record(work.db, key, work.now, row.doc)]
 
 
-def _same_row(state: ResourceState, row: Row) -> bool:
+def _same_row(state: ResourceState, row: EntityRow) -> bool:
     before = state.versions[state.default].row if state.default is not None else None
     return before is not None and before.doc == row.doc
 
@@ -550,7 +549,7 @@ def _same_row(state: ResourceState, row: Row) -> bool:
 def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
     key = rows.version_key(state.xid, version.versionid)
     xid, typename = f"{state.xid}/versions/{version.versionid}", state.typename
-    row = Row(
+    row = EntityRow(
         key, xid, typename + "/versions", version.epoch, version.createdat, version.modifiedat, version.ancestor,
         form=version.form, doc=export_text(version.attrs, xid, AROUND_VERSION),
     )  # fmt: skip
@@ -564,19 +563,23 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
     work.saved[key] = row
     if version.row is not None and version.row.doc == row.doc:
         return
-    stale, fresh = differences(version.before, version.attrs)
+    stale, fresh = changed_terms(version.before, version.attrs)
     if version.row is None:
         fresh.add((state.type.singular + "id", state.id.lower()))
     if fresh or stale:
         at_once = {one for one in fresh if one[0] in AT_ONCE}
-        work.entries.append(Entry(key, numbers(typename, fresh), numbers(typename, stale), numbers(typename, at_once)))
+        work.entries.append(
+            IndexEntry(
+                key, term_numbers(typename, fresh), term_numbers(typename, stale), term_numbers(typename, at_once)
+            )
+        )
 
 
-def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
+def _forget(work: Work, found: list[tuple[object, ...]] | list[EntityRow]) -> None:
     """Take versions out of the index."""
     for one in found:
-        row = Row(*one)  # type: ignore[arg-type]
+        row = EntityRow(*one)  # type: ignore[arg-type]
         _, group, _, resource, id_, *_ = row.xid.split("/")
         kind = work.model.groups[group].resources[resource]
-        stale = terms(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
-        work.entries.append(Entry(row.key, (), numbers(f"{group}/{resource}", stale)))
+        stale = terms_of(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
+        work.entries.append(IndexEntry(row.key, (), term_numbers(f"{group}/{resource}", stale)))

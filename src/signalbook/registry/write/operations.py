@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
-from signalbook.registry import flags as inlines
-from signalbook.registry import rows
-from signalbook.registry.flags import Flags, InlineSet, epoch_value
+from signalbook.registry import rows, urls
 from signalbook.registry.read.reads import Limits, Page, make_view, refuse_collections
 from signalbook.registry.read.render import View, pair
-from signalbook.registry.read.targets import Kind, Target
-from signalbook.registry.rows import Row
+from signalbook.registry.rows import EntityRow
 from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import Flags, InlineSet, RequestTarget, TargetKind, epoch_value
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
 from signalbook.registry.write import groups as deletes
 from signalbook.registry.write import groups as writes
@@ -39,7 +37,7 @@ class Outcome:
     """
 
     created: bool = False
-    shown: Kind | None = None
+    shown: TargetKind | None = None
     members: Mapping[str, tuple[str, ...]] | None = None
     vid: str = ""  # the version that was written, where one was
     new_version: bool = False
@@ -48,7 +46,7 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class _Call:
     work: Work
-    target: Target
+    target: RequestTarget
     body: Any
     flags: Flags
     ask: Ask
@@ -93,7 +91,7 @@ class _Call:
             raise RegistryError("bad_flag", self.target.path, flag="epoch")
 
 
-def perform(work: Work, method: str, target: Target, body: Any, flags: Flags, ask: Ask) -> Outcome:
+def perform(work: Work, method: str, target: RequestTarget, body: Any, flags: Flags, ask: Ask) -> Outcome:
     """Do what a request asks for."""
     operation = _OPERATIONS.get((method, target.kind))
     if operation is None:
@@ -290,7 +288,7 @@ def _delete_version(call: _Call) -> Outcome:
     return Outcome()
 
 
-_OPERATIONS: Mapping[tuple[str, Kind], Callable[[_Call], Outcome]] = {
+_OPERATIONS: Mapping[tuple[str, TargetKind], Callable[[_Call], Outcome]] = {
     ("PUT", "registry"): _write_registry,
     ("PATCH", "registry"): _write_registry,
     ("POST", "registry"): _post_registry,
@@ -321,9 +319,9 @@ _OPERATIONS: Mapping[tuple[str, Kind], Callable[[_Call], Outcome]] = {
     ("DELETE", "version"): _delete_version,
 }
 
-ALLOWED: Mapping[Kind, str] = {
+ALLOWED: Mapping[TargetKind, str] = {
     kind: ", ".join(sorted({"GET", "OPTIONS", *(method for method, level in _OPERATIONS if level == kind)}))
-    for kind in Kind.__args__  # type: ignore[attr-defined]
+    for kind in TargetKind.__args__  # type: ignore[attr-defined]
 }
 
 
@@ -336,13 +334,15 @@ class Reader(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
+    def page(
+        self, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
+    ) -> Page:
         """Return what a GET shows."""
         ...
 
 
 def show(
-    reader: Reader, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str,
+    reader: Reader, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str,
     outcome: Outcome,
 ) -> Page | None:  # fmt: skip
     """Return the body of the response to a write; None where it has none."""
@@ -358,18 +358,18 @@ def show(
     view.filtered = False
     members = outcome.members
     if outcome.shown == "registry":
-        inline = inlines.parse_inline(flags.inline, setup.shape, view.subject)
+        inline = urls.parse_inline(flags.inline, setup.shape, view.subject)
         shown = {plural: _groups(view, setup, plural, ids, inline, nested=True) for plural, ids in members.items()}
         return Page("{" + ",".join(f'"{plural}":{text}' for plural, text in shown.items()) + "}")
     if outcome.shown == "groups":
         ((plural, ids),) = members.items()
-        inline = inlines.parse_inline(flags.inline, inlines.group_shape(target.group_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.group_shape(target.group_type), view.subject)
         return Page(_groups(view, setup, plural, ids, inline))
     if outcome.shown == "group":
-        inline = inlines.parse_inline(flags.inline, inlines.group_shape(target.group_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.group_shape(target.group_type), view.subject)
         return Page(_nested(view, target, members, inline))
     if outcome.shown == "resources":
-        inline = inlines.parse_inline(flags.inline, inlines.resource_shape(target.resource_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.resource_shape(target.resource_type), view.subject)
         return Page(_resources(view, target, target.resource_type.plural, members[target.resource_type.plural], inline))
     return Page(_versions(view, target, members["versions"], flags))
 
@@ -385,10 +385,10 @@ def _groups(
     kind = setup.model.groups[plural]
     below = (inline.child(plural) or InlineSet.NOTHING) if nested else inline
     found = rows.load_members(view.db, rows.GROUP, f"/{plural}", ids)
-    return view.join_groups(kind, (Row(*one) for one in found), below, None)
+    return view.join_groups(kind, (EntityRow(*one) for one in found), below, None)
 
 
-def _nested(view: View, target: Target, members: Mapping[str, tuple[str, ...]], inline: InlineSet) -> str:
+def _nested(view: View, target: RequestTarget, members: Mapping[str, tuple[str, ...]], inline: InlineSet) -> str:
     parts = []
     for plural, ids in members.items():
         below = inline.child(plural) or InlineSet.NOTHING
@@ -396,19 +396,19 @@ def _nested(view: View, target: Target, members: Mapping[str, tuple[str, ...]], 
     return "{" + ",".join(parts) + "}"
 
 
-def _resources(view: View, target: Target, plural: str, ids: tuple[str, ...], inline: InlineSet) -> str:
+def _resources(view: View, target: RequestTarget, plural: str, ids: tuple[str, ...], inline: InlineSet) -> str:
     kind = target.group_type.resources[plural]
     path = f"{target.group_xid}/{plural}"
     found = rows.load_members(view.db, rows.RESOURCE, path, ids, resources=True)
     return view.join_resources(kind, map(pair, found), inline, None)
 
 
-def _versions(view: View, target: Target, ids: tuple[str, ...], flags: Flags) -> str:
+def _versions(view: View, target: RequestTarget, ids: tuple[str, ...], flags: Flags) -> str:
     kind = target.resource_type
-    inline = inlines.parse_inline(flags.inline, inlines.version_shape(kind), view.subject)
+    inline = urls.parse_inline(flags.inline, urls.version_shape(kind), view.subject)
     row = rows.load(view.db, rows.resource_key(target.resource_xid))
     if row is None:
         return "{}"
     path = f"{target.resource_xid}/versions"
     found = rows.load_members(view.db, rows.VERSION, path, ids)  # some may have been pruned at once
-    return view.join_versions(kind, row, row, (Row(*one) for one in found), inline, None)
+    return view.join_versions(kind, row, row, (EntityRow(*one) for one in found), inline, None)

@@ -25,11 +25,11 @@ from signalbook.jsontext import parse_json
 from signalbook.registry import changes
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags
 from signalbook.registry.read.reads import Page
 from signalbook.registry.registry import Transaction
 from signalbook.registry.requests import Requests, now, unrecorded
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import Flags
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
 from signalbook.server.catalog01.view import (

@@ -26,10 +26,10 @@ from signalbook.errors import RegistryError
 from signalbook.model.xids import kept_of
 from signalbook.registry import changes
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read.reads import Page
 from signalbook.registry.requests import Requests, newest_snapshot, with_log
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import Flags, parse_flags
 from signalbook.replication.links import home_of
 from signalbook.server.http import Request
 from signalbook.spec.dialects import DIALECTS

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError, Data, Kind, decode, decode_batch, encode
+from signalbook.cloudevents.attributes import EVENT
 from signalbook.cloudevents.json_format import encode_batch
-from signalbook.cloudevents.media_type import EVENT
 from signalbook.jsontext import same_json
 from signalbook.protocols import Message, from_http, to_http
 

@@ -12,7 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
-from signalbook.protocols.table import OPTIONS
+from signalbook.protocols.message import OPTIONS
 from signalbook.protocols.values import ENVELOPE, Place, Section
 from signalbook.spec.builtin import builtin_modelsource
 
@@ -78,6 +78,8 @@ NAMES = [*["ext", "Ext-1"] * 4, "", "a b", "é", "a:b", "a\nb", "content-type"]
 ONLY_OLD = {"timestamp", "body"}
 # What stands beside another only, or excludes it.
 ALONE = {"key_base64": "key", "status": "method"}
+# What stands on paper under another name, since a definition states it in Base64.
+ON_PAPER = {"correlation_data": "correlation_data_base64"}
 # What is tried in the place of placeholders.
 FILLINGS = ("x", "1", "04", "404", "2026-01-01T00:00:00Z", "a/x", "https://example.com/x")
 _placeholder = re.compile(r"\{\+?[A-Za-z0-9_]+\}")
@@ -249,7 +251,7 @@ def message_with(values: list[tuple[Stated, Any]]) -> dict[str, Any]:
         if not one.protocol:
             attributes[str(one.name)] = value
         elif one.name is None:
-            fields[one.field] = value
+            fields[ON_PAPER.get(one.field, one.field)] = value
         elif one.protocol == "AMQP/1.0":
             fields[one.field] = fields.get(one.field, {}) | {one.name: value}
         else:

@@ -1,3 +1,5 @@
+"""Messages on paper and to be sent, and the table of protocols."""
+
 from __future__ import annotations
 
 import pickle
@@ -6,7 +8,19 @@ from typing import Any
 import pytest
 
 from signalbook.dialects.convert import read
-from signalbook.protocols import FIELDS, Message, Typed, WireError, find_protocol
+from signalbook.protocols import (
+    FIELDS,
+    PROTOCOLS,
+    Message,
+    Typed,
+    WireError,
+    address_of,
+    find_protocol,
+    sendable,
+    sending_problems,
+)
+from signalbook.protocols.message import ALIASES
+from signalbook.protocols.values import Place, Section
 from signalbook.spec.dialects import DIALECTS
 from tests.cases import Case, cases
 
@@ -168,3 +182,77 @@ def test_settled(protocol: str, given: dict[str, Any], settled: dict[str, Any]) 
     message = Message(protocol, given, b"").settled()
     assert settled == dict(message.fields)
     assert message == message.settled() == Message.from_json(message.to_bytes())
+
+
+@cases("wire/sending")
+def test_sending(case: Case) -> None:
+    """What would be cut, changed, refused or misunderstood on its way is listed, each with its place."""
+    message = Message.from_json(case.given)
+    assert case.expect == [problem.path for problem in sending_problems(message)]
+    if case.expect:
+        with pytest.raises(WireError):
+            sendable(message)
+    else:
+        assert message == sendable(message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "payload", "path"),
+    [
+        ({"topic_name": "t" * 65_536}, None, "/topic_name"),
+        ({"user_properties": (("a", "é" * 32_768),)}, None, "/user_properties/0/1"),
+        ({"correlation_data": b"x" * 65_536}, None, "/correlation_data"),
+        ({}, bytes(268_435_456), "/payload"),
+    ],
+    ids=["topic", "user property", "correlation data", "payload"],
+)
+def test_too_long(fields: dict[str, object], payload: bytes | None, path: str) -> None:
+    """MQTT counts the bytes of strings and packets, and one too many is refused."""
+    assert [path] == [problem.path for problem in sending_problems(Message("MQTT/5.0", fields, payload))]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "field"),
+    [
+        ("KAFKA", "topic"),
+        ("NATS", "subject"),
+        ("MQTT/5.0", "topic_name"),
+        ("MQTT/3.1.1", "topic_name"),
+        ("HTTP", None),
+        ("AMQP/1.0", None),
+    ],
+)
+def test_where_a_message_goes(protocol: str, field: str | None) -> None:
+    """A message of a topic or a subject cannot be sent without it; a connection may have the address of others."""
+    assert field == address_of(protocol)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_a_definition_states_is_in_a_message(name: str) -> None:
+    """Every option is a field of the message, or says which one it is read from and written to."""
+    row = PROTOCOLS[name]
+    fields = {one.field for one in row.fields.values()}
+    assert {row.special[option].field if option in row.special else option for option in row.options} <= fields
+    assert row.special.keys() <= row.options.keys()
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_a_row_names_is_there(name: str) -> None:
+    """Keys, addresses, tests and the binding of a protocol name fields and options that it has."""
+    row = PROTOCOLS[name]
+    fields = {one.field for one in row.fields.values()}
+    for option, member in row.keys:
+        assert isinstance(row.options[option], Section if member else Place)
+    assert {*row.beside_key, *row.needed} <= row.options.keys()
+    assert {*row.texts, *row.pairs, *row.of_connection, *row.of_payload, *row.whole_pairs} <= fields
+    assert {row.address, row.binding.attributes_in} - {None, ""} <= fields
+    assert row.binding.protocol == row.name == name
+
+
+def test_a_name_means_one_protocol() -> None:
+    """No two protocols have an alias in common, and each is found by all of its names in any case."""
+    names = [alias for name, row in PROTOCOLS.items() for alias in (name.lower(), *row.aliases)]
+    assert sorted(ALIASES) == sorted(names)
+    for name, row in PROTOCOLS.items():
+        assert {name} == {find_protocol(alias.upper()) for alias in (name, *row.aliases)}
+        assert (name if row.any_version else None) == find_protocol(f"{name}/9.9")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from signalbook.protocols import PROTOCOLS
-from signalbook.protocols.table import ALIASES
+from signalbook.protocols.message import ALIASES
 from signalbook.protocols.values import Section
 
 SOURCE = Path(__file__).parents[2] / "src" / "signalbook"

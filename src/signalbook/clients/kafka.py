@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
-from signalbook.cloudevents.timestamp import is_timestamp
+from signalbook.cloudevents.attributes import is_timestamp
 from signalbook.protocols import Message
 
 try:

@@ -1,44 +1,221 @@
-"""Context attributes: their names, their types, and what each may hold.
+"""Context attributes: their names, their types, what each may hold, and the grammars of those values.
 
-Rule 1: a value is a `str`, `bool`, `int` or `bytes`; URIs and timestamps are the text they are. Nothing is converted,
-trimmed or invented; null means that the attribute is not there.
-Rule 2: `settle` is the one gate: every event has passed it, whether it was read or made.
+Rule 1: a value is a `str`, `bool`, `int` or `bytes`. URIs, timestamps and media types are tested and kept as the text
+they are: nothing is converted, trimmed, rounded or added; null means that the attribute is not there.
+Rule 2: every event, read or made, has passed `check_attributes` or `accepted_attributes`, which accept the same.
+Rule 3: a URI is what RFC 3986 (appendix A) says and nothing wider; what RFC 3987 allows beyond ASCII is not a URI.
+Rule 4: a timestamp is what RFC 3339 section 5.6 says, with `T` between date and time. A second 60 is accepted where one
+can be: at the end of a June or December in UTC, since 1972 (section 5.7).
+Rule 5: of a media type, type, subtype and parameter names compare without case (RFC 2045 section 5.1).
 """
 
 from __future__ import annotations
 
 import base64
+import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from signalbook.cloudevents.media_type import read_media_type, remembered_media_type
-from signalbook.cloudevents.timestamp import format_timestamp, instant, is_common_timestamp, is_timestamp
-from signalbook.cloudevents.uri import is_absolute_uri, is_uri_reference, remembered_reference, remembered_uri
 from signalbook.errors import Problem, SignalbookError
 
 __all__ = [
     "ATTRIBUTE_TYPES",
+    "COMMON_TIMESTAMP",
+    "EVENT",
+    "EVENT_BATCH",
+    "JSON",
     "MAX_ATTRIBUTES",
     "REQUIRED",
     "RULES",
     "AttributeValue",
     "CloudEventError",
+    "MediaType",
+    "accepted_attributes",
     "attribute_type",
     "canonical",
+    "check_attributes",
     "flaw",
+    "format_timestamp",
+    "instant",
+    "is_absolute_uri",
+    "is_absolute_uri_cached",
     "is_clean",
+    "is_common_timestamp",
     "is_name",
+    "is_timestamp",
+    "is_uri_reference",
+    "is_uri_reference_cached",
     "meaning",
     "plain",
     "pointer",
     "problems",
+    "read_media_type",
     "said",
-    "settle",
-    "settle_quickly",
     "too_many",
 ]
+
+# URIs ----------------------------------------------------------------------
+
+_ESCAPED = "%[0-9A-Fa-f]{2}"
+_UNRESERVED_AND_SUB = r"A-Za-z0-9\-._~!$&'()*+,;="
+
+
+def _many(characters: str) -> str:
+    # Possessive: no text makes the match go back over what it has taken.
+    return f"(?:[{characters}]++|{_ESCAPED})"
+
+
+_PCHAR = _many(_UNRESERVED_AND_SUB + ":@")
+_IP_LITERAL = rf"\[(?:([0-9A-Fa-f:.]+)|[vV][0-9A-Fa-f]+\.[{_UNRESERVED_AND_SUB}:]+)\]"
+_HOST = f"(?:{_IP_LITERAL}|{_many(_UNRESERVED_AND_SUB)}*+)"
+_AUTHORITY = f"//(?:{_many(_UNRESERVED_AND_SUB + ':')}*@)?{_HOST}(?::[0-9]*)?"
+_SEGMENTS = f"(?:/{_PCHAR}*+)*+"
+_ROOTED = f"/(?:{_PCHAR}++{_SEGMENTS})?"
+_TAIL = rf"(?:\?{_many(_UNRESERVED_AND_SUB + ':@/?')}*+)?(?:#{_many(_UNRESERVED_AND_SUB + ':@/?')}*+)?"
+_ABSOLUTE = rf"[A-Za-z][A-Za-z0-9+.\-]*+:(?:{_AUTHORITY}{_SEGMENTS}|{_ROOTED}|{_PCHAR}++{_SEGMENTS}|)"
+_RELATIVE = f"(?:{_AUTHORITY}{_SEGMENTS}|{_ROOTED}|{_many(_UNRESERVED_AND_SUB + '@')}++{_SEGMENTS}|)"
+_absolute_uri = re.compile(_ABSOLUTE + _TAIL).fullmatch
+_uri_reference = re.compile(f"(?:{_ABSOLUTE}|{_RELATIVE}){_TAIL}").fullmatch
+
+
+def is_absolute_uri(text: str) -> bool:
+    """Whether the text is a URI with a scheme; a fragment may follow, as schema references have one."""
+    return _address_holds(_absolute_uri(text))
+
+
+def is_uri_reference(text: str) -> bool:
+    """Whether the text is a URI or a relative reference."""
+    return _address_holds(_uri_reference(text))
+
+
+def _address_holds(found: re.Match[str] | None) -> bool:
+    """Whether it matched and an IPv6 address in it is one."""
+    if found is None:
+        return False
+    address = next((text for text in found.groups() if text is not None), None)
+    if address is not None:
+        try:
+            ipaddress.IPv6Address(address)
+        except ValueError:
+            return False
+    return True
+
+
+# A producer's sources and schemas are few and come again with every event.
+is_absolute_uri_cached = lru_cache(1024)(is_absolute_uri)
+is_uri_reference_cached = lru_cache(4096)(is_uri_reference)
+
+
+# Timestamps ----------------------------------------------------------------------
+
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_REST = rf"(?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})"
+_DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+# The days and seconds that every year and minute has; then those that only some have.
+COMMON_TIMESTAMP = rf"[0-9]{{4}}-{_DAY}[Tt]{_CLOCK}:[0-5][0-9]{_REST}"
+is_common_timestamp = re.compile(COMMON_TIMESTAMP).fullmatch
+_rare_timestamp = re.compile(rf"[0-9]{{4}}-(?:{_DAY}|02-29)[Tt]{_CLOCK}:(?:[0-5][0-9]|60){_REST}").fullmatch
+_timestamp_parts = re.compile(r"(.{4})-(..)-(..).(..):(..):(..)\.?([0-9]*)(?:[Zz]|([+-])(..):(..))").fullmatch
+_MINUTES_A_DAY = 24 * 60
+
+
+def is_timestamp(text: str) -> bool:
+    """Whether the text is an RFC 3339 timestamp."""
+    return bool(is_common_timestamp(text)) or (bool(_rare_timestamp(text)) and _day_and_second_exist(text))
+
+
+def instant(text: str) -> tuple[int, int, str]:
+    """What orders and equates timestamps: minutes in UTC, seconds, and the digits of the fraction."""
+    found = _timestamp_parts(text)
+    assert found is not None, "only what `is_timestamp` accepts has an instant"
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    at = _days(int(year), int(month), int(day)) * _MINUTES_A_DAY + int(hour) * 60 + int(minute)
+    if sign:
+        offset = int(hours) * 60 + int(minutes)
+        at += offset if sign == "-" else -offset
+    return at, int(second), fraction.rstrip("0")
+
+
+def format_timestamp(moment: datetime) -> str:
+    """The RFC 3339 text of a moment with a time zone, in that zone; raises ValueError without one."""
+    offset = moment.utcoffset()
+    if offset is None:
+        raise ValueError("has no time zone; which moment it means is not known")
+    if offset.total_seconds() % 60:
+        moment = moment.astimezone(UTC)
+    text = moment.isoformat()
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+
+
+def _day_and_second_exist(text: str) -> bool:
+    """Whether the year has that day and the minute that second."""
+    year = int(text[:4])
+    if text[5:10] == "02-29" and (year % 4 or (not year % 100 and year % 400)):
+        return False
+    if text[17:19] != "60":
+        return True
+    days, minute = divmod(instant(text)[0], _MINUTES_A_DAY)
+    ends = (_days(near, *end) for near in (year - 1, year, year + 1) for end in ((6, 30), (12, 31)) if near >= 1972)
+    return minute == _MINUTES_A_DAY - 1 and days in ends
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since the first of March of year 0, in the Gregorian calendar without end."""
+    year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1
+
+
+# Media types ----------------------------------------------------------------------
+
+EVENT = "application/cloudevents+json"
+EVENT_BATCH = "application/cloudevents-batch+json"
+JSON = "application/json"
+
+# RFC 2045 section 5.1 `token`; quoted values are printable ASCII, so that a content type can be a header as it is.
+_TOKEN = r"[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+"
+_QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
+_PARAMETER = rf" *; *({_TOKEN})=({_TOKEN}|{_QUOTED})"
+_media_type = re.compile(rf"({_TOKEN}/{_TOKEN})((?:{_PARAMETER})*)").fullmatch
+_media_parameters = re.compile(_PARAMETER).finditer
+_LONGEST_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """A media type without its parameters, in lower case, and the parameters that say something to us."""
+
+    name: str
+    is_json: bool
+    charset: str | None = None
+
+
+def read_media_type(text: str) -> MediaType | None:
+    """The media type that the text states; None where it does not state one."""
+    return read_media_type_cached(text) if len(text) <= _LONGEST_KEPT else _parse_media_type(text)
+
+
+def _parse_media_type(text: str) -> MediaType | None:
+    found = _media_type(text)
+    if found is None:
+        return None
+    name = found[1].lower()
+    charset = None
+    for parameter in _media_parameters(found[2]):
+        if parameter[1].lower() == "charset":
+            charset = re.sub(r"\\(.)", r"\1", parameter[2][1:-1]) if parameter[2][0] == '"' else parameter[2]
+            break
+    return MediaType(name, name.endswith(("/json", "+json")), charset)
+
+
+# The same few content types come again and again.
+read_media_type_cached = lru_cache(1024)(_parse_media_type)
+
+
+# Attributes ----------------------------------------------------------------------
 
 # The rules of CloudEvents 1.0.2 that this package holds, by the names its errors carry.
 #
@@ -139,20 +316,20 @@ _is_name = re.compile("[a-z0-9]+").fullmatch
 _Words = tuple[str, str]
 
 
-def settle(given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+def check_attributes(given: Mapping[str, Any]) -> dict[str, AttributeValue]:
     """The attributes that are set; raises `CloudEventError` with all that is wrong."""
-    settled = settle_quickly(given.items(), _all_clean(given)) if len(given) <= MAX_ATTRIBUTES else None
-    if settled is None:
+    accepted = accepted_attributes(given.items(), _all_clean(given)) if len(given) <= MAX_ATTRIBUTES else None
+    if accepted is None:
         raise CloudEventError(*problems(given))
-    return settled
+    return accepted
 
 
-def settle_quickly(given: Iterable[tuple[str, Any]], clean: bool) -> dict[str, AttributeValue] | None:
+def accepted_attributes(given: Iterable[tuple[str, Any]], clean: bool) -> dict[str, AttributeValue] | None:
     """The attributes that are set, or None where `problems` would have something to say.
 
     `clean` says that no string can hold a forbidden character, which is cheaper to know of the whole text.
     """
-    settled: dict[str, AttributeValue] = {}
+    accepted: dict[str, AttributeValue] = {}
     for name, value in given:
         kind = value.__class__
         if kind is str and not clean and not is_clean(value):
@@ -162,17 +339,17 @@ def settle_quickly(given: Iterable[tuple[str, Any]], clean: bool) -> dict[str, A
                 if value is None:
                     continue
                 return None
-            quick = _QUICK.get(name)
-            # A text that is longer than usual is not worth a place in what `quick` remembers.
-            if not value or (quick and (len(value) > 200 or not quick(value)) and _CHECKS[name](value)):
+            cached = _CACHED_CHECKS.get(name)
+            # A text that is longer than usual is not worth a place in the cache.
+            if not value or (cached and (len(value) > 200 or not cached(value)) and _CHECKS[name](value)):
                 return None
         elif name == "data" or not _is_name(name) or not _is_extension(kind, value):
             return None
         elif value is None:
             continue
-        settled[name] = value
-    if "id" in settled and "source" in settled and "type" in settled and "specversion" in settled:
-        return settled
+        accepted[name] = value
+    if "id" in accepted and "source" in accepted and "type" in accepted and "specversion" in accepted:
+        return accepted
     return None
 
 
@@ -346,11 +523,11 @@ _CHECKS: Mapping[str, Callable[[str], _Words | None]] = {
     "subject": _subject,
     "time": _time,
 }
-# The same checks, answered at once for what comes again and again; what they refuse, the patient ones judge.
-_QUICK: Mapping[str, Callable[[str], object]] = {
+# The same checks with an answer from a cache, for values that come again and again; what these reject, `_CHECKS` judge.
+_CACHED_CHECKS: Mapping[str, Callable[[str], object]] = {
     "specversion": "1.0".__eq__,
-    "source": remembered_reference,
-    "datacontenttype": remembered_media_type,
-    "dataschema": remembered_uri,
+    "source": is_uri_reference_cached,
+    "datacontenttype": read_media_type_cached,
+    "dataschema": is_absolute_uri_cached,
     "time": is_common_timestamp,
 }

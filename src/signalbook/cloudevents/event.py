@@ -16,14 +16,16 @@ from typing import Any
 
 from signalbook.cloudevents.attributes import (
     ATTRIBUTE_TYPES,
+    JSON,
     AttributeValue,
     CloudEventError,
+    MediaType,
     attribute_type,
+    check_attributes,
     meaning,
     plain,
-    settle,
+    read_media_type,
 )
-from signalbook.cloudevents.media_type import JSON, MediaType, read_media_type
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text, read_json, same_json, write_json
 
@@ -129,23 +131,23 @@ class CloudEvent:
     _data: tuple[Kind, bytes, bool] | None
 
     def __init__(self, attributes: Mapping[str, Any], data: Data | None = None) -> None:
-        settled = settle(_plainly(attributes))
+        accepted = check_attributes(_plainly(attributes))
         if data is not None:
-            problem = data_problem(data.kind, settled.get("datacontenttype"))
+            problem = data_problem(data.kind, accepted.get("datacontenttype"))
             if problem is not None:
                 raise CloudEventError(problem)
-        _set_attributes(self, settled)
+        _set_attributes(self, accepted)
         _set_data(self, None if data is None else (data.kind, data.content, data.checked))
 
     @classmethod
     def create(cls, attributes: Mapping[str, Any], value: Any = ABSENT) -> CloudEvent:
         """The event with this value as its data: bytes, what has a JSON form (None is null), or text."""
-        settled = settle(_plainly(attributes))
+        accepted = check_attributes(_plainly(attributes))
         if value is ABSENT:
-            return made(settled, None)
-        named = settled.get("datacontenttype")
+            return made(accepted, None)
+        named = accepted.get("datacontenttype")
         data = Data.of(value, None if named is None else read_media_type(named))  # type: ignore[arg-type]
-        return made(settled, (data.kind, data.content, data.checked))
+        return made(accepted, (data.kind, data.content, data.checked))
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
@@ -258,10 +260,10 @@ _set_attributes: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_attri
 _set_data: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_data"].__set__
 
 
-def made(settled: dict[str, AttributeValue], data: tuple[Kind, bytes, bool] | None) -> CloudEvent:
-    """An event of attributes that were settled and of data that goes with them; nothing is checked again."""
+def made(accepted: dict[str, AttributeValue], data: tuple[Kind, bytes, bool] | None) -> CloudEvent:
+    """An event of attributes that were accepted and of data that goes with them; nothing is checked again."""
     event: CloudEvent = _new(CloudEvent)
-    _set_attributes(event, settled)
+    _set_attributes(event, accepted)
     _set_data(event, data)
     return event
 

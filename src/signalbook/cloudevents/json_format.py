@@ -20,11 +20,17 @@ import msgspec
 import orjson
 
 from signalbook.cloudevents import attributes
-from signalbook.cloudevents.attributes import MAX_ATTRIBUTES, CloudEventError, is_name, settle_quickly
+from signalbook.cloudevents.attributes import (
+    MAX_ATTRIBUTES,
+    CloudEventError,
+    accepted_attributes,
+    is_common_timestamp,
+    is_name,
+    is_timestamp,
+    is_uri_reference,
+    read_media_type,
+)
 from signalbook.cloudevents.event import CloudEvent, Kind, made
-from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.timestamp import is_common_timestamp, is_timestamp
-from signalbook.cloudevents.uri import is_uri_reference
 from signalbook.errors import Problem
 from signalbook.jsontext import (
     JsonError,
@@ -196,10 +202,10 @@ def _by_members(document: bytes) -> CloudEvent:
         refuse_repeated(document, [*members.values(), *(raw for raw in (coded, data) if raw is not None)])
     # Control characters are not JSON and the other forbidden ones not ASCII, unless escaped; but for DEL.
     clean = values.isascii() and b"\\" not in values and b"\x7f" not in values
-    settled = settle_quickly(zip(members, _loads(b"[%b]" % values), strict=True), clean)
-    if settled is None:
+    accepted = accepted_attributes(zip(members, _loads(b"[%b]" % values), strict=True), clean)
+    if accepted is None:
         raise ValueError
-    return made(settled, _data_of(settled.get("datacontenttype"), content, coded))
+    return made(accepted, _data_of(accepted.get("datacontenttype"), content, coded))
 
 
 def _data_of(named: Any, content: bytes, coded: msgspec.Raw | None) -> tuple[Kind, bytes, bool] | None:

@@ -19,7 +19,7 @@ from signalbook.dialects.rows import Step, from_id, inward, names_in, outward, t
 from signalbook.errors import Problem
 from signalbook.model.normalise import to_canonical
 from signalbook.model.xids import MAP_KEY
-from signalbook.protocols.table import ALIASES, find_protocol
+from signalbook.protocols.message import ALIASES, find_protocol
 from signalbook.spec.builtin import MESSAGE
 from signalbook.spec.dialects.dialect import Dialect, Format, Row
 from signalbook.spec.dialects.v01 import GENERIC

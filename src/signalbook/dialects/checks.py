@@ -14,14 +14,11 @@ from urllib.parse import unquote
 
 import orjson
 
-from signalbook.cloudevents.attributes import is_clean
-from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.timestamp import is_timestamp
-from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.cloudevents.attributes import is_clean, is_timestamp, is_uri_reference, read_media_type
 from signalbook.dialects.detect import level_of
 from signalbook.dialects.rows import SEGMENT, may_become, to_id
 from signalbook.errors import Problem
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
 from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section
 

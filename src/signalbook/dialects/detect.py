@@ -19,7 +19,7 @@ import orjson
 
 from signalbook.errors import Problem, UsageError
 from signalbook.model.normalise import PROPERTY, is_event
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Sign
 from signalbook.spec.versions import DEFAULT, plain_label

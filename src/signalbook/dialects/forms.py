@@ -17,7 +17,7 @@ import orjson
 from signalbook.dialects.catalog01_forms import CATALOG_FORMS
 from signalbook.dialects.rows import LABELS, MISSING, NOW, PROPERTY, Form, Step, parsed, unwrapped, wrapped
 from signalbook.model.normalise import is_event
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Row
 from signalbook.spec.dialects.v05 import V05
 

@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
-from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name
-from signalbook.cloudevents.media_type import read_media_type
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name, read_media_type
 from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import BadJson, decode, quick
 from signalbook.messages.carry import (
@@ -54,7 +53,7 @@ from signalbook.messages.fill import (
     protocol_slots,
     template_of,
 )
-from signalbook.messages.nearest import edits
+from signalbook.messages.index import edits
 from signalbook.messages.observe import content_encodings
 from signalbook.protocols import (
     FIELDS,
@@ -67,8 +66,8 @@ from signalbook.protocols import (
     read_members,
     sendable,
 )
+from signalbook.protocols.message import stated_protocol
 from signalbook.protocols.protocol import as_text, pointer
-from signalbook.protocols.table import stated_protocol
 from signalbook.protocols.values import canonical
 from signalbook.schemas.format import BadValue
 from signalbook.schemas.samples import payload_of

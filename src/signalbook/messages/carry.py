@@ -20,8 +20,7 @@ import zstandard
 
 from signalbook import schemas
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, encode
-from signalbook.cloudevents.attributes import canonical, is_name
-from signalbook.cloudevents.media_type import EVENT, read_media_type
+from signalbook.cloudevents.attributes import EVENT, canonical, is_name, read_media_type
 from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import encode as encode_json
 from signalbook.jsontext import is_json_text

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.cloudevents.uri import is_absolute_uri
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_absolute_uri
 from signalbook.dialects.forms import has_inferred_schema, holds_more
 from signalbook.errors import Problem
-from signalbook.messages.constraint import Constraint, ContentType, Named, Read
+from signalbook.messages.answer import UNCHECKED_PAYLOAD, Candidate
+from signalbook.messages.constraint import Constraint, ContentType, Context, Named, PayloadCheck, Read
 from signalbook.messages.definition import Definition
 from signalbook.messages.observe import MessageKind, Observed
-from signalbook.messages.payload import PayloadCheck
 from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_protocol
 from signalbook.protocols.protocol import Fields, Option, Protocol, pointer
-from signalbook.protocols.table import PROTOCOLS, find_protocol, stated_protocol
 from signalbook.protocols.values import (
     CONTENT_TYPE,
     ENVELOPE,
@@ -31,13 +30,17 @@ from signalbook.protocols.values import (
     name_fault,
     named_members,
     section_fault,
+    unique_fault,
 )
+from signalbook.schemas import Checked
+from signalbook.schemas.framing import FrameOnly
 from signalbook.template import Template
 
 __all__ = [
     "CLOUDEVENTS",
     "TYPE",
     "Compiled",
+    "Judged",
     "Limits",
     "Plan",
     "compile_definition",
@@ -45,6 +48,9 @@ __all__ = [
     "data_constraints",
     "envelope_constraints",
     "envelope_key",
+    "judge",
+    "key_holds",
+    "may_hold",
     "mode_constraint",
     "protocol_constraints",
     "transport_constraints",
@@ -185,12 +191,13 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
     row = PROTOCOLS.get(protocol)
     if row is None or not isinstance(stated, Mapping):
         return
+    excluded = exclusion_faults(protocol, stated)
     for name, value in stated.items():
         place = row.options.get(name)
         if isinstance(place, Place):
             constraint = _option(row, name, place, _plain(value, held))
             if constraint is not None:
-                yield constraint
+                yield _faulty(constraint, excluded.get(name))
         elif place is not None:
             yield from _members(protocol, name, place, value, held)
 
@@ -200,12 +207,19 @@ def _members(protocol: str, field_name: str, section: Section, value: Any, held:
     wrong = section_fault(value)
     if wrong is not None:
         yield Constraint(path, _field(field_name), fault=wrong)
+    taken: set[str] = set()
     for _, name, member in named_members(value):
         given = _plain(member, held) if section.plain else Property.of(member)
         read = _member(field_name, name, _READERS[protocol, field_name])
         made = Constraint.of(pointer(path, name), read, given, section.place(name), section.form)
-        wrong = None if section.plain else name_fault(section, name)
-        yield made if wrong is None else replace(made, fault=made.fault or wrong)
+        wrong = None if section.plain else name_fault(section, name) or unique_fault(section, name, taken)
+        taken.add(name)
+        yield _faulty(made, wrong)
+
+
+def _faulty(made: Constraint, wrong: str | None) -> Constraint:
+    """The constraint, which nothing satisfies where something is wrong with it."""
+    return made if wrong is None else replace(made, fault=made.fault or wrong)
 
 
 def _plain(value: Any, held: bool) -> Property:
@@ -433,3 +447,80 @@ def _payload_type(stated: Any) -> str | None:
 def _envelope_misfit(wanted: str | None) -> Problem:
     words = f'the message is a CloudEvent, "{wanted}" is wanted' if wanted else "the definition has no envelope"
     return Problem("/envelope", "envelope", words)
+
+
+# `Judged`: what one definition says about one message.
+
+
+# So few parts of a key are compared one by one.
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A plan, what the message captured by it, what is wrong, and what the payload schema made of the payload.
+
+    `is_unchecked` says that the payload was left unchecked.
+    """
+
+    plan: Plan
+    context: Context
+    problems: tuple[Problem, ...]
+    checked: Checked | None
+    is_unchecked: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a payload schema was applied and holds."""
+        return self.checked is not None and not self.checked.problems and not isinstance(self.checked, FrameOnly)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What of the message was not checked."""
+        return UNCHECKED_PAYLOAD if self.is_unchecked else ()
+
+    @property
+    def xid(self) -> str:
+        """The definition's name."""
+        return self.plan.compiled.definition.xid
+
+    @property
+    def identity(self) -> str:
+        """The name of the definition that it is, where it is an alias."""
+        return self.plan.compiled.definition.identity
+
+    def candidate(self) -> Candidate:
+        """The definition and what is wrong, as answers list it."""
+        return Candidate(self.xid, self.problems)
+
+
+def key_holds(plan: Plan, observed: Observed) -> bool:
+    """Whether the plan has a key, and the message has what it says."""
+    if not plan.key:
+        return False
+    context: Context = {}
+    return all(part.holds(observed, context, present=True) for part in plan.key)
+
+
+def may_hold(plan: Plan, observed: Observed) -> bool:
+    """Whether the metadata is as the definition says; the payload may still be wrong."""
+    context: Context = {}
+    return plan.misfit is None and all(test.holds(observed, context) for test in plan.tests)
+
+
+def judge(plan: Plan, observed: Observed) -> Judged:
+    """Everything that the definition says about the message."""
+    context: Context = {}
+    problems = [] if plan.misfit is None else [plan.misfit]
+    key = plan.key if len(plan.key) < _FEW else frozenset(plan.key)
+    for test in plan.tests:
+        found = test.problem(observed, context, present=test in key)
+        if found is not None:
+            problems.append(found)
+    payload = plan.compiled.payload.judge(observed)
+    return Judged(plan, context, (*problems, *payload.problems), payload.checked, payload.unchecked)

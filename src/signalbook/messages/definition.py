@@ -13,8 +13,8 @@ from signalbook.dialects.forms import with_held
 from signalbook.errors import Problem, RegistryError
 from signalbook.model.message_rules import MAX_CHAIN, SELECTORS, chosen, derived, merge
 from signalbook.model.normalise import to_canonical
+from signalbook.protocols.message import stated_protocol
 from signalbook.protocols.protocol import pointer
-from signalbook.protocols.table import stated_protocol
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
 __all__ = ["Absolute", "Definition", "Entities", "Entity", "addresses_of", "materialise", "schema_address"]

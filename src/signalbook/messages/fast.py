@@ -16,8 +16,7 @@ from functools import partial
 from typing import Any
 
 from signalbook.cloudevents import CloudEvent, Kind
-from signalbook.cloudevents.timestamp import COMMON
-from signalbook.cloudevents.uri import remembered_reference
+from signalbook.cloudevents.attributes import COMMON_TIMESTAMP, is_uri_reference_cached
 from signalbook.jsontext import LONG, RUNS, quick
 from signalbook.messages.answer import Answer, Outcome, answer_of
 from signalbook.messages.compile import TYPE, Compiled, Limits, Plan
@@ -151,7 +150,7 @@ def is_plain(content: bytes) -> bool:
 
 def _parted(shape: Shape, document: bytes, found: re.Match[str]) -> Parts | None:
     groups = found.groups()
-    if shape.source is not None and not remembered_reference(groups[shape.source]):
+    if shape.source is not None and not is_uri_reference_cached(groups[shape.source]):
         return None
     if not shape.has_data:
         return shape, groups, 0
@@ -257,7 +256,7 @@ def _part(name: str, constraint: Constraint | None) -> str | None:
             return constraint.template.as_pattern(_WHOLE)
         return constraint.template.as_pattern(_UNRESERVED if name == "source" else _CAPTURED)
     if name == "time":
-        return COMMON if constraint is None or constraint.type == "timestamp" else None
+        return COMMON_TIMESTAMP if constraint is None or constraint.type == "timestamp" else None
     if name == "dataschema" or (constraint is not None and constraint.type not in _TEXTS):
         return None
     return _TEXT + ("++" if name in ("id", "source", "subject") else "*+")

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES
-from signalbook.cloudevents.timestamp import format_timestamp
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, format_timestamp
 from signalbook.errors import Problem
+from signalbook.protocols.message import OPTIONS, PROTOCOLS, address_of
 from signalbook.protocols.protocol import Protocol, pointer
-from signalbook.protocols.table import OPTIONS, PROTOCOLS, address_of
 from signalbook.protocols.values import (
     ENVELOPE,
     NOW,

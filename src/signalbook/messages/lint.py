@@ -22,8 +22,8 @@ from signalbook.messages.fill import NOW, Slot, envelope_slots, protocol_slots, 
 from signalbook.messages.observe import MessageKind
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.model.xids import kept_of
+from signalbook.protocols.message import OPTIONS, PROTOCOLS, find_protocol
 from signalbook.protocols.protocol import pointer
-from signalbook.protocols.table import OPTIONS, PROTOCOLS, find_protocol
 from signalbook.protocols.values import canonical
 from signalbook.template import Template
 

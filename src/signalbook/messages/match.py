@@ -15,17 +15,15 @@ from typing import Any
 import orjson
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind
-from signalbook.cloudevents.timestamp import format_timestamp, is_timestamp
-from signalbook.cloudevents.uri import is_absolute_uri
+from signalbook.cloudevents.attributes import format_timestamp, is_absolute_uri, is_timestamp
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Candidate, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Plan
+from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, Plan, judge, key_holds, may_hold
 from signalbook.messages.constraint import Constraint, Context, is_json
 from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.fast import Scope
-from signalbook.messages.index import KeyIndex, SameKey
-from signalbook.messages.nearest import MOST_JUDGED, Judged, judge, key_holds, may_hold
+from signalbook.messages.index import MOST_JUDGED, KeyIndex, SameKey
 from signalbook.messages.observe import Observed, Unreadable
 from signalbook.model.xids import kept_of
 from signalbook.protocols import PROTOCOLS, Message, Typed

@@ -18,7 +18,7 @@ from signalbook.messages.build import build
 from signalbook.messages.carry import Built, Plan
 from signalbook.messages.fill import NOW, Origin, Slot, envelope_slots, protocol_slots, template_of
 from signalbook.protocols import address_of, find_protocol
-from signalbook.protocols.table import OPTIONS
+from signalbook.protocols.message import OPTIONS
 from signalbook.protocols.values import ENVELOPE, Place, Property, Section, canonical, fault
 from signalbook.schemas import media_type
 from signalbook.schemas.samples import sample as sample_payload

@@ -13,7 +13,7 @@ from typing import Any
 
 from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Subject, is_template, section
 from signalbook.model.xids import Xid
-from signalbook.protocols.table import PROTOCOLS
+from signalbook.protocols.message import PROTOCOLS
 
 USAGES = ("subscriber", "consumer", "producer")
 

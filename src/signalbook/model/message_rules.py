@@ -13,19 +13,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.cloudevents.attributes import is_uri_reference
 from signalbook.errors import Problem
 from signalbook.model.normalise import aligned, is_event, to_canonical
 from signalbook.model.xids import Xid
-from signalbook.protocols.table import (
+from signalbook.protocols.message import (
     BINDINGS,
     OPTIONS,
+    exclusion_faults,
     find_protocol,
     stated_names,
     stated_properties,
     stated_protocol,
 )
-from signalbook.protocols.values import CONTENT_TYPE, NOW, Place, Property, Section, fault, form_fault, name_fault
+from signalbook.protocols.values import (
+    CONTENT_TYPE,
+    NOW,
+    Place,
+    Property,
+    Section,
+    fault,
+    form_fault,
+    name_fault,
+    unique_fault,
+)
 from signalbook.spec.builtin import MESSAGE
 from signalbook.template import Template
 
@@ -625,10 +636,11 @@ def event_type(subject: Subject) -> Iterator[Finding]:
 # --- protocols --------------------------------------------------------------------------------------------------
 
 
-def http_direction(subject: Subject) -> Iterator[Finding]:
-    """M-18: a response has a status, a request a method."""
-    if {"status", "method"} <= section(subject.whole, "protocoloptions").keys():
-        yield ("protocoloptions", "status"), 'must not be present together with "method"'
+def exclusions(subject: Subject) -> Iterator[Finding]:
+    """M-18: a response has a status, a request a method; a record has one key."""
+    protocol = find_protocol(subject.whole.get("protocol")) or ""
+    for option, words in exclusion_faults(protocol, subject.whole.get("protocoloptions")).items():
+        yield ("protocoloptions", option), words
 
 
 def names(*parts: str) -> Check:
@@ -645,21 +657,16 @@ def names(*parts: str) -> Check:
 
 def unique_names(subject: Subject) -> Iterator[Finding]:
     """message/spec.md, AMQP/1.0: a name is unique within its map, whatever the keys are."""
-    seen: set[tuple[str | int, str]] = set()
+    seen: dict[str | int, set[str]] = {}
     for path, part, name in _names(subject):
-        if part.unique and (path[1], name) in seen:
-            yield path, f'must have a name of its own: "{name}" is that of another'
-        seen.add((path[1], name))
+        taken = seen.setdefault(path[1], set())
+        if (words := unique_fault(part, name, taken)) is not None:
+            yield path, words
+        taken.add(name)
 
 
 def _names(subject: Subject) -> Iterator[tuple[Path, Section, str]]:
     return stated_names(subject.whole, find_protocol(subject.whole.get("protocol")) or "")
-
-
-def kafka_key(subject: Subject) -> Iterator[Finding]:
-    """M-18: one key."""
-    if {"key", "key_base64"} <= section(subject.whole, "protocoloptions").keys():
-        yield ("protocoloptions", "key_base64"), 'must not be present together with "key"'
 
 
 def no_wildcards(option: str, pattern: re.Pattern[str], kind: str) -> Check:

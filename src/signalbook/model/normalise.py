@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from signalbook.errors import RegistryError
-from signalbook.protocols.table import OPTIONS, PROTOCOLS, find_protocol
+from signalbook.protocols.message import OPTIONS, PROTOCOLS, find_protocol
 from signalbook.protocols.values import Section
 from signalbook.spec.builtin import ENDPOINT, MESSAGE
 from signalbook.spec.versions import VERSIONS, SpecVersion

@@ -21,7 +21,7 @@ from signalbook.model import message_rules as message
 from signalbook.model import message_rules as protocol
 from signalbook.model.message_rules import NAME, NAME_AND_VERSION, SELECTORS, Level, Rule, Severity, Subject, whole
 from signalbook.model.normalise import to_canonical
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
 __all__ = ["RULES", "Rule", "Subject", "check", "rereads", "rules_for"]
@@ -217,7 +217,7 @@ RULES: tuple[Rule, ...] = (
     _options(
         "http-status-or-method",
         "An HTTP message has a `status` or a `method`, not both.",
-        protocol.http_direction,
+        protocol.exclusions,
         protocols=("HTTP",),
     ),
     _options(
@@ -241,7 +241,7 @@ RULES: tuple[Rule, ...] = (
     _options(
         "kafka-one-key",
         "A Kafka record has a `key` or a `key_base64`, not both.",
-        protocol.kafka_key,
+        protocol.exclusions,
         protocols=("KAFKA",),
     ),
     _options(

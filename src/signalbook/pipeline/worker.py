@@ -238,9 +238,7 @@ class Task:
         try:
             layout, queue = self._layouts.get(xid) or self._layout(xid)
             payload = _payload(observed, record)
-            if payload is None and answer.unchecked:
-                answer = answer._replace(unchecked=())  # there was nothing to check
-            elif payload == b"":
+            if payload == b"":
                 answer = self._of_no_bytes(answer, observed, xid)
             cells = _cells(layout, observed, answer, payload)
         except CellError as error:

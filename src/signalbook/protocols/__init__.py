@@ -28,9 +28,18 @@ from signalbook.protocols.binding import (
     to_mqtt,
     to_nats,
 )
-from signalbook.protocols.message import Message, WireError, sendable, sending_problems
+from signalbook.protocols.message import (
+    BINDINGS,
+    FIELDS,
+    PROTOCOLS,
+    Message,
+    WireError,
+    address_of,
+    find_protocol,
+    sendable,
+    sending_problems,
+)
 from signalbook.protocols.protocol import Binding, Mode, Protocol
-from signalbook.protocols.table import BINDINGS, FIELDS, PROTOCOLS, address_of, find_protocol
 from signalbook.protocols.values import Typed
 
 __all__ = [

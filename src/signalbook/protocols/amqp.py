@@ -23,8 +23,7 @@ from typing import Any
 
 import msgspec
 
-from signalbook.cloudevents.attributes import AttributeValue
-from signalbook.cloudevents.timestamp import format_timestamp, is_timestamp
+from signalbook.cloudevents.attributes import AttributeValue, format_timestamp, is_timestamp
 from signalbook.errors import Problem
 from signalbook.jsontext import write_json
 from signalbook.protocols.protocol import (

@@ -18,23 +18,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from signalbook.cloudevents.attributes import (
+    EVENT,
+    EVENT_BATCH,
     AttributeValue,
     CloudEventError,
+    accepted_attributes,
     canonical,
     is_name,
     pointer,
     problems,
+    read_media_type,
     said,
-    settle_quickly,
 )
 from signalbook.cloudevents.event import CloudEvent, Kind, made
 from signalbook.cloudevents.json_format import decode, decode_batch, encode, encode_batch, iter_batch
-from signalbook.cloudevents.media_type import EVENT, EVENT_BATCH, read_media_type
 from signalbook.errors import Problem
-from signalbook.protocols.message import Message, WireError, sending_problems
+from signalbook.protocols.message import (
+    BINDINGS,
+    FIELDS,
+    PROTOCOLS,
+    Message,
+    WireError,
+    find_protocol,
+    sending_problems,
+)
 from signalbook.protocols.protocol import Binding, Mode
 from signalbook.protocols.protocol import pointer as member_pointer
-from signalbook.protocols.table import BINDINGS, FIELDS, PROTOCOLS, find_protocol
 
 __all__ = [
     "Carried", "attributes_of", "batch_from_http", "batch_to_http", "carry_over", "claims_event", "events_of",
@@ -351,18 +360,18 @@ def _read_binary(binding: Binding, message: Message) -> CloudEvent:
         except ValueError as error:
             wrong.append(Problem(pointer(name), "R40", f"{said(name)} {error}"))
     _take_content_type(binding, message, given, wrong)
-    settled = None if wrong else settle_quickly(given.items(), clean=False)
-    if settled is None:
+    accepted = None if wrong else accepted_attributes(given.items(), clean=False)
+    if accepted is None:
         placed = {problem.path for problem in wrong}
         raise CloudEventError(*wrong, *(found for found in problems(given) if found.path not in placed))
     payload = message.payload
     if payload is None or not (payload or binding.tells_empty):
-        return made(settled, None)
-    named: Any = settled.get("datacontenttype")
+        return made(accepted, None)
+    named: Any = accepted.get("datacontenttype")
     media = None if named is None else read_media_type(named)
     if media is not None and media.is_json:
-        return made(settled, (Kind.JSON, payload, False))
-    return made(settled, (Kind.BINARY, payload, True))
+        return made(accepted, (Kind.JSON, payload, False))
+    return made(accepted, (Kind.BINARY, payload, True))
 
 
 def _mixed(binding: Binding, message: Message) -> Iterator[Problem]:

@@ -29,7 +29,7 @@ from signalbook.protocols.protocol import (
     route,
     values_in,
 )
-from signalbook.protocols.values import Place, Section, typed
+from signalbook.protocols.values import STATED_TEXTS, Place, Section, typed
 
 __all__ = ["HTTP", "connection_headers", "is_token", "line_flaw", "name_flaw", "read_header", "write_header"]
 
@@ -164,9 +164,11 @@ HTTP = Protocol(
         # A text in a definition, a number in a message.
         "status": Place(several=True, test=_status_flaw, fillings=("404", "4", "04")),
         "headers": Section(other=Place(test=_line_flaw), content_type="content-type", name=name_flaw, any_case=True),
-        "query": Section(other=Place(test=_query_value_flaw), name=_query_name_flaw),
+        # A map of names to strings, as the text has it.
+        "query": Section(other=Place(test=_query_value_flaw, types=STATED_TEXTS), name=_query_name_flaw),
     },
     special={"status": Option("status", write=lambda type_, value: typed("integer", value))},
+    exclusive=(("status", "method"),),
     keys=(("path", ""),),
     beside_key=("method", "status"),
     # A status makes the definition one of a response; a request has a method.

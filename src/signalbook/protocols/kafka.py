@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from signalbook.cloudevents.attributes import AttributeValue
+from signalbook.cloudevents.attributes import AttributeValue, is_timestamp
 from signalbook.cloudevents.attributes import canonical as attribute_text
-from signalbook.cloudevents.timestamp import is_timestamp
 from signalbook.protocols.protocol import (
     BYTE_PAIRS,
     BYTES,
@@ -115,6 +114,7 @@ KAFKA = Protocol(
         ),
         "timestamp": Option("timestamp", read=_read_timestamp),
     },
+    exclusive=(("key_base64", "key"),),
     keys=(("topic", ""), ("key", "")),
     identity=_identity,
     moment=lambda fields: fields.get("timestamp"),

@@ -1,16 +1,21 @@
-"""`Message`: an observed message, its one JSON form, and what it must be to be sent.
+"""The table of protocols, and `Message`: one message of any of them, its JSON form, and what it must be to be sent.
 
-Rule 1: the fields carry the names of `protocoloptions`; which ones a protocol has is the table `FIELDS`.
-Rule 2: `from_json(m.to_json()) == m`; what is wrong with a message on paper is listed whole, each with its path.
-Rule 3: `Message(…)` itself checks nothing: who builds one from a client's objects gives the Python types of `fields`;
-`settled` is for those whose fields somebody else has given.
-Rule 4: a message that was observed need not be fit to be sent; one that is to be sent, and would be cut, changed,
-refused or misunderstood by whoever carries it, is a `WireError` before. Only what is there is looked at. What no
-message can be sent with, no definition may demand either: a place has the same test.
+Rule 1: a new protocol is a module of its own and a row of `PROTOCOLS`. A definition, a message on paper, an endpoint
+and a document of an older dialect mean the same protocol by the same name; a name that is not here belongs to a
+protocol that somebody else defines.
+Rule 2: `OPTIONS` is the one table of what a definition can state: a write rejects by it, lint names by it, a match is
+made by it, a build is typed by it. A message's fields carry the same names; which ones a protocol has is in `FIELDS`.
+Rule 3: `from_json(m.to_json()) == m`; what is wrong with a message on paper is listed whole, each with its path.
+Rule 4: `Message(…)` itself checks nothing: who makes one from a client's objects gives the Python types of `fields`;
+`settled` is for fields that somebody else has given.
+Rule 5: a message that was observed need not be fit to be sent. One that is to be sent, and that its carrier would cut,
+change, reject or misunderstand, is a `WireError` before that. What no message can be sent with, no definition may
+demand either: a place has the same test.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,17 +26,153 @@ import orjson
 
 from signalbook.errors import Problem, SignalbookError
 from signalbook.jsontext import JsonError, read_members
-from signalbook.protocols.protocol import BINARY, BYTES, FieldKind, PaperField, Read, pointer
-from signalbook.protocols.table import FIELDS, PROTOCOLS, find_protocol
-from signalbook.protocols.values import Flaw
+from signalbook.protocols.amqp import AMQP
+from signalbook.protocols.http import HTTP
+from signalbook.protocols.kafka import KAFKA
+from signalbook.protocols.mqtt import MQTT3, MQTT5
+from signalbook.protocols.nats import NATS
+from signalbook.protocols.protocol import BINARY, BYTES, Binding, FieldKind, PaperField, Protocol, Read, pointer
+from signalbook.protocols.values import (
+    ENVELOPE,
+    EVENT_FORMAT,
+    EVENT_MODE,
+    Flaw,
+    Place,
+    Property,
+    Section,
+    named_members,
+    section_fault,
+)
 
-__all__ = ["Message", "WireError", "sendable", "sending_problems"]
+__all__ = [
+    "ALIASES",
+    "BINDINGS",
+    "FIELDS",
+    "OPTIONS",
+    "PROTOCOLS",
+    "Message",
+    "WireError",
+    "address_of",
+    "exclusion_faults",
+    "find_protocol",
+    "sendable",
+    "sending_problems",
+    "stated_names",
+    "stated_properties",
+    "stated_protocol",
+]
+
+# The protocols ------------------------------------------------------------------------------------------
+
+# message/spec.md and endpoint/spec.md, `protocol`, by the specification's own names.
+PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({row.name: row for row in (HTTP, AMQP, MQTT5, MQTT3, KAFKA, NATS)})
+FIELDS: Mapping[str, Mapping[str, PaperField]] = {name: row.fields for name, row in PROTOCOLS.items()}
+OPTIONS: Mapping[str, Mapping[str, Place | Section]] = {name: row.options for name, row in PROTOCOLS.items()}
+BINDINGS: Mapping[str, Binding] = {name: row.binding for name, row in PROTOCOLS.items()}
+# Every name of a protocol in lower case: any case is one name; "AMQP" and "MQTT" stand for AMQP/1.0 and MQTT/5.0.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {alias: name for name, row in PROTOCOLS.items() for alias in (name.lower(), *row.aliases)}
+)
+# What public catalogs write (clemensv/real-time-sources) where a message has no protocol.
+_NO_PROTOCOL = frozenset({"", "none"})
+# A protocol that has no version in its name stands for all its versions: HTTP/1.1, HTTP/3.0, Kafka/0.11, NATS/2.10.
+_ANY_VERSION = "|".join(re.escape(name.lower()) for name, row in PROTOCOLS.items() if row.any_version)
+_VERSIONED = re.compile(rf"({_ANY_VERSION})/[0-9]+(?:\.[0-9]+)*", re.ASCII)
+
+
+def find_protocol(name: object) -> str | None:
+    """The specification's name of a protocol, from any spelling of it; None where it is not one of those."""
+    if not isinstance(name, str) or not name.isascii():
+        return None
+    lower = name.lower()
+    if (found := ALIASES.get(lower)) is not None:
+        return found
+    versioned = _VERSIONED.fullmatch(lower)
+    return ALIASES[versioned[1]] if versioned else None
+
+
+def stated_protocol(value: object) -> str | None:
+    """The protocol that a definition states; `None`, which public catalogs write, is a word for having none."""
+    return None if value is None or str(value).lower() in _NO_PROTOCOL else str(value)
+
+
+def address_of(protocol: str) -> str | None:
+    """The field that says where a message goes, where it must be there.
+
+    None where it need not: a client of HTTP and AMQP may have the address from its connection.
+    """
+    row = PROTOCOLS.get(protocol)
+    return None if row is None else row.address
+
+
+Path = tuple[str | int, ...]
+
+
+def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> Iterator[tuple[Path, Place, Property]]:
+    """Every property that a canonical definition states: its path, its place, and what is stated.
+
+    `event` says that its envelope is CloudEvents, `protocol` is the canonical name of its protocol.
+    """
+    if event:
+        yield from _stated_members(("envelopemetadata",), ENVELOPE, attrs.get("envelopemetadata"))
+        stated = attrs.get("envelopeoptions")
+        chosen: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {}
+        for name, place in (("mode", EVENT_MODE), ("format", EVENT_FORMAT)):
+            if name in chosen:
+                yield ("envelopeoptions", name), place, Property.plain(chosen[name])
+    options = attrs.get("protocoloptions")
+    table = OPTIONS.get(protocol)
+    if table is None or not isinstance(options, Mapping):
+        return
+    for name, value in options.items():
+        found = table.get(name)
+        if isinstance(found, Section):
+            if (words := section_fault(value)) is not None:
+                yield ("protocoloptions", name), found.other, Property(flaw=words)
+            yield from _stated_members(("protocoloptions", name), found, value)
+        elif found is not None:
+            yield ("protocoloptions", name), found, Property.plain(value)
+
+
+def _stated_members(path: Path, section: Section, value: Any) -> Iterator[tuple[Path, Place, Property]]:
+    for key, name, member in named_members(value):
+        given = Property.plain(member) if section.plain else Property.of(member)
+        yield (*path, key), section.place(name), given
+
+
+def exclusion_faults(protocol: str, options: Any) -> Mapping[str, str]:
+    """The options of a canonical definition that stand beside one that excludes them, with words that follow them."""
+    row = PROTOCOLS.get(protocol)
+    if row is None or not row.exclusive or not isinstance(options, Mapping):
+        return _NO_FAULTS
+    return {
+        option: f'must not be present together with "{other}"'
+        for option, other in row.exclusive
+        if options.get(option) is not None and options.get(other) is not None
+    }
+
+
+_NO_FAULTS: Mapping[str, str] = MappingProxyType({})
+
+
+def stated_names(attrs: Mapping[str, Any], protocol: str) -> Iterator[tuple[Path, Section, str]]:
+    """Every named property of a canonical definition's protocol: its path, its section and its name."""
+    options = attrs.get("protocoloptions")
+    if not isinstance(options, Mapping):
+        return
+    for field_name, section in OPTIONS.get(protocol, {}).items():
+        if isinstance(section, Section) and not section.plain:
+            for key, name, _ in named_members(options.get(field_name)):
+                yield ("protocoloptions", field_name, key), section, name
+
+
+# Messages ------------------------------------------------------------------------------------------
 
 _PAYLOADS = ("payload", "payload_base64", "payload_json")
 
 
 class WireError(SignalbookError):
-    """A message on paper that is none: every problem, with its path."""
+    """What is wrong with a message that cannot be read or sent: every problem, with its path."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(*problems)
@@ -188,7 +329,7 @@ def _read_fields(
     return found
 
 
-# What is sent ---------------------------------------------------------------------------------------------------------
+# What is sent ------------------------------------------------------------------------------------------
 
 
 def sendable(message: Message) -> Message:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from signalbook.cloudevents.attributes import AttributeValue
@@ -25,7 +25,7 @@ from signalbook.protocols.protocol import (
     values_in,
     whole,
 )
-from signalbook.protocols.values import CONTENT_TYPE, Place, Section, canonical
+from signalbook.protocols.values import CONTENT_TYPE, Place, Section, decoded
 
 __all__ = ["MQTT3", "MQTT5"]
 
@@ -60,13 +60,6 @@ def _problems(fields: Fields, payload: bytes | None) -> Iterator[Problem]:
         yield Problem("/payload", "value", f"has more than {_LARGEST:,} bytes")
     elif fields.get("payload_format_indicator") == 1 and isinstance(as_text(payload), bytes):
         yield Problem("/payload_format_indicator", "value", "says that the payload is text, and it is not UTF-8")
-
-
-def _read_correlation(value: bytes) -> Sequence[Any]:
-    """The text, where it is one, and Base64: the text of the specification has bytes, its model file a text."""
-    coded = base64.b64encode(value).decode()
-    text = as_text(value)
-    return (text, coded) if isinstance(text, str) else (coded,)
 
 
 def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -> Fields:
@@ -110,7 +103,7 @@ MQTT5 = Protocol(
         "payload_format_indicator": Place("bit", is_json=True),
         "message_expiry_interval": Place("uint", is_json=True),
         "response_topic": route(_topic_flaw),
-        "correlation_data": Place(),  # Base64 by the text, a text by the published model; a message is asked for both
+        "correlation_data": Place("binary"),
         "content_type": CONTENT_TYPE,
         "user_properties": Section(other=Place(test=_string_flaw), name=_string_flaw),
     },
@@ -119,8 +112,8 @@ MQTT5 = Protocol(
     special={
         "correlation_data": Option(
             "correlation_data",
-            read=_read_correlation,
-            write=lambda type_, value: value if isinstance(value, bytes) else canonical(value).encode(),
+            read=lambda value: (base64.b64encode(value).decode(),),
+            write=lambda type_, value: decoded(value),
         )
     },
     keys=(("topic_name", ""),),

@@ -337,6 +337,8 @@ class Protocol:
     # Other names of a message's options and of an endpoint's.
     option_aliases: Mapping[str, str] = field(default_factory=dict)
     endpoint_aliases: Mapping[str, str] = field(default_factory=dict)
+    # Pairs of options of which a definition states one at most; the first of a pair is the one at fault.
+    exclusive: tuple[tuple[str, str], ...] = ()
     # What a consumer routes by, the first that a definition states counts, each an option and a name in it or ""; and
     # the options that belong to it.
     keys: tuple[tuple[str, str], ...] = ()

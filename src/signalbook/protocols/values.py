@@ -21,23 +21,27 @@ import binascii
 import enum
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
 
-from signalbook.cloudevents.attributes import flaw
-from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
-from signalbook.cloudevents.uri import is_uri_reference
+from signalbook.cloudevents.attributes import (
+    flaw,
+    format_timestamp,
+    instant,
+    is_timestamp,
+    is_uri_reference,
+    read_media_type,
+)
 from signalbook.template import Template
 
 __all__ = [
     "CONTENT_TYPE", "ENVELOPE", "EVENT_FORMAT", "EVENT_MODE", "EXACT", "FILLINGS", "NOW", "STATED_CONTENT_TYPE",
     "STATED_TEXTS", "STATED_TIMES", "STATED_URIS", "TEXTS", "TYPES", "Flaw", "Form", "Place", "Property", "Section",
     "Typed", "canonical", "decoded", "fault", "form_fault", "is_of", "is_stated", "milliseconds", "name_fault",
-    "named_members", "same", "section_fault", "typed", "value_template",
+    "named_members", "same", "section_fault", "typed", "unique_fault", "value_template",
 ]  # fmt: skip
 
 # What is wrong with a text, in words that follow its place; None where nothing is.
@@ -485,6 +489,11 @@ def name_fault(section: Section, name: str) -> str | None:
     if not name:
         return "must have a name that is not empty"
     return None if section.name is None else section.name(name)
+
+
+def unique_fault(section: Section, name: str, taken: Container[str]) -> str | None:
+    """What is wrong with a name that others may have already, in words that follow its place; None where nothing is."""
+    return f'must have a name of its own: "{name}" is that of another' if section.unique and name in taken else None
 
 
 def _filled(template: Template, text: str, whole: bool) -> str:

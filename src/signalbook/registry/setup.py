@@ -18,7 +18,7 @@ from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import AROUND_SETTING, export_text
 from signalbook.model.model import GroupType, Model, ResourceType, read_model, spell_options
 from signalbook.model.normalise import Spelling, spelling_for
-from signalbook.protocols.table import find_protocol
+from signalbook.protocols.message import find_protocol
 from signalbook.registry import rows, urls
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.rows import EntityRow

@@ -1,12 +1,14 @@
-"""The definitions nearest to a message that none expects."""
+"""The definitions nearest to a message that none expects, and how like texts are."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from signalbook.messages import Catalog, nearest
-from signalbook.messages.compile import Plan
-from signalbook.messages.nearest import Judged, judge
+from signalbook.messages import Catalog, index
+from signalbook.messages.compile import Judged, Plan, judge
+from signalbook.messages.index import edits, segments, shared
 from signalbook.messages.observe import Observed
 
 NOUNS = ("order", "crane", "berth", "pilot", "cargo", "truck", "gate", "yard", "vessel", "port")
@@ -30,7 +32,7 @@ def near(catalog: Catalog, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "first"),
+    ("misspelt", "first"),
     [
         ("com.acme.svc7.order.craeted", "com.acme.svc7.order.created"),
         ("com.acme.svc7.ordr.created", "com.acme.svc7.order.created"),
@@ -39,9 +41,9 @@ def near(catalog: Catalog, name: str) -> list[str]:
         ("com.acm.svc7.order.created", "com.acme.svc7.order.created"),
     ],
 )
-def test_the_likest_is_first(catalog: Catalog, given: str, first: str) -> None:
+def test_the_likest_is_first(catalog: Catalog, misspelt: str, first: str) -> None:
     """A misspelt type lists the one that was meant first, and five at most."""
-    found = near(catalog, given)
+    found = near(catalog, misspelt)
     assert first == found[0]
     assert len(found) <= 5
 
@@ -65,7 +67,7 @@ def test_few_are_judged(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> No
         judged.append(plan)
         return judge(plan, observed)
 
-    monkeypatch.setattr(nearest, "judge", counted)
+    monkeypatch.setattr(index, "judge", counted)
     near(catalog, "com.acme.svc7.order.craeted")
     assert 0 < len(judged) <= 16
 
@@ -80,3 +82,41 @@ def test_the_order_of_a_small_catalog() -> None:
     }
     small = Catalog.from_documents({"messagegroups": {"g": {"messages": messages}}})
     assert ["order.created", "order.deleted", "crane.created", "a"] == near(small, "order.craeted")
+
+
+def _edits_by_table(one: str, other: str) -> int:
+    row = list(range(len(other) + 1))
+    for above, left in enumerate(one, 1):
+        before, row[0] = row[0], above
+        for at, right in enumerate(other, 1):
+            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (left != right))
+    return row[-1]
+
+
+@given(st.text("abc", max_size=12), st.text("abc", max_size=12))
+def test_edits(one: str, other: str) -> None:
+    """As many characters are changed as the table of all prefixes says, whichever text is first."""
+    assert _edits_by_table(one, other) == edits(one, other) == edits(other, one)
+
+
+def test_long_texts_are_cut() -> None:
+    """What differs is looked at over 64 characters."""
+    assert 64 == edits("a" * 100_000, "b" * 100_000)
+    assert 64 == edits("x" * 1000, "x" * 1000 + "y" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("com.acme.order.created", "com.acme.order.craeted", 3),
+        ("com.acme.order.created", "com.acme.ordr.created", 3),
+        ("com.acme.order.created", "com.acme.created", 3),
+        ("a.b", "a.b", 2),
+        ("a.b", "c.d", 0),
+        ("Com.Acme", "com-acme", 2),
+        ("", "a", 0),
+    ],
+)
+def test_shared_words(one: str, other: str, expected: int) -> None:
+    """Words count that two texts have alike from the beginning or from the end, without case."""
+    assert expected == shared(segments(one), segments(other))

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from signalbook.cloudevents.media_type import read_media_type
-from signalbook.cloudevents.timestamp import format_timestamp, instant, is_timestamp
-from signalbook.cloudevents.uri import is_absolute_uri, is_uri_reference
+from signalbook.cloudevents.attributes import (
+    format_timestamp,
+    instant,
+    is_absolute_uri,
+    is_timestamp,
+    is_uri_reference,
+    read_media_type,
+)
 from signalbook.jsontext import is_json_text, read_json, same_json, write_json
 from signalbook.protocols.http import read_header, write_header
 from tests.cases import Case, cases

@@ -17,11 +17,10 @@ from signalbook.errors import UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
-from signalbook.registry.capabilities import Offer
+from signalbook.registry.capabilities import Offer, generation
 from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry, model_source
 from signalbook.registry.requests import Requests, latest_change, spec_version
-from signalbook.registry.setup import generation
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.registry.urls import parse_flags
 from signalbook.server import run

@@ -28,6 +28,7 @@ from signalbook.model.attributes import (
 )
 from signalbook.model.constraints import Constraint, read_constraints
 from signalbook.model.levels import Level, compile_level
+from signalbook.model.normalise import Normaliser, normaliser_for
 from signalbook.model.xids import ATTRIBUTE_NAME, TYPE_NAME, must_match
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.versions import RC2, SpecVersion
@@ -146,6 +147,7 @@ class ResourceType:
     metaattributes: Attributes
     version_level: Level
     meta_level: Level
+    normaliser: Normaliser
     matchversions: tuple[tuple[str, ...], ...] = ()
 
     def content_kind(self, contenttype: str) -> str:
@@ -186,6 +188,7 @@ class GroupType:
     constraints: Mapping[str, Constraint]
     resources: Mapping[str, ResourceType]
     level: Level
+    normaliser: Normaliser
 
     def full(self, names: Mapping[str, str]) -> dict[str, Any]:
         """Its part of the full model."""
@@ -456,6 +459,7 @@ def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType]
         constraints=constraints,
         resources=MappingProxyType(dict(resources)),
         level=compile_level(attributes, own, given.get("attributes", {}), place.types),
+        normaliser=normaliser_for(given.get("modelcompatiblewith", ""), attributes.keys(), group=True),
         **_texts(given),
     )
 
@@ -490,6 +494,7 @@ def _read_resource(home: str, plural: str, given: Given, place: Place) -> Resour
         metaattributes=meta,
         version_level=compile_level(version, version_own, version_given, place.types, reserved),
         meta_level=compile_level(meta, meta_own, meta_given, place.types),
+        normaliser=normaliser_for(given.get("modelcompatiblewith", ""), version.keys()),
         matchversions=_matched(version),
         **{flag: given[flag] for flag in _FLAGS if flag in given},
         **_texts(given),

@@ -53,15 +53,19 @@ def text_of(value: object) -> str:
     return f"<{value.__class__.__name__}>" if isinstance(value, (dict, list)) else str(value)
 
 
+_INTEGER_TEXT = re.compile(r"-?[0-9]{1,20}")
+_DECIMAL_TEXT = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
 def from_text(type_name: str, text: str) -> Any:
-    """The value that `text` (of an HTTP header, say) means for a type; `text` itself where it cannot be one."""
-    convert = _FROM_TEXT.get(type_name)
-    if convert is None:
-        return text
-    try:
-        return convert(text)
-    except (KeyError, ValueError):
-        return text
+    """The value of a type that `text` (of an HTTP header, say) means; `text` itself where it means none."""
+    if type_name == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if type_name in ("integer", "uinteger"):
+        return int(text) if _INTEGER_TEXT.fullmatch(text) else text
+    if type_name == "decimal" and _DECIMAL_TEXT.fullmatch(text):
+        return int(text) if _INTEGER_TEXT.fullmatch(text) else float(text)
+    return text
 
 
 def moment(timestamp: str) -> tuple[str, str]:
@@ -211,11 +215,3 @@ VALUE_TYPES: Mapping[str, ValueType] = MappingProxyType(
 TYPE_ALIASES: Mapping[str, str] = MappingProxyType(
     {"urireference": "uri", "uri-reference": "uri", "urlreference": "url", "url-reference": "url"}
 )
-
-_BOOLEANS = {"true": True, "false": False}
-_FROM_TEXT: Mapping[str, Callable[[str], Any]] = {
-    "boolean": _BOOLEANS.__getitem__,
-    "integer": int,
-    "uinteger": int,
-    "decimal": lambda text: float(text) if not text.lstrip("-").isdigit() else int(text),
-}

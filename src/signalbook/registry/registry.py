@@ -30,9 +30,9 @@ from signalbook import jsontext
 from signalbook.errors import RegistryError, UsageError
 from signalbook.jsontext import check_json, is_deeper
 from signalbook.model.model import Model, ResourceType
+from signalbook.registry.capabilities import Setup
 from signalbook.registry.read.reads import Limits, Page
 from signalbook.registry.requests import Answer, Requests, spec_version
-from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.registry.urls import COLLECTIONS, Flags, RequestTarget, parse_flags
 from signalbook.registry.write.versions import Ask

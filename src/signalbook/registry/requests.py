@@ -18,14 +18,13 @@ import orjson
 
 from signalbook.dialects.convert import read, write
 from signalbook.errors import RegistryError, UsageError
+from signalbook.model.normalise import error_in_version
 from signalbook.model.xids import ID, must_match
 from signalbook.registry import changes, filters, rows
-from signalbook.registry import setup as settings
-from signalbook.registry.capabilities import OFFER, Offer
+from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, generation, load_setup
 from signalbook.registry.changes import Snapshot
 from signalbook.registry.read.reads import Limits, Page, make_view, read_target
 from signalbook.registry.rows import Ahead
-from signalbook.registry.setup import Setup, spelled_error
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.urls import Flags, RequestTarget, find_target
 from signalbook.registry.work import Work
@@ -174,7 +173,7 @@ class Requests:
 
         def job(db: Connection) -> None:
             if rows.load(db, rows.REGISTRY_KEY) is None:
-                settings.create(db, registryid, source, self.offer.initial(), self._clock())
+                create_setup(db, registryid, source, self.offer.initial(), self._clock())
 
         if self.store.reader().one("SELECT 1 FROM settings WHERE name = 'registryid'") is None:
             self.store.write(job)
@@ -191,8 +190,8 @@ class Requests:
     def setup(self, db: Connection) -> Setup:
         """Return the setup that is in force in the store now."""
         known = self._setup
-        if known is None or known.generation != settings.generation(db):
-            known = self._setup = settings.load_setup(db)
+        if known is None or known.generation != generation(db):
+            known = self._setup = load_setup(db)
         return known
 
     def version(self, flags: Flags, setup: Setup, path: str) -> SpecVersion:
@@ -296,14 +295,14 @@ class Requests:
             outcome = perform(work, method, target, body, flags, ask)
             finish(work)
         except RegistryError as error:
-            raise spelled_error(error, spec) from None
+            raise error_in_version(error, spec) from None
         if load is not None:
             if isinstance(body, dict) and method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
         flush(work, correlation)
         if work.new_settings:
-            setup = settings.load_setup(db)
+            setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
                 target = find_target(setup.model, path)
         page = self._written(work, setup, target, flags, spec, base) if outcome.shown == "resource" else None

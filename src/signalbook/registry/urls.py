@@ -331,7 +331,7 @@ def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
 
 # The `inline` flag: which nested collections and large attributes a response shows.
 #
-# Rule 1: what may be inlined is a tree that the model decides (`InlineShape`), the same for a collection and its members.
+# Rule 1: what may be inlined is a tree that the model decides (`InlineShape`), one for a collection and its members.
 # Rule 2: what is asked for is a tree of the same form (`InlineSet`) that a walk through the response follows downwards:
 # `child(name)` is None where `name` stays a URL.
 # Rule 3: `*` stands for everything below except the registry's `model`, `modelsource` and `capabilities` (INLINE-3).

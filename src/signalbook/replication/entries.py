@@ -22,12 +22,12 @@ from signalbook.errors import RegistryError
 from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
-from signalbook.registry import changes, incoming, rows, urls
+from signalbook.registry import changes, rows, urls
 from signalbook.registry.read.reads import Limits, make_view
 from signalbook.registry.requests import Requests
-from signalbook.registry.setup import canonical
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.urls import Flags, InlineSet, RequestTarget, find_target
+from signalbook.registry.work import GROUP_SYSTEM, META_SYSTEM, VERSION_SYSTEM, is_uinteger
 from signalbook.spec import versions
 
 __all__ = [
@@ -65,7 +65,7 @@ _COUNTS = ("url", "count")
 def plain_group(singular: str, plurals: Iterable[str], value: Mapping[str, Any]) -> Json:
     """Return what a user controls of a group that has these collections."""
     nested = {plural + suffix for plural in plurals for suffix in ("", *_COUNTS)}
-    left = (incoming.GROUP_SYSTEM - {"createdat"}) | nested | {singular + "id"}
+    left = (GROUP_SYSTEM - {"createdat"}) | nested | {singular + "id"}
     return {name: one for name, one in value.items() if name not in left}
 
 
@@ -75,13 +75,13 @@ def plain_resource(singular: str, value: Mapping[str, Any]) -> Json:
     if meta.get("xref"):
         return {"meta": {"xref": meta["xref"]}}
     rid = singular + "id"
-    own = {name: one for name, one in meta.items() if name not in incoming.META_SYSTEM and name != rid}
+    own = {name: one for name, one in meta.items() if name not in META_SYSTEM and name != rid}
     if meta.get("defaultversionsticky"):
         own |= {"defaultversionid": meta.get("defaultversionid"), "defaultversionsticky": True}
     return {"meta": own, "versions": {vid: _version(rid, one) for vid, one in (value.get("versions") or {}).items()}}
 
 
-_VERSION = incoming.VERSION_SYSTEM - {"createdat", "modifiedat", "ancestorid"}
+_VERSION = VERSION_SYSTEM - {"createdat", "modifiedat", "ancestorid"}
 
 
 def _version(rid: str, value: Mapping[str, Any]) -> Json:
@@ -186,7 +186,7 @@ class LogPage:
         texts = (page.digest, *(at for _, at, _ in page.snapshots))
         if not all(isinstance(text, str) and len(text) <= 100 for text in texts) or not isinstance(page.end, bool):
             raise ValueError("the times of its log must be short texts")
-        if not all(incoming.uinteger(number) and number < _BEHIND_ALL for number in (page.before, *numbers)):
+        if not all(is_uinteger(number) and number < _BEHIND_ALL for number in (page.before, *numbers)):
             raise ValueError("the numbers of its log must be uintegers")
         if numbers != sorted(set(numbers)) or (page.before and numbers and numbers[-1] >= page.before):
             raise ValueError("its log must be in the order of its numbers")
@@ -222,7 +222,7 @@ def adapted(kind: ResourceType, said: Json, authority: str, xid: str) -> Json:
     Rules that look at other entities are not asked: what is said of those was so once.
     """
     named = with_authority(kind, {"versions": {"": said}}, authority)["versions"][""]
-    attrs = kind.version_level.normalise(canonical(kind, named, xid), xid)
+    attrs = kind.version_level.normalise(kind.normaliser.to_canonical(named, xid), xid)
     for problem in check(kind.modelcompatiblewith, "version", Subject(xid=xid, attrs=attrs), "error"):
         raise RegistryError(problem.code, xid, **dict(problem.args))
     return attrs
@@ -372,7 +372,7 @@ class Entry:
         texts = (entry.xid, entry.origin.catalog, entry.origin.authority, entry.origin.home, entry.mark, entry.source)
         if not all(isinstance(text, str) and len(text) <= 2000 for text in texts) or not entry.origin.catalog:
             raise _malformed(path, "its names must be texts of at most 2000 characters")
-        if not all(incoming.uinteger(one) and one < 1 << 62 for one in (entry.origin.revision, entry.origin.at)):
+        if not all(is_uinteger(one) and one < 1 << 62 for one in (entry.origin.revision, entry.origin.at)):
             raise _malformed(path, "its revision must be a uinteger")
         if entry.body is not None and not isinstance(entry.body, dict):
             raise _malformed(path, "its body must be an object or null")

@@ -19,11 +19,11 @@ import orjson
 
 from signalbook.errors import RegistryError, SignalbookError
 from signalbook.jsontext import parse_json
+from signalbook.registry.capabilities import Setup, generation
 from signalbook.registry.read import render
 from signalbook.registry.read.reads import Page, make_view
 from signalbook.registry.read.render import View, point_read
 from signalbook.registry.requests import Answer, Requests, latest_change
-from signalbook.registry.setup import Setup, generation
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work

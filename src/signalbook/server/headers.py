@@ -17,8 +17,9 @@ import orjson
 
 from signalbook.errors import RegistryError
 from signalbook.model.model import ResourceType
+from signalbook.model.value_types import from_text
 from signalbook.registry import rows
-from signalbook.registry.incoming import document_names, typed
+from signalbook.registry.documents import document_names
 from signalbook.registry.read.render import View
 from signalbook.registry.requests import Answer
 from signalbook.registry.store import Connection
@@ -196,7 +197,7 @@ def document_body(request: Request, target: RequestTarget, setdefault: str | Non
     for entity in (body, body.get("meta") or {}):
         for name, type_ in _OWN_TYPES.items():
             if isinstance(entity, dict) and isinstance(entity.get(name), str):
-                entity[name] = typed(entity[name], type_)
+                entity[name] = from_text(type_, entity[name])
     url = document_names(kind)[1]
     document = None if body.get(url) else request.body
     if document is not None:

@@ -24,7 +24,6 @@ from signalbook.registry import rows
 from signalbook.registry.filters import Clause, Clauses, Filter, query, split
 from signalbook.registry.read.render import Picked, View, pair
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.setup import spelling_of
 from signalbook.registry.urls import InlineSet, Path, RequestTarget, Step, Wild
 
 __all__ = ["MISS", "Search", "refuse_arrays"]
@@ -171,7 +170,7 @@ class Search:
 
     def _spelled(self, kind: ResourceType, alternatives: Sequence[Clauses]) -> Sequence[Clauses]:
         """Return clauses with attributes named as the answer names them, whichever version's name was given."""
-        aliases, shown = spelling_of(kind).aliases, self.view.spec.attributes
+        aliases, shown = kind.normaliser.aliases, self.view.spec.attributes
         if all(c.head not in aliases and c.head not in shown for clauses in alternatives for c in clauses):
             return alternatives
         return [
@@ -241,7 +240,7 @@ def _canonical(kind: ResourceType, clause: Clause) -> Clause:
     """Return a clause about a version as the index has it: without `versions`, in canonical spelling."""
     if clause.head == "versions":
         clause = clause.tail()
-    aliases = spelling_of(kind).aliases
+    aliases = kind.normaliser.aliases
     return _renamed(clause, lambda head: aliases.get(head, head))
 
 

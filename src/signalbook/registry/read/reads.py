@@ -16,11 +16,11 @@ import orjson
 
 from signalbook.errors import RegistryError
 from signalbook.registry import filters, rows, urls
+from signalbook.registry.capabilities import Setup
 from signalbook.registry.filters import Filter, collated
 from signalbook.registry.read.queries import MISS, Search, refuse_arrays
 from signalbook.registry.read.render import Picked, View, pair
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection
 from signalbook.registry.urls import (
     COLLECTIONS,

@@ -19,10 +19,10 @@ from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.normalise import spelled_members
 from signalbook.registry import rows
+from signalbook.registry.capabilities import Setup
+from signalbook.registry.documents import TAKEN_AWAY, document_names, render_document
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.incoming import TAKEN_AWAY, document_names, render_document
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.setup import Setup, spelling_of
 from signalbook.registry.store import Connection
 from signalbook.registry.urls import DETAILS, InlineSet
 from signalbook.spec.versions import VERSIONS, SpecVersion
@@ -388,7 +388,7 @@ class View:
             doc = orjson.dumps(kept).decode()
         for name in _respelled(self.spec.name) if kind is not None else ():
             if name in doc and kind is not None:
-                doc = orjson.dumps(spelling_of(kind).from_canonical(orjson.loads(doc), self.spec)).decode()
+                doc = orjson.dumps(kind.normaliser.from_canonical(orjson.loads(doc), self.spec)).decode()
                 break
         return "," + doc[1:-1]
 

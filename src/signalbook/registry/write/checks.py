@@ -26,8 +26,8 @@ from signalbook.model.message_rules import INHERITED, Level, Subject, message_of
 from signalbook.model.model import GroupType
 from signalbook.model.rules import check, rereads
 from signalbook.registry import rows
+from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
-from signalbook.registry.incoming import document_names
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (

@@ -21,13 +21,25 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.jsontext import AROUND_GROUP, AROUND_META, AROUND_VERSION, export_text
 from signalbook.model.model import ResourceType
-from signalbook.registry import changes, incoming, rows
-from signalbook.registry.incoming import given_bytes
+from signalbook.model.normalise import canonical_members
+from signalbook.registry import changes, rows
+from signalbook.registry.capabilities import save_setup
+from signalbook.registry.documents import document_names, given_bytes
 from signalbook.registry.read import render
 from signalbook.registry.rows import AT_ONCE, EntityRow, IndexEntry, changed_terms, enter_terms, term_numbers, terms_of
-from signalbook.registry.setup import canonical, canonical_members, save_setup
 from signalbook.registry.store import Connection
-from signalbook.registry.work import KEEP, GroupState, RegistryState, ResourceState, VersionState, Work
+from signalbook.registry.work import (
+    GROUP_SYSTEM,
+    KEEP,
+    META_SYSTEM,
+    RESOURCE_MEMBERS,
+    VERSION_SYSTEM,
+    GroupState,
+    RegistryState,
+    ResourceState,
+    VersionState,
+    Work,
+)
 from signalbook.registry.write import checks
 from signalbook.spec import versions
 from signalbook.spec.versions import SpecVersion
@@ -179,8 +191,8 @@ def refuse_other(work: Work, body: Mapping[str, Any], group: GroupState | None =
             state = work.groups.get(rows.group_key(f"/{plural}/{id_}"))
             if state is not None:
                 collections = {f"{name}{end}" for name in kind.resources for end in ("", "url", "count")}
-                drop = incoming.GROUP_SYSTEM | collections | {kind.singular + "id"}
-                said = canonical_members(canonical(kind, entry, state.xid), work.spec, state.xid)
+                drop = GROUP_SYSTEM | collections | {kind.singular + "id"}
+                said = canonical_members(kind.normaliser.to_canonical(entry, state.xid), work.spec, state.xid)
                 _refuse_other(said, state.attrs, drop, state.xid)
                 refuse_other(work, entry, state)
     for plural, resource_kind in group.type.resources.items() if group is not None else ():
@@ -195,20 +207,20 @@ def refuse_other(work: Work, body: Mapping[str, Any], group: GroupState | None =
 def _refuse_other_meta(work: Work, entry: Mapping[str, Any], state: ResourceState) -> None:
     """Refuse a meta that is not what was sent; which version is the default, and its times, the registry decides."""
     meta, xid = entry.get("meta") or {}, f"{state.xid}/meta"
-    drop = incoming.META_SYSTEM - {"xref"} | {state.type.singular + "id"}
+    drop = META_SYSTEM - {"xref"} | {state.type.singular + "id"}
     _refuse_other(canonical_members(meta, work.spec, xid), {**state.attrs, "xref": state.xref}, drop, xid)
 
 
 def _refuse_other_versions(kind: ResourceType, entry: Mapping[str, Any], state: ResourceState) -> None:
     """Refuse versions that are not what was sent; those that their type does not keep are told elsewhere."""
-    documents = set(incoming.document_names(kind)) if kind.hasdocument else set()
-    drop = incoming.VERSION_SYSTEM | incoming.RESOURCE_MEMBERS | documents | {kind.singular + "id"}
+    documents = set(document_names(kind)) if kind.hasdocument else set()
+    drop = VERSION_SYSTEM | RESOURCE_MEMBERS | documents | {kind.singular + "id"}
     given = entry.get("versions") or {str(state.default): entry}
     for versionid, said in given.items():
         version = state.versions.get(versionid)
         if version is not None:
             xid = f"{state.xid}/versions/{versionid}"
-            _refuse_other(canonical(kind, said, xid), version.attrs, drop, xid)
+            _refuse_other(kind.normaliser.to_canonical(said, xid), version.attrs, drop, xid)
             if kind.hasdocument and version.content is not KEEP and version.content != given_bytes(kind, said, xid):
                 raise _other(xid, kind.singular)
 

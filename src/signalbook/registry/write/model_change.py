@@ -18,10 +18,10 @@ from signalbook.model.attributes import model_error
 from signalbook.model.model import GroupType, Model, ResourceType, read_model, resolve
 from signalbook.registry import capabilities, rows
 from signalbook.registry.capabilities import Capabilities
+from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.incoming import document_names
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
-from signalbook.registry.write.versions import Ask, check_sticky, settle
+from signalbook.registry.write.versions import Ask, arrange_versions, check_sticky
 
 __all__ = ["recheck", "write_capabilities", "write_model"]
 
@@ -181,7 +181,7 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
         _recheck_version(work, was, state, version)
     if not state.reshuffled:  # else this request has settled it by the new model
         state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
-        settle(work, state, Ask(), meta=None, processed=[])
+        arrange_versions(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
     state.rejudge = was is None or _format_rules(was) != _format_rules(kind)
 

@@ -12,15 +12,13 @@ from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
 from signalbook.registry import rows, urls
+from signalbook.registry.capabilities import Setup
 from signalbook.registry.read.reads import Limits, Page, make_view, refuse_collections
 from signalbook.registry.read.render import View, pair
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.setup import Setup
 from signalbook.registry.store import Connection
 from signalbook.registry.urls import Flags, InlineSet, RequestTarget, TargetKind, epoch_value
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
-from signalbook.registry.write import groups as deletes
-from signalbook.registry.write import groups as writes
 from signalbook.registry.write import model_change, resources
 from signalbook.registry.write.versions import Ask, refuse_xref
 from signalbook.spec.versions import SpecVersion
@@ -53,7 +51,7 @@ class _Call:
 
     def group(self) -> GroupState:
         """Return the group addressed, made where it is missing."""
-        return writes.need_group(self.work, self.target.group_type, self.target.gid)
+        return resources.need_group(self.work, self.target.group_type, self.target.gid)
 
     def existing_group(self) -> GroupState:
         """Return the group addressed, which has to be there."""
@@ -81,7 +79,7 @@ class _Call:
         for name in sorted(body.keys() - {"epoch", "meta"} - ids):
             words = f'a DELETE of one entity takes its "epoch" and no "{name}"; several are deleted at their collection'
             raise RegistryError("bad_request", self.target.path, error_detail=words)
-        given = deletes.epoch_asked(self.work, body, singular, subject, resource=self.target.kind == "resource")
+        given = resources.epoch_asked(self.work, body, singular, subject, resource=self.target.kind == "resource")
         text = self.flags.epoch
         return given if text is None or "epoch" in self.work.ignore else epoch_value(text, self.target.xid)
 
@@ -118,13 +116,13 @@ def _write_registry(call: _Call) -> Outcome:
     if "modelsource" in body and "modelsource" not in work.ignore:
         source = body["modelsource"]
         model_change.write_model(work, {} if source is None else source, nested=known)
-    writes.write_registry(work, body, patch=call.ask.patch)
+    resources.write_registry(work, body, patch=call.ask.patch)
     model_change.recheck(work, before)
     return Outcome(shown="registry")
 
 
 def _post_registry(call: _Call) -> Outcome:
-    found = writes.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
+    found = resources.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
     return Outcome(
         shown="registry", members={plural: tuple(group.id for group in groups) for plural, groups in found.items()}
     )
@@ -149,20 +147,20 @@ def _put_modelsource(call: _Call) -> Outcome:
 
 def _write_groups(call: _Call) -> Outcome:
     kind = call.target.group_type
-    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
-    groups = writes.write_groups(call.work, kind, bodies, call.ask)
+    bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
+    groups = resources.write_groups(call.work, kind, bodies, call.ask)
     return Outcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
 
 
 def _delete_groups(call: _Call) -> Outcome:
     call.refuse_epoch()
-    deletes.delete_groups(call.work, call.target.group_type, call.body)
+    resources.delete_groups(call.work, call.target.group_type, call.body)
     return Outcome()
 
 
 def _write_group(call: _Call) -> Outcome:
     kind, gid = call.target.group_type, call.target.gid
-    group = writes.write_group(call.work, kind, gid, call.body, call.ask)
+    group = resources.write_group(call.work, kind, gid, call.body, call.ask)
     return Outcome(created=group.row is None, shown="group")
 
 
@@ -176,8 +174,8 @@ def _post_group(call: _Call) -> Outcome:
     for plural, value in call.body.items():
         if plural in kind.resources:
             resource = kind.resources[plural]
-            bodies = writes.map_of(value, plural, resource.singular, call.target.path)
-            states = writes.write_resources(call.work, group, resource, bodies, call.ask)
+            bodies = resources.collection_of(value, plural, resource.singular, call.target.path)
+            states = resources.write_resources(call.work, group, resource, bodies, call.ask)
             members[plural] = tuple(state.id for state in states)
     return Outcome(shown="group", members=members)
 
@@ -187,7 +185,7 @@ def _delete_group(call: _Call) -> Outcome:
     if group is None or group.id != call.target.gid:
         raise RegistryError("not_found", call.target.xid)
     epoch = call.epoch(group.type.singular, group.xid)
-    deletes.delete_group(call.work, group, epoch)
+    resources.delete_group(call.work, group, epoch)
     return Outcome()
 
 
@@ -196,15 +194,15 @@ def _delete_group(call: _Call) -> Outcome:
 
 def _write_resources(call: _Call) -> Outcome:
     kind = call.target.resource_type
-    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
+    bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
     group = call.group() if bodies else None
-    states = writes.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
+    states = resources.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
     return Outcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
 
 
 def _delete_resources(call: _Call) -> Outcome:
     call.refuse_epoch()
-    deletes.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
+    resources.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
     return Outcome()
 
 
@@ -227,7 +225,7 @@ def _post_resource(call: _Call) -> Outcome:
 
 def _delete_resource(call: _Call) -> Outcome:
     state = call.existing_resource(call.target.xid)
-    deletes.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
+    resources.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
     return Outcome()
 
 
@@ -242,7 +240,7 @@ def _write_meta(call: _Call) -> Outcome:
 
 def _write_versions(call: _Call) -> Outcome:
     target, body = call.target, call.body
-    bodies = writes.map_of(body, "versions", "", target.path)
+    bodies = resources.collection_of(body, "versions", "", target.path)
     known = call.work.group(target.group_type, target.gid)
     state = call.work.resource(known, target.resource_type, target.rid) if known is not None else None
     if not bodies and (state is None or state.xid != target.resource_xid):
@@ -255,7 +253,7 @@ def _write_versions(call: _Call) -> Outcome:
 
 def _delete_versions(call: _Call) -> Outcome:
     call.refuse_epoch()
-    deletes.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
+    resources.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
     return Outcome()
 
 
@@ -284,7 +282,7 @@ def _delete_version(call: _Call) -> Outcome:
     refuse_xref(state)
     if target.vid not in call.work.complete(state):
         raise RegistryError("not_found", target.xid)
-    deletes.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
+    resources.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
     return Outcome()
 
 

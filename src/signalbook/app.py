@@ -152,7 +152,7 @@ class RegistryCatalog:
         known = self._known
         if known is not None and known[0] == state:
             return known[1]
-        page = self._requests.read_in(db, "/", lambda setup: parse_flags("doc&inline=*"), "").page
+        page = self._requests.read_in(db, "/", parse_flags("doc&inline=*"), "").page
         assert page is not None
         document = orjson.loads(page.text)
         if known is None:

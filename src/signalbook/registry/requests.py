@@ -1,6 +1,6 @@
 """A registry in a store: one read or write at a time, each in a transaction of its own.
 
-Rule 1: a write is one unit: read the request into the work, check the whole, flush, show; any error undoes all of it
+Rule 1: a write is one unit: read the request into the work, check the whole, commit, show; any error undoes all of it
 (HTTP-7), also one that comes while the answer is made.
 Rule 2: clock, ids and include loader are given from outside.
 """
@@ -23,14 +23,15 @@ from signalbook.model.xids import ID, must_match
 from signalbook.registry import changes, filters, rows
 from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, generation, load_setup
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.read.reads import Limits, Page, make_view, read_target
+from signalbook.registry.read.reads import Page, read_target
+from signalbook.registry.read.render import Limits, ReadContext
 from signalbook.registry.rows import Ahead
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.urls import Flags, RequestTarget, find_target
+from signalbook.registry.urls import Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import Work
-from signalbook.registry.write.checks import finish
-from signalbook.registry.write.commit import flush, leave_same, open_load, refuse_other
-from signalbook.registry.write.operations import Outcome, perform, show
+from signalbook.registry.write.checks import check_work
+from signalbook.registry.write.commit import commit, leave_same, open_load, refuse_other
+from signalbook.registry.write.operations import WriteOutcome, perform, show
 from signalbook.registry.write.versions import Ask
 from signalbook.spec import versions
 from signalbook.spec.builtin import RECORDED
@@ -38,7 +39,7 @@ from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL
 from signalbook.spec.versions import RC4, SpecVersion
 
-__all__ = ["Answer", "Requests", "newest_snapshot", "now", "rewritten", "unrecorded", "with_log", "with_meta"]
+__all__ = ["RequestResult", "Requests", "Write", "newest_snapshot", "now", "rewritten", "with_log", "with_meta"]
 
 # An answer in an older dialect: read as today's, and rewritten as a whole.
 #
@@ -135,16 +136,26 @@ def now() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestResult:
     """What a request leads to."""
 
     target: RequestTarget
     spec: SpecVersion
     page: Page | None = None
-    outcome: Outcome | None = None
+    outcome: WriteOutcome | None = None
     correlation: str = ""
     # Of a part of a load: how many groups and resources in it were new or changed.
     written: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Write:
+    """A write that has begun: its method, what it addresses, how it is answered, and its entities in memory."""
+
+    method: str
+    context: ReadContext
+    work: Work
+    correlation: str
 
 
 class Requests:
@@ -211,104 +222,108 @@ class Requests:
             return self.version(flags, setup, path)
         return older
 
-    def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
-        """Answer a GET of metadata."""
-        return self.store.read(lambda db: self.read_in(db, path, flags_of, base))
+    def flags(self, query: str | Flags, setup: Setup, path: str) -> Flags:
+        """Return the flags of a query, of which only those count that the registry has switched on."""
+        if isinstance(query, Flags):
+            return query
+        if not query:
+            return Flags.EMPTY
+        capabilities = setup.capabilities
+        subject = path.rstrip("/") or "/"
+        return parse_flags(query, capabilities.parameters, path=subject, ignores=capabilities.ignores)
 
-    def read_in(self, db: Connection, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
+    def read(self, path: str, query: str | Flags, base: str) -> RequestResult:
+        """Answer a GET of metadata; flags that are given, not parsed, count whatever the registry has switched on."""
+        return self.store.read(lambda db: self.read_in(db, path, query, base))
+
+    def read_in(self, db: Connection, path: str, query: str | Flags, base: str) -> RequestResult:
         """Answer a GET within a transaction that is open already."""
         setup = self.setup(db)
         target = find_target(setup.model, path)
-        flags = flags_of(setup)
+        flags = self.flags(query, setup, path)
         spec = self.shown_version(flags, setup, target.path)
-        return Answer(target, spec, self.page(db, setup, target, flags, spec, base))
+        return RequestResult(target, spec, self.page(ReadContext(db, setup, target, flags, spec, base, self.limits)))
 
-    def page(
-        self, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
-    ) -> Page:
+    def page(self, context: ReadContext) -> Page:
         """Return what a GET shows, within a transaction."""
+        target, spec, setup = context.target, context.spec, context.setup
         if spec.dialect:
-            page = self.page(db, setup, target, with_meta(flags, target), versions.RC4, base)
-            return self._logged(db, setup, page, spec, base) if spec.logged else rewritten(page, target, spec.dialect)
+            page = self.page(replace(context, flags=with_meta(context.flags, target), spec=versions.RC4))
+            return self._logged(context, page) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
             setup = replace(setup, capabilities=setup.capabilities.read_only())
+            context = replace(context, setup=setup)
         if kind in _DOCUMENTS:
             if kind not in setup.capabilities.available:
                 raise RegistryError("not_available", kind)
-            if kind == "export":
-                flags = flags.as_export(setup.capabilities.available)
-                view = make_view(db, setup, flags, spec, base, RequestTarget("registry", target.path, "/"), self.limits)
-                return read_target(setup, view, target, flags, self.limits)
-            return Page(_DOCUMENTS[kind](self, setup, spec))
-        view = make_view(db, setup, flags, spec, base, target, self.limits)
-        return read_target(setup, view, target, flags, self.limits)
+            if kind != "export":
+                return Page(_DOCUMENTS[kind](self, setup, spec))
+            flags = context.flags.as_export(setup.capabilities.available)
+            context = replace(context, flags=flags)
+        return read_target(context)
 
-    def _logged(self, db: Connection, setup: Setup, page: Page, spec: SpecVersion, base: str) -> Page:
+    def _logged(self, context: ReadContext, page: Page) -> Page:
         """Return an export in a dialect whose messages have their log for versions."""
         reading = read(orjson.loads(page.text), DIALECTS[RC4.name], "registry")
         room = self.limits.size
         for groupid, group in (reading.content.get("messagegroups") or {}).items():
             for messageid in group.get("messages") or {}:
-                target = find_target(setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
-                shown = self.page(db, setup, target, Flags.EMPTY, RC4, base)
-                group["messages"][messageid] = with_log(db, target.xid, orjson.loads(shown.text))
+                target = find_target(context.setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
+                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4))
+                group["messages"][messageid] = with_log(context.db, target.xid, orjson.loads(shown.text))
                 room -= len(orjson.dumps(group["messages"][messageid]))
                 if room < 0:
                     raise RegistryError("too_large", "/export")
-        return replace(page, text=orjson.dumps(write(reading, DIALECTS[spec.dialect])[0]).decode())
+        return replace(page, text=orjson.dumps(write(reading, DIALECTS[context.spec.dialect])[0]).decode())
 
-    def write(
-        self, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, RequestTarget, Flags], tuple[Any, Ask]], check: Callable[[Work, RequestTarget], None] | None = None,
-    ) -> Answer:  # fmt: skip
-        """Do what a write asks for; `body_of` reads the request's body once it is known what it addresses."""
-        correlation = self.correlation()
+    def begin_write(
+        self, db: Connection, method: str, path: str, query: str | Flags, base: str, correlation: str, *,
+        recorded: bool = True,
+    ) -> Write:  # fmt: skip
+        """Begin a write within a transaction: read what it addresses and its flags, so that its body can be read.
 
-        def job(db: Connection) -> Answer:
-            return self.write_in(db, method, path, flags_of, base, body_of, correlation, check)
-
-        return self.store.write(job)
-
-    def write_in(
-        self, db: Connection, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, RequestTarget, Flags], tuple[Any, Ask]], correlation: str,
-        check: Callable[[Work, RequestTarget], None] | None = None,
-    ) -> Answer:  # fmt: skip
-        """Do one write within a transaction that is open already."""
+        With `recorded` false it takes no snapshot for the log, which has what it brings or gets that itself.
+        """
         setup, target, ahead = self._begin(db, path)
-        flags = flags_of(setup)
+        flags = self.flags(query, setup, path)
         spec = self.version(flags, setup, target.path)
-        filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
-        body, ask = body_of(setup, target, flags)
+        if flags.filters:
+            filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
-            load_include=self._load_include, reserved=self._reserved, recorded=self._recorded, ahead=ahead,
+            load_include=self._load_include, reserved=self._reserved,
+            recorded=self._recorded if recorded else frozenset(), ahead=ahead,
         )  # fmt: skip
+        return Write(method, ReadContext(db, setup, target, flags, spec, base, self.limits), work, correlation)
+
+    def finish_write(self, begun: Write, body: Any, ask: Ask) -> RequestResult:
+        """Do what a write asks for with its body: read it into the work, check the whole, commit, show."""
+        work, context = begun.work, begun.context
+        target, db = context.target, context.db
         load = open_load(db, ask.load, work.now) if ask.load else None
         written: tuple[int, int] | None = None
         if load is not None:
             work.now = load.at
-        if check is not None:
-            check(work, target)
         try:
-            outcome = perform(work, method, target, body, flags, ask)
-            finish(work)
+            outcome = perform(work, begun.method, target, body, context.flags, ask)
+            check_work(work)
         except RegistryError as error:
-            raise error_in_version(error, spec) from None
+            raise error_in_version(error, context.spec) from None
         if load is not None:
-            if isinstance(body, dict) and method == "POST":
+            if isinstance(body, dict) and begun.method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
-        flush(work, correlation)
+        commit(work, begun.correlation)
         if work.new_settings:
             setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
-                target = find_target(setup.model, path)
-        page = self._written(work, setup, target, flags, spec, base) if outcome.shown == "resource" else None
+                target = find_target(setup.model, target.path)
+            context = replace(context, setup=setup, target=target)
+        page = self._written(work, context) if outcome.shown == "resource" and not context.flags.raw else None
         if page is None:
-            page = show(self, db, setup, target, flags, spec, base, outcome)
-        return Answer(target, spec, page, outcome, correlation, written)
+            page = show(self, context, outcome)
+        return RequestResult(target, context.spec, page, outcome, begun.correlation, written)
 
     def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.
@@ -326,20 +341,15 @@ class Requests:
         setup = self.setup(db)
         return setup, find_target(setup.model, path), None
 
-    def _written(
-        self, work: Work, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
-    ) -> Page | None:
-        """Return the resource just written from the rows at hand, where no flag asks for more."""
-        if flags.raw:
-            return None
-        key = rows.resource_key(target.xid)
+    def _written(self, work: Work, context: ReadContext) -> Page | None:
+        """Return the resource just written from the rows at hand; None where they are not all there."""
+        key = rows.resource_key(context.target.xid)
         state = work.resources.get(key)
         row = work.saved.get(key) or (state.row if state is not None else None)
         default = work.saved.get(row.link or "") if row is not None else None
         if row is None or default is None:
             return None
-        view = make_view(work.db, setup, flags, spec, base, target, self.limits)
-        return Page(view.resource(target.resource_type, row, default))
+        return Page(context.view().resource(context.target.resource_type, row, default))
 
 
 def latest_change(db: Connection) -> str:
@@ -361,11 +371,6 @@ _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
     "model": lambda requests, setup, spec: setup.full_model(spec),
     "modelsource": lambda requests, setup, spec: setup.source,
 }
-
-
-def unrecorded(work: Work, target: RequestTarget) -> None:
-    """Let a write take no snapshot, for the log has what it brings, or gets that itself."""
-    work.recorded = frozenset()
 
 
 def spec_version(name: str) -> SpecVersion:

@@ -23,7 +23,7 @@ from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
 from signalbook.registry import changes, rows, urls
-from signalbook.registry.read.reads import Limits, make_view
+from signalbook.registry.read.render import Limits, ReadContext
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.urls import Flags, InlineSet, RequestTarget, find_target
@@ -514,7 +514,7 @@ class Bodies:
     def _group(self, xid: str) -> Json | None:
         try:
             target = find_target(self._setup.model, xid)
-            page = self._requests.page(self._db, self._setup, target, Flags.EMPTY, versions.DEFAULT, "")
+            page = self._requests.page(self._context(target, Flags.EMPTY, self._requests.limits))
         except RegistryError:
             return None
         return plain_group(target.group_type.singular, target.group_type.resources, orjson.loads(page.text))
@@ -531,11 +531,14 @@ class Bodies:
             return {"meta": {"xref": row.xref}}
         target, inline = found
         kind = target.resource_type
-        view = make_view(self._db, self._setup, _WHOLE, versions.DEFAULT, "", target, _UNBOUND)
+        view = self._context(target, _WHOLE, _UNBOUND).view()
         meta, all_versions = view.meta(kind, row, row), view.versions(kind, row, row, inline, None)
         return plain_resource(
             kind.singular, {"meta": orjson.loads(meta), "versions": orjson.loads(all_versions)}
         )  # fmt: skip
+
+    def _context(self, target: RequestTarget, flags: Flags, limits: Limits) -> ReadContext:
+        return ReadContext(self._db, self._setup, target, flags, versions.DEFAULT, "", limits)
 
     def _collection(self, path: str) -> tuple[RequestTarget, InlineSet] | None:
         """Return a collection, and what is shown of each version in it; None where the model has none such."""

@@ -24,9 +24,9 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.model.xids import kept_id, kept_of
 from signalbook.registry import rows
-from signalbook.registry.requests import Requests, now, unrecorded
+from signalbook.registry.requests import Requests, now
 from signalbook.registry.store import Connection
-from signalbook.registry.urls import Flags, RequestTarget, find_target
+from signalbook.registry.urls import RequestTarget, find_target
 from signalbook.registry.write.versions import Ask
 from signalbook.replication import entries as alike
 from signalbook.replication.entries import Bodies, Entry, Origin, adapted, digest, put_page, timeless, with_authority
@@ -452,11 +452,9 @@ class _Applying:
             self._write("PUT", f"{xid}/meta", body.get("meta") or {}, has_log=has_log)
 
     def _write(self, method: str, path: str, body: Json | None = None, *, has_log: bool = False) -> None:
-        self._requests.write_in(
-            self._db, method, path, lambda setup: Flags.EMPTY, "",
-            lambda setup, target, flags: (body, Ask(from_meta=target.kind == "meta")), self._correlation,
-            unrecorded if has_log else None,
-        )  # fmt: skip
+        requests, recorded = self._requests, not has_log
+        begun = requests.begin_write(self._db, method, path, "", "", self._correlation, recorded=recorded)
+        requests.finish_write(begun, body, Ask(from_meta=begun.context.target.kind == "meta"))
 
     # ---- what is known
 

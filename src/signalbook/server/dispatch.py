@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
@@ -21,18 +22,18 @@ from signalbook.errors import RegistryError, SignalbookError
 from signalbook.jsontext import parse_json
 from signalbook.registry.capabilities import Setup, generation
 from signalbook.registry.read import render
-from signalbook.registry.read.reads import Page, make_view
-from signalbook.registry.read.render import View, point_read
-from signalbook.registry.requests import Answer, Requests, latest_change
+from signalbook.registry.read.reads import Page
+from signalbook.registry.read.render import ReadContext, View, point_read
+from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
+from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
 from signalbook.server.events.delivery import Courier
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import JSON, Headers, Patient, Request, Response, refuse_coded
+from signalbook.server.http import ATTRIBUTE, JSON, Headers, Patient, Request, Response, refuse_coded
 from signalbook.server.messages import Judgements
 from signalbook.server.problems import not_supported
 
@@ -278,7 +279,7 @@ class RegistryService:
         if len(self._views) > 256:
             self._views.clear()
         spec = self._requests.spec
-        view = make_view(db, setup, Flags.EMPTY, spec, base, _ROOT, self._requests.limits)
+        view = ReadContext(db, setup, _ROOT, Flags.EMPTY, spec, base, self._requests.limits).view()
         known = self._views[base] = (view, view_name(base, spec.name, setup.generation))  # a model shapes answers too
         return known
 
@@ -321,12 +322,6 @@ class RegistryService:
             raise not_supported(request.path, request.method, "GET, OPTIONS")
         return Response(200, [JSON], orjson.dumps({"registries": [request.base + "/"]}))
 
-    def _flags(self, request: Request, setup: Setup) -> Flags:
-        capabilities = setup.capabilities
-        return parse_flags(
-            request.query, capabilities.parameters, path=request.path.rstrip("/") or "/", ignores=capabilities.ignores
-        )
-
     def _read(self, request: Request) -> Response:
         return self._requests.store.read(lambda db: self._read_in(db, request))
 
@@ -335,11 +330,11 @@ class RegistryService:
         requests = self._requests
         setup = requests.setup(db)
         target = find_target(setup.model, request.path)
-        flags = self._flags(request, setup)
+        flags = requests.flags(request.query, setup, request.path)
         spec = requests.shown_version(flags, setup, target.path)
         known = request.headers.get("if-none-match")
         if not request.query:
-            view = make_view(db, setup, flags, spec, request.base, _ROOT, requests.limits)
+            view = ReadContext(db, setup, _ROOT, flags, spec, request.base, requests.limits).view()
             point = point_read(db, setup, view, request.path)
             if point is not None:
                 response, etag = _entity(*point, view_name(request.base, spec.name, setup.generation))
@@ -349,49 +344,23 @@ class RegistryService:
         etag = tag(f"s{latest_change(db)}", view_name(request.base, spec.name, setup.generation, *shown))
         if known != "*" and (same := unchanged(known, etag)) is not None:
             return same
-        page = requests.page(db, setup, target, flags, spec, request.base)
+        context = ReadContext(db, setup, target, flags, spec, request.base, requests.limits)
+        page = requests.page(context)
         if known is not None and (same := unchanged(known, etag)) is not None:  # `*`: whatever there is
             return same
         if not document:
             return Response(200, [JSON, ("etag", etag), *_links(request, page)], page.text.encode())
-        view = make_view(db, setup, Flags.EMPTY, spec, request.base, target, requests.limits)
-        response = document_response(db, view, Answer(target, spec, page), request.base)
+        view = replace(context, flags=Flags.EMPTY).view()
+        response = document_response(db, view, RequestResult(target, spec, page), request.base)
         return Response(response.status, [*response.headers, ("etag", etag)], response.body)
 
     # ---- writing
 
     def _write(self, request: Request) -> Response:
-        requests = self._requests
-        method = request.method
-        refuse_coded(request)
-
-        def body_of(setup: Setup, target: RequestTarget, flags: Flags) -> tuple[Any, Ask]:
-            _check_method(setup, method, target)
-            if target.document and method in ("PUT", "POST"):
-                return document_body(request, target, flags.setdefaultversionid)
-            refuse_headers((name for name, _ in request.headers.items()), target.path)
-            ask = Ask(
-                patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta",
-                load=_load(request),
-            )  # fmt: skip
-            return _json_body(request, target), ask
-
-        def flags_of(setup: Setup) -> Flags:
-            return self._flags(request, setup)
-
-        def check(work: Work, target: RequestTarget) -> None:
-            check_preconditions(request.headers, work, target)
-
-        documents: list[Response] = []
-
-        def job(db: Connection) -> Answer:
-            answer = requests.write_in(db, method, request.path, flags_of, request.base, body_of, correlation, check)
-            if (document := self._written_document(db, request, answer)) is not None:
-                documents.append(document)
-            return answer
-
-        correlation = requests.correlation()
-        answer = requests.store.write(job)
+        if "content-encoding" in request.headers:
+            refuse_coded(request)
+        correlation = self._requests.correlation()
+        answer, document = self._requests.store.write(partial(self._write_in, request, correlation))
         headers = [("xRegistry-xregcorrelationid", correlation)]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))
@@ -401,23 +370,35 @@ class RegistryService:
             return Response(204, headers)
         status = 201 if answer.outcome is not None and answer.outcome.created else 200
         headers += _places(request, answer)
-        if documents:
-            document = documents[0]
+        if document is not None:
             if status == 200:
                 return Response(document.status, [*headers, *document.headers], document.body)
             shown = [header for header in document.headers if header[0] != "location"]
             return Response(status, [*headers, *shown], document.body)
         return Response(status, [JSON, *headers], answer.page.text.encode())
 
-    def _written_document(self, db: Connection, request: Request, answer: Answer) -> Response | None:
-        """Return what shows the document that was written; None where metadata are shown, as where it is read."""
-        if not answer.target.document or answer.page is None:
-            return None
-        setup = self._requests.setup(db)
-        if self._flags(request, setup).doc:
-            return None
-        view = make_view(db, setup, Flags.EMPTY, answer.spec, request.base, answer.target, self._requests.limits)
-        return document_response(db, view, answer, request.base)
+    def _write_in(self, request: Request, correlation: str, db: Connection) -> tuple[RequestResult, Response | None]:
+        """Do one write within a transaction; the second value shows the document that it wrote, if that is asked."""
+        requests, method = self._requests, request.method
+        begun = requests.begin_write(db, method, request.path, request.query, request.base, correlation)
+        context, target = begun.context, begun.context.target
+        _check_method(context.setup, method, target)
+        setdefault = context.flags.setdefaultversionid
+        if target.document and method in ("PUT", "POST"):
+            body, ask = document_body(request, target, setdefault)
+        else:
+            names = request.headers.keys()
+            if any(name.startswith(ATTRIBUTE) for name in names):
+                refuse_headers(names, target.path)
+            ask = Ask(method == "PATCH", setdefault, target.kind == "meta", load=_load(request))
+            body = _json_body(request, target)
+        check_preconditions(request.headers, begun.work, target)
+        answer = requests.finish_write(begun, body, ask)
+        # Metadata are shown where they would be read: where the target is not a document, or with `doc`.
+        if answer.page is None or not answer.target.document or context.flags.doc:
+            return answer, None
+        view = replace(context, setup=requests.setup(db), target=answer.target, flags=Flags.EMPTY).view()
+        return answer, document_response(db, view, answer, request.base)
 
     # ---- upkeep
 
@@ -467,7 +448,7 @@ def _check_method(setup: Setup, method: str, target: RequestTarget) -> None:
     if method not in ALLOWED[target.kind].split(", "):
         raise not_supported(target.path, method, ALLOWED[target.kind])
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
-    if not setup.capabilities.is_mutable(needed):
+    if not setup.capabilities.available.get(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 
@@ -505,7 +486,7 @@ def _links(request: Request, page: Page) -> list[tuple[str, str]]:
     return [("link", f"<{address}>;rel=next;count={page.count}")]
 
 
-def _places(request: Request, answer: Answer) -> list[tuple[str, str]]:
+def _places(request: Request, answer: RequestResult) -> list[tuple[str, str]]:
     """Return where to find what was written: HTTP-12, HTTP-13."""
     outcome, target = answer.outcome, answer.target
     assert outcome is not None

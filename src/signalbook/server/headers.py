@@ -21,7 +21,7 @@ from signalbook.model.value_types import from_text
 from signalbook.registry import rows
 from signalbook.registry.documents import document_names
 from signalbook.registry.read.render import View
-from signalbook.registry.requests import Answer
+from signalbook.registry.requests import RequestResult
 from signalbook.registry.store import Connection
 from signalbook.registry.urls import DETAILS, RequestTarget
 from signalbook.registry.write.versions import Ask
@@ -219,7 +219,7 @@ _INERT = (("x-content-type-options", "nosniff"), ("content-security-policy", "sa
 _OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean", "defaultversionsticky": "boolean"}
 
 
-def document_response(db: Connection, view: View, answer: Answer, base: str) -> Response:
+def document_response(db: Connection, view: View, answer: RequestResult, base: str) -> Response:
     """Return the response that shows a document: its bytes, or where it lives, with the metadata in headers."""
     target = answer.target
     kind = target.resource_type

@@ -19,7 +19,7 @@ from signalbook.registry import filters, rows, urls
 from signalbook.registry.capabilities import Setup
 from signalbook.registry.filters import Filter, collated
 from signalbook.registry.read.queries import MISS, Search, refuse_arrays
-from signalbook.registry.read.render import Picked, View, pair
+from signalbook.registry.read.render import Limits, Picked, ReadContext, View, pair
 from signalbook.registry.rows import EntityRow
 from signalbook.registry.store import Connection
 from signalbook.registry.urls import (
@@ -33,9 +33,8 @@ from signalbook.registry.urls import (
     parse_path,
     values_at,
 )
-from signalbook.spec.versions import SpecVersion
 
-__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "make_view", "parse", "read_target", "refuse_collections"]
+__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "parse", "read_target", "refuse_collections"]
 
 # The `sort` flag: the order of a collection's entities.
 #
@@ -99,15 +98,6 @@ def _bad(subject: str, value: str, detail: str) -> RegistryError:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one answer may cost."""
-
-    page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
-    size: int = 256 << 20  # characters of one answer
-    seconds: float = 10.0  # of filtering
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """An answer's JSON text; for a part of a collection where the next part begins, and how many there are."""
 
@@ -116,34 +106,15 @@ class Page:
     count: int | None = None
 
 
-def make_view(
-    db: Connection, setup: Setup, flags: Flags, spec: SpecVersion, base: str, target: RequestTarget, limits: Limits
-) -> View:
-    """Return the view that a request's flags ask for."""
-    root = "" if target.xid == "/" else target.xid
-    return View(
-        db, setup.model, spec, base, setup.registryid, flags.doc, flags.binary, flags.collections, bool(flags.filters),
-        setup.capabilities.shortself, root, limits.size, _subject(target, flags),
-        {
-            "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
-            "model": lambda: setup.full_model(spec),
-            "modelsource": lambda: setup.source,
-        },
-    )  # fmt: skip
-
-
-def _subject(target: RequestTarget, flags: Flags) -> str:
-    return f"{target.path}?{flags.raw}" if flags.raw else target.path
-
-
 def refuse_collections(target: RequestTarget, flags: Flags) -> None:
     """Refuse `?collections` where it means nothing: FLAGS-3."""
     if flags.collections and target.kind not in ("registry", "group"):
         raise RegistryError("bad_flag", target.path, flag="collections")
 
 
-def read_target(setup: Setup, view: View, target: RequestTarget, flags: Flags, limits: Limits) -> Page:
+def read_target(context: ReadContext) -> Page:
     """Return the answer to a GET."""
+    setup, target, flags, limits, view = context.setup, context.target, context.flags, context.limits, context.view()
     refuse_collections(target, flags)
     if flags.sort is not None and target.kind not in COLLECTIONS:
         raise RegistryError("sort_noncollection", view.subject)

@@ -24,10 +24,21 @@ from signalbook.registry.documents import TAKEN_AWAY, document_names, render_doc
 from signalbook.registry.formats import VALIDATED
 from signalbook.registry.rows import EntityRow
 from signalbook.registry.store import Connection
-from signalbook.registry.urls import DETAILS, InlineSet
+from signalbook.registry.urls import DETAILS, Flags, InlineSet, RequestTarget
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
-__all__ = ["PREFIX", "Picked", "View", "enter", "enter_all", "point_read", "resolve", "short_name"]
+__all__ = [
+    "PREFIX",
+    "Limits",
+    "Picked",
+    "ReadContext",
+    "View",
+    "enter",
+    "enter_all",
+    "point_read",
+    "resolve",
+    "short_name",
+]
 
 # `shortself`: a short address for every entity, where the capability is on (ATTR-3).
 #
@@ -401,6 +412,42 @@ class View:
 
     def _short(self, xid: str) -> str:
         return f',"shortself":"{self.base}{PREFIX}{short_name(xid)}"' if self.shortself and not self.doc else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one answer may cost."""
+
+    page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
+    size: int = 256 << 20  # characters of one answer
+    seconds: float = 10.0  # of filtering
+
+
+@dataclass(slots=True)
+class ReadContext:
+    """What an answer is made in: a transaction, the setup in force, what is addressed, and how it is to be shown."""
+
+    db: Connection
+    setup: Setup
+    target: RequestTarget
+    flags: Flags
+    spec: SpecVersion
+    base: str
+    limits: Limits
+
+    def view(self) -> View:
+        """Return the view that the request's flags ask for."""
+        setup, target, flags, spec = self.setup, self.target, self.flags, self.spec
+        return View(
+            self.db, setup.model, spec, self.base, setup.registryid, flags.doc, flags.binary, flags.collections,
+            bool(flags.filters), setup.capabilities.shortself, "" if target.kind in ("registry", "export") else target.xid,
+            self.limits.size, f"{target.path}?{flags.raw}" if flags.raw else target.path,
+            {
+                "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
+                "model": lambda: setup.full_model(spec),
+                "modelsource": lambda: setup.source,
+            },
+        )  # fmt: skip
 
 
 _EVERY: Mapping[str, object] = {}

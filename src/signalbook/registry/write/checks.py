@@ -50,7 +50,7 @@ __all__ = [
     "declared",
     "document_of",
     "enter",
-    "finish",
+    "check_work",
     "finish_resource",
     "judge",
     "judge_users",
@@ -495,7 +495,7 @@ def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]
 # server's own `*validated*` attributes.
 
 
-def finish(work: Work) -> None:
+def check_work(work: Work) -> None:
     """Check every group and resource that a request touched."""
     for group in list(work.groups.values()):
         if group is not None and group.written and not group.deleted:

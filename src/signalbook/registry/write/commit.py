@@ -47,9 +47,9 @@ from signalbook.spec.versions import SpecVersion
 __all__ = [
     "Event",
     "Load",
+    "commit",
     "differing",
     "events_of",
-    "flush",
     "forget_same_documents",
     "leave_same",
     "open_load",
@@ -413,16 +413,16 @@ def _version_event(state: ResourceState, version: VersionState) -> Event:
 # Rule 3: what an export would nest deeper than a load takes is refused, whatever brought it in.
 
 
-def flush(work: Work, correlation: str) -> None:
+def commit(work: Work, correlation: str) -> None:
     """Write everything that the request changed."""
     forget_same_documents(work)
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:
-            _flush_resource(work, state, events)
+            _commit_resource(work, state, events)
     for group in work.groups.values():
         if group is not None:
-            _flush_group(work, group)
+            _commit_group(work, group)
     _date(work, events)
     registry = work.registry_
     if registry is not None and (registry.touched or registry.refreshed):
@@ -478,7 +478,7 @@ def _text(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _flush_group(work: Work, group: GroupState) -> None:
+def _commit_group(work: Work, group: GroupState) -> None:
     if group.deleted:
         _delete_subtree(work, group)
     elif group.touched or group.refreshed:
@@ -503,7 +503,7 @@ def _delete_subtree(work: Work, group: GroupState) -> None:
         changes.forget_below(work.db, group.xid)
 
 
-def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> None:
+def _commit_resource(work: Work, state: ResourceState, events: list[Event]) -> None:
     if state.group.deleted:
         return  # goes with its group
     key = rows.resource_key(state.xid)
@@ -522,7 +522,7 @@ def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> No
         work.db.execute("DELETE FROM entities WHERE key = ?", (version.row.key,))
     for version in state.versions.values():
         if version.touched or version.refreshed:
-            _flush_version(work, state, version)
+            _commit_version(work, state, version)
     if state.touched or state.xref_written or state.refreshed:
         assert state.xref is not None or state.default is not None
         link = rows.version_key(state.xid, state.default) if state.default is not None else None
@@ -558,7 +558,7 @@ def _same_row(state: ResourceState, row: EntityRow) -> bool:
     return before is not None and before.doc == row.doc
 
 
-def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
+def _commit_version(work: Work, state: ResourceState, version: VersionState) -> None:
     key = rows.version_key(state.xid, version.versionid)
     xid, typename = f"{state.xid}/versions/{version.versionid}", state.typename
     row = EntityRow(

@@ -13,21 +13,19 @@ from typing import Any, Protocol
 from signalbook.errors import RegistryError
 from signalbook.registry import rows, urls
 from signalbook.registry.capabilities import Setup
-from signalbook.registry.read.reads import Limits, Page, make_view, refuse_collections
-from signalbook.registry.read.render import View, pair
+from signalbook.registry.read.reads import Page, refuse_collections
+from signalbook.registry.read.render import ReadContext, View, pair
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.store import Connection
 from signalbook.registry.urls import Flags, InlineSet, RequestTarget, TargetKind, epoch_value
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
 from signalbook.registry.write import model_change, resources
 from signalbook.registry.write.versions import Ask, refuse_xref
-from signalbook.spec.versions import SpecVersion
 
-__all__ = ["ALLOWED", "Outcome", "perform", "show"]
+__all__ = ["ALLOWED", "WriteOutcome", "perform", "show"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteOutcome:
     """What a write leads to: the entities to show, and whether the one addressed is new.
 
     `shown` is the address of the answer's outermost value; `members` are the ids to show of a collection, by its name
@@ -89,7 +87,7 @@ class _Call:
             raise RegistryError("bad_flag", self.target.path, flag="epoch")
 
 
-def perform(work: Work, method: str, target: RequestTarget, body: Any, flags: Flags, ask: Ask) -> Outcome:
+def perform(work: Work, method: str, target: RequestTarget, body: Any, flags: Flags, ask: Ask) -> WriteOutcome:
     """Do what a request asks for."""
     operation = _OPERATIONS.get((method, target.kind))
     if operation is None:
@@ -108,7 +106,7 @@ _ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
 # ---- the registry
 
 
-def _write_registry(call: _Call) -> Outcome:
+def _write_registry(call: _Call) -> WriteOutcome:
     work, body = call.work, call.body
     known, before = work.capabilities, work.model
     if "capabilities" in body and "capabilities" not in work.ignore:
@@ -118,53 +116,53 @@ def _write_registry(call: _Call) -> Outcome:
         model_change.write_model(work, {} if source is None else source, nested=known)
     resources.write_registry(work, body, patch=call.ask.patch)
     model_change.recheck(work, before)
-    return Outcome(shown="registry")
+    return WriteOutcome(shown="registry")
 
 
-def _post_registry(call: _Call) -> Outcome:
+def _post_registry(call: _Call) -> WriteOutcome:
     found = resources.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
-    return Outcome(
+    return WriteOutcome(
         shown="registry", members={plural: tuple(group.id for group in groups) for plural, groups in found.items()}
     )
 
 
-def _put_capabilities(call: _Call) -> Outcome:
+def _put_capabilities(call: _Call) -> WriteOutcome:
     model_change.write_capabilities(call.work, call.body, replace=not call.ask.patch)
     call.work.touch_registry()
-    return Outcome(shown="capabilities")
+    return WriteOutcome(shown="capabilities")
 
 
-def _put_modelsource(call: _Call) -> Outcome:
+def _put_modelsource(call: _Call) -> WriteOutcome:
     before = call.work.model
     model_change.write_model(call.work, call.body)
     model_change.recheck(call.work, before)
     call.work.touch_registry()
-    return Outcome(shown="modelsource")
+    return WriteOutcome(shown="modelsource")
 
 
 # ---- groups
 
 
-def _write_groups(call: _Call) -> Outcome:
+def _write_groups(call: _Call) -> WriteOutcome:
     kind = call.target.group_type
     bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
     groups = resources.write_groups(call.work, kind, bodies, call.ask)
-    return Outcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
+    return WriteOutcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
 
 
-def _delete_groups(call: _Call) -> Outcome:
+def _delete_groups(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
     resources.delete_groups(call.work, call.target.group_type, call.body)
-    return Outcome()
+    return WriteOutcome()
 
 
-def _write_group(call: _Call) -> Outcome:
+def _write_group(call: _Call) -> WriteOutcome:
     kind, gid = call.target.group_type, call.target.gid
     group = resources.write_group(call.work, kind, gid, call.body, call.ask)
-    return Outcome(created=group.row is None, shown="group")
+    return WriteOutcome(created=group.row is None, shown="group")
 
 
-def _post_group(call: _Call) -> Outcome:
+def _post_group(call: _Call) -> WriteOutcome:
     kind = call.target.group_type
     group = call.group()
     members = {}
@@ -177,68 +175,68 @@ def _post_group(call: _Call) -> Outcome:
             bodies = resources.collection_of(value, plural, resource.singular, call.target.path)
             states = resources.write_resources(call.work, group, resource, bodies, call.ask)
             members[plural] = tuple(state.id for state in states)
-    return Outcome(shown="group", members=members)
+    return WriteOutcome(shown="group", members=members)
 
 
-def _delete_group(call: _Call) -> Outcome:
+def _delete_group(call: _Call) -> WriteOutcome:
     group = call.work.group(call.target.group_type, call.target.gid)
     if group is None or group.id != call.target.gid:
         raise RegistryError("not_found", call.target.xid)
     epoch = call.epoch(group.type.singular, group.xid)
     resources.delete_group(call.work, group, epoch)
-    return Outcome()
+    return WriteOutcome()
 
 
 # ---- resources
 
 
-def _write_resources(call: _Call) -> Outcome:
+def _write_resources(call: _Call) -> WriteOutcome:
     kind = call.target.resource_type
     bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
     group = call.group() if bodies else None
     states = resources.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
-    return Outcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
+    return WriteOutcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
 
 
-def _delete_resources(call: _Call) -> Outcome:
+def _delete_resources(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
     resources.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
-    return Outcome()
+    return WriteOutcome()
 
 
-def _write_resource(call: _Call) -> Outcome:
+def _write_resource(call: _Call) -> WriteOutcome:
     target = call.target
     state = resources.write_resource(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
     fresh = any(version.row is None for version in state.versions.values())
-    return Outcome(created=state.row is None, shown="resource", vid=state.default or "", new_version=fresh)
+    return WriteOutcome(created=state.row is None, shown="resource", vid=state.default or "", new_version=fresh)
 
 
-def _post_resource(call: _Call) -> Outcome:
+def _post_resource(call: _Call) -> WriteOutcome:
     target = call.target
     group = call.group()
     state, version = resources.write_version(
         call.work, group, target.resource_type, target.rid, None, call.body, call.ask
     )
     _refuse_pruned(state, version)
-    return Outcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
+    return WriteOutcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
 
 
-def _delete_resource(call: _Call) -> Outcome:
+def _delete_resource(call: _Call) -> WriteOutcome:
     state = call.existing_resource(call.target.xid)
     resources.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
-    return Outcome()
+    return WriteOutcome()
 
 
-def _write_meta(call: _Call) -> Outcome:
+def _write_meta(call: _Call) -> WriteOutcome:
     target = call.target
     state = resources.write_meta(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
-    return Outcome(created=state.row is None, shown="meta")
+    return WriteOutcome(created=state.row is None, shown="meta")
 
 
 # ---- versions
 
 
-def _write_versions(call: _Call) -> Outcome:
+def _write_versions(call: _Call) -> WriteOutcome:
     target, body = call.target, call.body
     bodies = resources.collection_of(body, "versions", "", target.path)
     known = call.work.group(target.group_type, target.gid)
@@ -246,25 +244,25 @@ def _write_versions(call: _Call) -> Outcome:
     if not bodies and (state is None or state.xid != target.resource_xid):
         raise RegistryError("missing_versions", target.path)
     if not bodies and call.ask.setdefault is None:
-        return Outcome(shown="versions", members={"versions": ()})
+        return WriteOutcome(shown="versions", members={"versions": ()})
     resources.write_versions(call.work, call.group(), target.resource_type, target.rid, bodies, call.ask)
-    return Outcome(shown="versions", members={"versions": tuple(bodies)})
+    return WriteOutcome(shown="versions", members={"versions": tuple(bodies)})
 
 
-def _delete_versions(call: _Call) -> Outcome:
+def _delete_versions(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
     resources.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
-    return Outcome()
+    return WriteOutcome()
 
 
-def _write_version(call: _Call) -> Outcome:
+def _write_version(call: _Call) -> WriteOutcome:
     target = call.target
     state, version = resources.write_version(
         call.work, call.group(), target.resource_type, target.rid, target.vid, call.body, call.ask
     )
     _refuse_pruned(state, version)
     fresh = version.row is None
-    return Outcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
+    return WriteOutcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
 
 
 def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
@@ -276,17 +274,17 @@ def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
         )  # fmt: skip
 
 
-def _delete_version(call: _Call) -> Outcome:
+def _delete_version(call: _Call) -> WriteOutcome:
     target = call.target
     state = call.existing_resource(target.xid)
     refuse_xref(state)
     if target.vid not in call.work.complete(state):
         raise RegistryError("not_found", target.xid)
     resources.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
-    return Outcome()
+    return WriteOutcome()
 
 
-_OPERATIONS: Mapping[tuple[str, TargetKind], Callable[[_Call], Outcome]] = {
+_OPERATIONS: Mapping[tuple[str, TargetKind], Callable[[_Call], WriteOutcome]] = {
     ("PUT", "registry"): _write_registry,
     ("PATCH", "registry"): _write_registry,
     ("POST", "registry"): _post_registry,
@@ -329,30 +327,23 @@ ALLOWED: Mapping[TargetKind, str] = {
 class Reader(Protocol):
     """Who can show what a GET would show."""
 
-    @property
-    def limits(self) -> Limits: ...
-
-    def page(
-        self, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str
-    ) -> Page:
+    def page(self, context: ReadContext) -> Page:
         """Return what a GET shows."""
         ...
 
 
-def show(
-    reader: Reader, db: Connection, setup: Setup, target: RequestTarget, flags: Flags, spec: SpecVersion, base: str,
-    outcome: Outcome,
-) -> Page | None:  # fmt: skip
+def show(reader: Reader, context: ReadContext, outcome: WriteOutcome) -> Page | None:
     """Return the body of the response to a write; None where it has none."""
     if outcome.shown is None:
         return None
+    setup, target, flags = context.setup, context.target, context.flags
     if outcome.members is None:
         if outcome.shown == "version":
             xid = f"{target.resource_xid}/versions/{outcome.vid}"
             target = replace(target, kind="version", xid=xid, vid=outcome.vid)
-        return reader.page(db, setup, target, _entity_flags(flags), spec, base)
+        return reader.page(replace(context, target=target, flags=_entity_flags(flags)))
     refuse_collections(target, flags)
-    view = make_view(db, setup, flags, spec, base, target, reader.limits)
+    view = context.view()
     view.filtered = False
     members = outcome.members
     if outcome.shown == "registry":

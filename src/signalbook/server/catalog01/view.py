@@ -240,7 +240,7 @@ class Catalog01View:
 
     def _page(self, db: Connection, path: str, flags: Flags) -> Page:
         try:
-            page = self._requests.read_in(db, path, lambda setup: flags, self._request.base).page
+            page = self._requests.read_in(db, path, flags, self._request.base).page
         except RegistryError as error:
             if error.name != "not_found":
                 raise

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
-from signalbook.model.value_types import from_text
+from signalbook.model.values import from_text
+from signalbook.server.flow import joined
 from signalbook.server.headers import (
     decode_attributes,
     decode_value,
@@ -12,7 +13,6 @@ from signalbook.server.headers import (
     refuse_headers,
     repeated,
 )
-from signalbook.server.http import joined
 from tests.cases import Case, cases
 
 # Everything JSON text can hold but the NUL character, which `parse_json` refuses.

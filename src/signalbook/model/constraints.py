@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
-from signalbook.model.attributes import Attribute, Attributes, folded
-from signalbook.model.value_types import VALUE_TYPES, text_of
+from signalbook.model.attributes import folded
+from signalbook.model.values import VALUE_TYPES, Attribute, Attributes, text_of
 
 __all__ = [
     "Constraint",

@@ -17,18 +17,12 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from signalbook.errors import RegistryError
 from signalbook.model import attributes as spec_attributes
-from signalbook.model.attributes import (
-    SPECVERSION,
-    Attributes,
-    Place,
-    aspects,
-    check_labels,
-    model_error,
-    read_attributes,
-)
+from signalbook.model.attributes import SPECVERSION, Place, aspects, check_labels, model_error, read_attributes
 from signalbook.model.constraints import Constraint, read_constraints
-from signalbook.model.levels import Level, compile_level
+from signalbook.model.message_rules import RuleSet
 from signalbook.model.normalise import Normaliser, normaliser_for
+from signalbook.model.rules import rule_set
+from signalbook.model.values import Attributes, Level, compile_level
 from signalbook.model.xids import ATTRIBUTE_NAME, TYPE_NAME, must_match
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.versions import RC2, SpecVersion
@@ -148,6 +142,7 @@ class ResourceType:
     version_level: Level
     meta_level: Level
     normaliser: Normaliser
+    rules: RuleSet  # the named rules that a write of a version has to meet
     matchversions: tuple[tuple[str, ...], ...] = ()
 
     def content_kind(self, contenttype: str) -> str:
@@ -189,6 +184,7 @@ class GroupType:
     resources: Mapping[str, ResourceType]
     level: Level
     normaliser: Normaliser
+    rules: RuleSet  # the named rules that a write of a group has to meet
 
     def full(self, names: Mapping[str, str]) -> dict[str, Any]:
         """Its part of the full model."""
@@ -460,6 +456,7 @@ def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType]
         resources=MappingProxyType(dict(resources)),
         level=compile_level(attributes, own, given.get("attributes", {}), place.types),
         normaliser=normaliser_for(given.get("modelcompatiblewith", ""), attributes.keys(), group=True),
+        rules=rule_set(given.get("modelcompatiblewith", ""), "group", "error"),
         **_texts(given),
     )
 
@@ -495,6 +492,7 @@ def _read_resource(home: str, plural: str, given: Given, place: Place) -> Resour
         version_level=compile_level(version, version_own, version_given, place.types, reserved),
         meta_level=compile_level(meta, meta_own, meta_given, place.types),
         normaliser=normaliser_for(given.get("modelcompatiblewith", ""), version.keys()),
+        rules=rule_set(given.get("modelcompatiblewith", ""), "version", "error"),
         matchversions=_matched(version),
         **{flag: given[flag] for flag in _FLAGS if flag in given},
         **_texts(given),

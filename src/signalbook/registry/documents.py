@@ -19,7 +19,7 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.jsontext import AROUND_VERSION, MAX_DEPTH, is_deeper
 from signalbook.model.model import ResourceType
-from signalbook.model.value_types import check
+from signalbook.model.values import check_value
 from signalbook.registry.work import VersionState
 
 __all__ = ["TAKEN_AWAY", "apply_document", "document_names", "given_bytes", "render_document"]
@@ -90,7 +90,7 @@ def given_bytes(kind: ResourceType, body: Mapping[str, Any], subject: str) -> by
 
 
 def _keep_url(attrs: dict[str, Any], name: str, value: object, subject: str) -> None:
-    wrong = check("url", value)
+    wrong = check_value("url", value)
     if wrong is not None:
         raise RegistryError("invalid_attribute", subject, name=name, error_detail=wrong)
     if value:

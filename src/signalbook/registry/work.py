@@ -16,9 +16,8 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.model.levels import Level
 from signalbook.model.model import GroupType, Model, ResourceType
-from signalbook.model.value_types import VALUE_TYPES, from_text
+from signalbook.model.values import VALUE_TYPES, Level, from_text
 from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer

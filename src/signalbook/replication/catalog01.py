@@ -25,7 +25,7 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
-from signalbook.model.value_types import VALUE_TYPES
+from signalbook.model.values import VALUE_TYPES
 from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import Scope

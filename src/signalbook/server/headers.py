@@ -17,7 +17,7 @@ import orjson
 
 from signalbook.errors import RegistryError
 from signalbook.model.model import ResourceType
-from signalbook.model.value_types import from_text
+from signalbook.model.values import from_text
 from signalbook.registry import rows
 from signalbook.registry.documents import document_names
 from signalbook.registry.read.render import View

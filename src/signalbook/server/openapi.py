@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from signalbook import __version__
-from signalbook.model.attributes import Attribute
 from signalbook.model.model import GroupType, Model, ResourceType
+from signalbook.model.values import Attribute
 from signalbook.registry.requests import Requests
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.server import http

@@ -28,10 +28,10 @@ from signalbook.messages.lint import WHOLE, Subjects
 from signalbook.messages.lint import lint as lint_definitions
 from signalbook.messages.schema_library import UncheckedSchema
 from signalbook.model import rules
-from signalbook.model.levels import Level
 from signalbook.model.message_rules import Severity
 from signalbook.model.model import GroupType, Model, ResourceType, read_model
 from signalbook.model.rules import RULES as NAMED_RULES
+from signalbook.model.values import Level
 from signalbook.registry.documents import document_names
 from signalbook.registry.registry import Registry
 from signalbook.registry.work import GROUP_SYSTEM, META_SYSTEM, RESOURCE_MEMBERS, VERSION_SYSTEM, is_id

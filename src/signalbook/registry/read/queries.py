@@ -17,9 +17,8 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.model.attributes import Attribute, Attributes
-from signalbook.model.levels import Level
 from signalbook.model.model import GroupType, Model, ResourceType
+from signalbook.model.values import Attribute, Attributes, Level
 from signalbook.registry import rows
 from signalbook.registry.filters import Clause, Clauses, Filter, query, split
 from signalbook.registry.read.render import Picked, View, pair

@@ -438,10 +438,11 @@ class ReadContext:
     def view(self) -> View:
         """Return the view that the request's flags ask for."""
         setup, target, flags, spec = self.setup, self.target, self.flags, self.spec
+        root = "" if target.kind in ("registry", "export") else target.xid
         return View(
             self.db, setup.model, spec, self.base, setup.registryid, flags.doc, flags.binary, flags.collections,
-            bool(flags.filters), setup.capabilities.shortself, "" if target.kind in ("registry", "export") else target.xid,
-            self.limits.size, f"{target.path}?{flags.raw}" if flags.raw else target.path,
+            bool(flags.filters), setup.capabilities.shortself, root, self.limits.size,
+            f"{target.path}?{flags.raw}" if flags.raw else target.path,
             {
                 "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
                 "model": lambda: setup.full_model(spec),

@@ -22,9 +22,9 @@ import orjson
 from signalbook import schemas
 from signalbook.errors import RegistryError
 from signalbook.model.constraints import check_instance_constraints, constraint_violations
-from signalbook.model.message_rules import INHERITED, Level, Subject, message_of
+from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
 from signalbook.model.model import GroupType
-from signalbook.model.rules import check, rereads
+from signalbook.model.rules import rereads
 from signalbook.registry import rows
 from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
@@ -47,10 +47,10 @@ from signalbook.spec.builtin import MESSAGE
 __all__ = [
     "MOST_USERS",
     "Asking",
+    "check_work",
     "declared",
     "document_of",
     "enter",
-    "check_work",
     "finish_resource",
     "judge",
     "judge_users",
@@ -341,11 +341,11 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
 def judge_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
-    budget = Budget(SECOND)
+    budget = Budget(SECOND) if users else None
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _judge_user(work, *found, budget if number < MOST_USERS else Budget(0))
+            _judge_user(work, *found, budget if budget is not None and number < MOST_USERS else Budget(0))
 
 
 def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
@@ -513,7 +513,7 @@ def _finish_group(work: Work, group: GroupState) -> None:
     if "constraints" in group.attrs:
         check_instance_constraints(kind, group.attrs["constraints"], group.xid)
     subject = Subject(group.xid, group.attrs, group.attrs, partial(_lookup, work))
-    _apply_rules(kind.modelcompatiblewith, "group", subject)
+    _apply_rules(kind.rules, subject)
     if group.row is None or not _matters(work, group):
         return
     for resource_kind in kind.resources.values():
@@ -610,12 +610,12 @@ def _check_versions(work: Work, state: ResourceState, versions: list[VersionStat
         subject = Subject(
             xid, version.attrs, state.group.attrs, partial(_lookup, work), state.type.version_level.problems
         )
-        _apply_rules(state.type.modelcompatiblewith, "version", subject)
+        _apply_rules(state.type.rules, subject)
 
 
-def _apply_rules(domain: str, level: Level, subject: Subject) -> None:
+def _apply_rules(rules: RuleSet, subject: Subject) -> None:
     xid = subject.xid
-    for problem in check(domain, level, subject, "error"):
+    for problem in rules.check(subject):
         raise RegistryError(problem.code, xid, **dict(problem.args))
 
 

@@ -1,7 +1,7 @@
 """What a landing costs on Spark, against a bare copy and against the designs that people write by hand.
 
 Run: python bench/pipeline.py [--quick]. The messages are CloudEvents of about 500 bytes as JSON lines, of fifty types
-out of 10,000 definitions; each definition has a constant type, a template and a JSON Schema. A landing judges them,
+out of 10,000 definitions; each definition has a constant type, a template and a JSON Schema. A landing matches them,
 validates payloads, writes a typed table each and dead letters, and commits. The anchor is Spark's own copy of the same
 lines to Parquet, in the same session. By hand: staged by type and each type rewritten with its columns; and cached with
 one filtered write a type. Neither of those matches templates, validates, keeps what is bad, or commits.
@@ -28,11 +28,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from figures import Figure, show
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land_files import land_files
 from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.session import LocalSettings, open_session
+from signalbook.pipeline.worker import PackedCatalog
 
 TYPES = 50
 DEFINITIONS = 10_000
@@ -69,7 +69,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def catalog(count: int) -> Book:
+def catalog(count: int) -> PackedCatalog:
     """So many definitions, of which the first fifty are in use."""
     messages = {
         f"t{number}": {
@@ -83,7 +83,7 @@ def catalog(count: int) -> Book:
         }
         for number in range(count)
     }
-    return Book.of({"messagegroups": {"bench": {"messages": messages}}})
+    return PackedCatalog.of({"messagegroups": {"bench": {"messages": messages}}})
 
 
 def write_lines(folder: Path, count: int) -> None:
@@ -209,11 +209,11 @@ def _written(rows: DataFrame, target: Path) -> None:
     rows.write.mode("overwrite").option("compression", "zstd").parquet(str(target))
 
 
-def land(spark: SparkSession, book: Book, lines: Path, target: Path) -> None:
-    """Ours: judged, validated, typed tables, dead letters, committed."""
+def land(spark: SparkSession, packed: PackedCatalog, lines: Path, target: Path) -> None:
+    """Ours: matched, validated, typed tables, dead letters, committed."""
     lake = target / "lake"
     shutil.rmtree(lake, ignore_errors=True)
-    result = land_files(spark, book, parse_source(f"events:{lines}"), Lake.open(str(lake)))
+    result = land_files(spark, packed, parse_source(f"events:{lines}"), Lake.open(str(lake)))
     if result.input != result.landed + result.dead or not result.landed or not result.dead:
         raise SystemExit(f"the landing does not add up: {result}")
 
@@ -233,20 +233,20 @@ def main() -> int:
         write_lines(many, large)
         bytes_each = sum(file.stat().st_size for file in many.iterdir()) / large
         print(f"{large:,} events of {bytes_each:.0f} bytes, {TYPES} types of {DEFINITIONS:,} definitions")
-        books = {count: catalog(count) for count in (TYPES, DEFINITIONS)}
+        catalogs = {count: catalog(count) for count in (TYPES, DEFINITIONS)}
         # Once for nothing: the JVM compiles what is hot, and workers compile the catalog.
         copy(spark, few, folder)
-        for book in books.values():
-            land(spark, book, few, folder)
+        for packed in catalogs.values():
+            land(spark, packed, few, folder)
         turns = {
             "copy": lambda: copy(spark, many, folder),
-            "land": lambda: land(spark, books[DEFINITIONS], many, folder),
+            "land": lambda: land(spark, catalogs[DEFINITIONS], many, folder),
         }
         taken = [{name: measured(work) for name, work in turns.items()} for _ in range(ROUNDS)]
         spent = {
             **{name: min((turn[name] for turn in taken), key=lambda one: one.cpu) for name in turns},
-            "land, 50 definitions": measured(lambda: land(spark, books[TYPES], many, folder)),
-            "land, a tenth": measured(lambda: land(spark, books[DEFINITIONS], few, folder)),
+            "land, 50 definitions": measured(lambda: land(spark, catalogs[TYPES], many, folder)),
+            "land, a tenth": measured(lambda: land(spark, catalogs[DEFINITIONS], few, folder)),
             "staged": measured(lambda: staged(spark, many, folder)),
         }
         if not options.quick:

@@ -31,12 +31,12 @@ from figures import Figure, cpu_seconds, show
 from pipeline import DEFINITIONS, TYPES, Spent, catalog, measured, write_lines
 from scripts.spark_jars import Unfetched, kafka_connector
 from signalbook import spark as signalbook
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Result
+from signalbook.pipeline.land import LandingResult
 from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.session import LocalSettings, open_session
 from signalbook.pipeline.stream import StreamOptions, land_stream
+from signalbook.pipeline.worker import PackedCatalog
 
 Headers = list[tuple[str, str | bytes | None]]
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,16 +117,18 @@ def rows(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
     return reader.option("includeHeaders", "true").load()
 
 
-def ways(spark: SparkSession, broker: Broker, book: Book, topic: str, count: int, lake: Path) -> dict[str, Any]:
+def ways(
+    spark: SparkSession, broker: Broker, packed: PackedCatalog, topic: str, count: int, lake: Path
+) -> dict[str, Any]:
     """What is compared: each reads the whole topic."""
     source = parse_source(f"kafka:{broker.address}/{topic}")
 
     def frame() -> None:
-        check(signalbook.land(rows(spark, broker, topic), book, str(lake)), count)
+        check(signalbook.land(rows(spark, broker, topic), packed, str(lake)), count)
 
     def once() -> None:
         there = Lake.open(str(lake))
-        check(land_stream(spark, lambda: book, source, there, options=StreamOptions(once=True)), count)
+        check(land_stream(spark, lambda: packed, source, there, options=StreamOptions(once=True)), count)
 
     return {
         READ: lambda: rows(spark, broker, topic).write.format("noop").mode("overwrite").save(),
@@ -135,7 +137,7 @@ def ways(spark: SparkSession, broker: Broker, book: Book, topic: str, count: int
     }
 
 
-def check(result: Result, count: int) -> None:
+def check(result: LandingResult, count: int) -> None:
     """End where a landing is not what it has to be."""
     if not count == result.input == result.landed + result.dead or not result.landed or not result.dead:
         raise SystemExit(f"the landing does not add up: {result}")
@@ -149,9 +151,11 @@ def taken(broker: Broker, lake: Path, work: Callable[[], object]) -> Spent:
     return replace(spent, cpu=spent.cpu - (cpu_seconds(broker.pid) - before))
 
 
-def compared(spark: SparkSession, broker: Broker, book: Book, topic: str, count: int, lake: Path) -> dict[str, Spent]:
+def compared(
+    spark: SparkSession, broker: Broker, packed: PackedCatalog, topic: str, count: int, lake: Path
+) -> dict[str, Spent]:
     """The least that each way took, in seconds and of processors."""
-    turns = ways(spark, broker, book, topic, count, lake)
+    turns = ways(spark, broker, packed, topic, count, lake)
     rounds = [{name: taken(broker, lake, work) for name, work in turns.items()} for _ in range(ROUNDS)]
     return {
         name: Spent(
@@ -180,7 +184,7 @@ def figures(mode: str, spent: dict[str, Spent], count: int) -> list[Figure]:
 def measure(broker: Broker, jars: str, master: str, count: int) -> list[Figure]:
     """Fill the topics, and compare on each."""
     spark = open_session(LocalSettings(master=master, memory="2g", more={"spark.jars": jars}))
-    book = catalog(DEFINITIONS)
+    packed = catalog(DEFINITIONS)
     found = []
     try:
         with tempfile.TemporaryDirectory(prefix="signalbook-bench-") as place:
@@ -189,9 +193,9 @@ def measure(broker: Broker, jars: str, master: str, count: int) -> list[Figure]:
             print(f"{count:,} events a topic of {PARTITIONS} partitions, {TYPES} types of {DEFINITIONS:,} definitions")
             for mode, topic in many.items():
                 # Once for nothing: the JVM compiles what is hot, and workers compile the catalog.
-                for work in ways(spark, broker, book, few[mode], count // 10, folder / "lake").values():
+                for work in ways(spark, broker, packed, few[mode], count // 10, folder / "lake").values():
                     taken(broker, folder / "lake", work)
-                spent = compared(spark, broker, book, topic, count, folder / "lake")
+                spent = compared(spark, broker, packed, topic, count, folder / "lake")
                 for name, one in spent.items():
                     print(f"{mode:10} {name:24} {one.wall:8.1f} s  {one.cpu:8.1f} CPU s  {one.worker_mib:6.0f} MiB")
                 found += figures(mode, spent, count)

@@ -73,7 +73,7 @@ class Server:
 
     def get(self, path: str) -> tuple[int, Any]:
         """Read something."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=250)
         try:
             return send(connection, "GET", path)
         finally:
@@ -140,7 +140,7 @@ class Writer:
 
     def run(self, port: int, stop: threading.Event) -> None:
         """Write until the server is gone."""
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=250)
         try:
             while not stop.is_set():
                 method, path, body, self.asked = self.choose()

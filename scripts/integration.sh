@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The registry tests again on a real PostgreSQL, which this script starts for itself: its own port and folder, removed
-# afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then
-# the long proofs: fifty kills under write load on each store, twenty thousand hostile requests. Last, messages through
+# The tests whose store can be in PostgreSQL, on a real one, which this script starts for itself: its own port and folder,
+# removed afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then
+# the demo and the long proofs: fifty kills under write load on each store, twenty thousand hostile requests. Last, messages through
 # real brokers, which scripts/brokers.py has, starts and stops in the same way.
-# What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres,brokers that is a failure.
+# Each part says how long it took. What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres,brokers that is a failure.
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset PYTHONDONTWRITEBYTECODE # or every process that a test starts would compile all it imports
 python=.venv/bin/python
 folder=""
 notes=""
@@ -33,6 +34,13 @@ install_postgres() {
 
 as_owner() { # PostgreSQL refuses to run as root
   if [ "$(id -u)" = 0 ]; then (cd / && runuser -u postgres -- "$@"); else "$@"; fi
+}
+
+part() { # run some tests and say how long they took: part NAME [options for pytest]
+  local name=$1 began=$SECONDS
+  shift
+  $python -m pytest -q "$@"
+  echo "integration: $name took $((SECONDS - began)) s"
 }
 
 cleanup() {
@@ -64,28 +72,27 @@ else
     -o "-p $port -k $folder -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=200" start
   echo "integration: PostgreSQL $("$bin/postgres" --version | grep -oE '[0-9]+(\.[0-9]+)?' | head -n 1) on port $port"
   export SIGNALBOOK_TEST_POSTGRES="postgresql://signalbook@127.0.0.1:$port/postgres"
-  suites=()
-  for suite in registry app cli properties conformance proofs replication; do
-    if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
-  done
-  for file in tests/test_flow.py tests/test_registry.py; do
-    if [ -f "$file" ]; then suites+=("$file"); fi
-  done
   # The statements of the source texts are asked of a store in memory, whatever the variable says.
-  $python -m pytest -q -n "${JOBS:-auto}" -m "not slow" --ignore=tests/conformance/test_seeds.py "${suites[@]}" "$@"
+  part "PostgreSQL" -n "${JOBS:-auto}" --dist loadgroup -m "not slow" --on-postgres \
+    --ignore=tests/conformance/test_seeds.py tests/registry tests/cli tests/properties tests/conformance tests/proofs \
+    tests/replication tests/server "$@"
 fi
 
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
-$python -m pytest -q -m slow tests/proofs tests/cloudevents tests/messages
+part "the demo and the long proofs" -n "${JOBS:-auto}" --dist loadgroup -m slow \
+  tests/test_demo.py tests/proofs tests/cloudevents tests/messages
 
 notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")
 
 # Landings that are killed again and again (three times each here, twenty in `make soak`), one on a cluster of two, and
 # one through a Spark Connect server.
-SIGNALBOOK_SKIPPED="$notes" SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}" $python -m pytest -q -m slow tests/pipeline tests/integration/test_cluster.py tests/integration/test_connect.py
+export SIGNALBOOK_SKIPPED="$notes"
+export SIGNALBOOK_TEST_KILLS="${SIGNALBOOK_TEST_KILLS:-3}"
+part "landings that are killed, a cluster and Spark Connect" -m slow \
+  tests/pipeline tests/integration/test_cluster.py tests/integration/test_connect.py
 
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
-SIGNALBOOK_SKIPPED="$notes" $python -m pytest -q -m "broker or not slow" --timeout=1800 tests/integration
+part "brokers" -m "broker or not slow" --timeout=1800 tests/integration
 while read -r line; do skipped+=("$line"); done <"$notes"
 
 if [ "${#skipped[@]}" -gt 0 ]; then

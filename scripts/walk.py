@@ -27,9 +27,8 @@ import orjson
 import signalbook
 from signalbook import app
 from signalbook.messages.catalog import Catalog
-from signalbook.pipeline.catalog import Book
-from signalbook.pipeline.rows import inputs_of
-from signalbook.pipeline.worker import run
+from signalbook.pipeline.read.records import inputs_of
+from signalbook.pipeline.worker import PackedCatalog, run
 from signalbook.server.flow import AsgiApp
 from signalbook.settings import Settings
 from tests.pipeline.kafka_batches import batch, event_of, over_kafka, structured
@@ -165,7 +164,7 @@ def match(trace: Trace) -> None:
 
 def _land(trace: Trace, definition: dict[str, Any]) -> None:
     """Run a task of one structured event that Kafka carries, then another, which is traced from reading to files."""
-    catalog = Book.of({"messagegroups": {"fleet": {"messages": {"moved": definition}}}})
+    catalog = PackedCatalog.of({"messagegroups": {"fleet": {"messages": {"moved": definition}}}})
 
     def task(folder: str, number: int) -> dict[str, Any]:
         event = {"specversion": "1.0", "id": f"e{number}", "type": "moved", "source": "/cars/A1"}

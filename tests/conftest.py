@@ -1,4 +1,4 @@
-"""What tests share: a fresh store on either database, and a server that is really started.
+"""What tests share: a fresh store on either database, a server that is really started, and how workers share the tests.
 
 With SIGNALBOOK_TEST_POSTGRES set to the URL of a PostgreSQL that tests may fill, `store_url` is there instead of in
 memory: the same tests, the other database. `make integration` does that.
@@ -11,19 +11,30 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
+from signalbook.model.model import Model, read_model
+from signalbook.registry import setup
 from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("SIGNALBOOK_TEST_POSTGRES", "")
+# The fixtures of stores that may be in PostgreSQL.
+STORES = {"postgres_url", "fresh_store", "store_url", "shared_store_url"}
 _numbers = itertools.count(1)
+# Most sessions of Spark in tests end before Java's better compiler has paid for itself.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # A slow machine must not fail a property; examples are bounded in number, not in time. By default the same code is
 # tried with the same examples; `random` and `thorough` look for new ones.
@@ -36,14 +47,78 @@ settings.load_profile(os.environ.get("SIGNALBOOK_TEST_PROFILE", "default"))
 FreshStore = Callable[[], str]
 
 
+@cache
+def _read_once(text: bytes) -> Model:
+    return read_model(orjson.loads(text))
+
+
+def _read_model(source: Mapping[str, Any]) -> Model:
+    """The model that a document defines; the parts that it was read into are shared, the model is a new one."""
+    return replace(_read_once(orjson.dumps(source)))
+
+
+# A registry in memory is made in 10 ms, but for reading the built-in model, which takes another 60: thousands of tests
+# make one, and share what they read. The tests of models read them anew.
+assert setup.read_model is read_model  # type: ignore[attr-defined]
+setup.read_model = _read_model  # type: ignore[attr-defined]
+
+
 class StartServer(Protocol):
     """Starts `signalbook serve` with options and gives its address."""
 
     def __call__(self, *options: str, store: str = "memory:", wait: bool = True) -> str: ...
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip by name what needs a PostgreSQL where there is none."""
+@cache
+def _on_spark(file: str) -> bool:
+    """Whether the tests of a file are marked with `tests.pipeline.lakes.on_spark`."""
+    path = ROOT / file
+    return path.suffix == ".py" and "pytestmark = on_spark" in path.read_text(encoding="utf-8")
+
+
+class Shares(LoadScopeScheduling):
+    """Hands eight tests of a file at a time to a worker, and all tests on Spark to one: they share its session.
+
+    pytest-xdist would do the latter by marks, but not with pytest 9.2 (its issue 1386), and would hand out the others
+    one by one, for which it looks through all that were handed out before.
+    """
+
+    _shares: dict[str, str] | None = None
+
+    def _split_scope(self, nodeid: str) -> str:
+        """The share that a test belongs to; it is asked of all tests in their order first."""
+        if self._shares is None:
+            self._shares, self._counts = {}, Counter[str]()
+        if nodeid not in self._shares:
+            file = nodeid.partition("::")[0]
+            self._shares[nodeid] = "spark" if _on_spark(file) else f"{file} {self._counts[file] // 8}"
+            self._counts[file] += 1
+        return self._shares[nodeid]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    """Who decides what each worker runs, with `--dist loadgroup`."""
+    return Shares(config, log) if config.getvalue("dist") == "loadgroup" else None  # type: ignore[arg-type]
+
+
+def _on_postgres(item: pytest.Item) -> bool:
+    """Whether a test's store is in PostgreSQL, where one is given."""
+    return bool(item.get_closest_marker("postgres") or STORES & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which `make integration` leaves out what `make test` has run on the same store."""
+    words = "run only tests whose store is in the PostgreSQL that SIGNALBOOK_TEST_POSTGRES names"
+    parser.addoption("--on-postgres", action="store_true", help=words)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put first what takes longest, so that no worker ends alone; skip what needs a PostgreSQL where there is none."""
+    if config.getoption("--on-postgres"):
+        others = [item for item in items if not _on_postgres(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _on_postgres(item)]
+    items.sort(key=lambda item: (not _on_spark(item.nodeid.partition("::")[0]), item.path.parent != ROOT / "tests"))
     if not POSTGRES:
         for item in items:
             if item.get_closest_marker("postgres"):

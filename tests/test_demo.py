@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def run_demo(folder: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
     """The demo, run as `make demo` does."""
     environment = {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "PATH": "/usr/bin:/bin", "HOME": str(temporary)}
+    environment["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
     command = [sys.executable, "-m", "examples.demo", "--messages", "2000"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG)
 
 
+@pytest.mark.slow
 def test_the_demo_walks_through(tmp_path: Path) -> None:
     """The demo shows each request with its answer, says how to go on, and leaves nothing behind."""
     done = run_demo(ROOT, tmp_path)

@@ -24,7 +24,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Tell the story; 0 where all was as it should be."""
+    """Run the demo; return 0 where all was as it should be."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description="The whole story in a terminal.")
     parser.add_argument(
         "--messages", type=int, default=200_000, help="how many messages to land (default: %(default)s)"

@@ -55,7 +55,7 @@ def land_traffic(console: Console, folder: Path, count: int) -> str:
         console.print(f"\n[bold]{says}[/bold]\n[cyan]{escape(query)}[/cyan]", highlight=False)
         session.sql(query).show(truncate=60)
     extra.write_text(json.dumps(mended()), encoding="utf-8")
-    _run(console, folder, "Mend the catalog, and judge the dead letters again.", "redrive", "--catalog", str(catalog),
+    _run(console, folder, "Mend the catalog, and match the dead letters again.", "redrive", "--catalog", str(catalog),
          "--lake", str(lake))  # fmt: skip
     report = read_report(Lake.open(str(lake))).to_json()
     _check(report, written)

@@ -19,7 +19,7 @@ from signalbook.messages.catalog import Catalog
 
 __all__ = ["CATALOG", "mended", "write_traffic"]
 
-# What the demo adds to the samples: a definition that is too strict, and two that nobody can tell apart.
+# What the demo adds to the samples: a definition that is too strict, and two that describe the same messages.
 CATALOG: dict[str, Any] = {
     "messagegroups": {
         "com.example.desk": {
@@ -78,7 +78,7 @@ def write_traffic(catalog: Catalog, folder: Path, count: int) -> int:
 
 def _write(folder: Path, number: int, part: list[bytes]) -> None:
     if number == 0:
-        # A batch file: what is no JSON value cannot stand in one, so its events are the good ones.
+        # A batch file: what is not a JSON value cannot be in one, so its events are the good ones.
         events = [line for line in part if line.startswith(b'{"specversion"') and line.endswith(b"}")]
         others = [line for line in part if not (line.startswith(b'{"specversion"') and line.endswith(b"}"))]
         (folder / "batch.json").write_bytes(b"[" + b",\n".join(events) + b"]")

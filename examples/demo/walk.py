@@ -92,7 +92,7 @@ def walk(client: httpx.Client) -> Iterator[Step]:
     )
     yield Step("So is a change made on an older state.", "PATCH", mine, 400, {"epoch": 99}, shows="mismatched_epoch")
     etag = client.get(mine).headers["etag"]
-    yield Step("Who has the current state is told so in no bytes.", "GET", mine, 304, headers={"If-None-Match": etag})
+    yield Step("A client that has the current state gets no body.", "GET", mine, 304, headers={"If-None-Match": etag})
     yield Step("And it is gone again.", "DELETE", "/messagegroups/demo", 204)
 
 

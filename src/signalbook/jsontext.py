@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException, InvalidOperation
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 import orjson
@@ -35,6 +35,7 @@ __all__ = [
     "MAX_DEPTH",
     "RUNS",
     "BadJson",
+    "Json",
     "JsonError",
     "JsonObject",
     "careful",
@@ -60,6 +61,9 @@ __all__ = [
     "split_members",
     "write_json",
 ]
+
+# A JSON object as it is read, written and stored: names to any JSON values.
+Json: TypeAlias = dict[str, Any]
 
 MAX_DEPTH = 64
 

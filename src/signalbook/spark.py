@@ -1,7 +1,7 @@
-"""Signalbook in a Spark program: judge a DataFrame's messages, land them, read the tables back.
+"""Signalbook in a Spark program: match a DataFrame's messages, land them, read the tables back.
 
     from signalbook import spark as sb
-    judged = sb.judge(kafka_rows, sb.catalog("samples"))
+    matched = sb.judge(kafka_rows, sb.catalog("samples"))
     result = sb.land(kafka_rows, sb.catalog("samples"), "/lake")
 
 A DataFrame has a column `value` with one message a row, or the columns of Spark's Kafka connector.
@@ -10,18 +10,26 @@ A DataFrame has a column `value` with one message a row, or the columns of Spark
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from signalbook.clients.refusals import MissingLibrary
+from signalbook.clients import MissingLibrary
+from signalbook.cloudevents import CloudEvent
+from signalbook.messages.answer import Answer
 from signalbook.sources import Reach, open_source
 
 try:
-    from signalbook.pipeline import ddl, judging
-    from signalbook.pipeline.catalog import Book
+    import pyarrow as pa
+
+    from signalbook.pipeline import ddl
     from signalbook.pipeline.files import PipelineError
     from signalbook.pipeline.lake import Lake
-    from signalbook.pipeline.land import Batch, Landing, Result, result_of
-    from signalbook.pipeline.rows import CountedFrame
+    from signalbook.pipeline.land import Batch, CountedFrame, Landing, result_of
+    from signalbook.pipeline.land import LandingResult as Result
+    from signalbook.pipeline.read.records import records_of
+    from signalbook.pipeline.tables import attribute_text
+    from signalbook.pipeline.worker import ArrowTask, RecordMatcher
+    from signalbook.pipeline.worker import PackedCatalog as Book
 except ModuleNotFoundError as error:
     raise MissingLibrary(error.name or "pyspark", "spark") from error
 
@@ -29,6 +37,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Book", "PipelineError", "Result", "catalog", "judge", "land", "table", "views_of"]
+
+_TEXT = pa.string()
+_ANSWER = pa.schema(
+    [
+        ("outcome", _TEXT),
+        ("definition", _TEXT),
+        ("context", pa.map_(_TEXT, _TEXT)),
+        ("problems", pa.list_(pa.struct([("path", _TEXT), ("code", _TEXT), ("message", _TEXT)]))),
+        ("attributes", pa.map_(_TEXT, _TEXT)),
+        ("payload", pa.binary()),
+    ]
+)
 
 
 def catalog(*locations: str, reach: Reach | None = None) -> Book:
@@ -42,8 +62,17 @@ def judge(rows: DataFrame, catalog: Book, *, within: tuple[str, ...] = ()) -> Da
 
     It works on a batch and on a stream alike.
     """
-    _check(catalog)
-    return judging.judge(rows, catalog, within)
+    _check_catalog(catalog)
+    from pyspark.sql.types import StructType
+
+    if "value" not in rows.columns:
+        raise PipelineError("the DataFrame has no column value; it holds the message, or Kafka's value beside topic")
+    taken = [name for name in _ANSWER.names if name in rows.columns]
+    if taken:
+        raise PipelineError(f"the DataFrame has a column {taken[0]} already; rename it first")
+    added = ", ".join(f"{one.name} {ddl.sql_type(one.type)}" for one in _ANSWER)
+    schema = StructType([*rows.schema.fields, *StructType.fromDDL(added)])  # type: ignore[misc]  # a struct, as it says
+    return rows.mapInArrow(_match_task(catalog, within), schema)
 
 
 def land(
@@ -60,7 +89,7 @@ def land(
     Within `foreachBatch`, give the same `run` (16 hex digits) each time and Spark's number as `batch`: a batch that is
     done already is then not done again. Without both, the rows land each time they are given.
     """
-    _check(catalog)
+    _check_catalog(catalog)
     if rows.isStreaming:
         raise PipelineError(
             "a stream is landed batch by batch: writeStream.foreachBatch(lambda rows, n: land(…, run=RUN, batch=n))"
@@ -73,7 +102,7 @@ def land(
         )
     number = batch or 0
     there = Lake.open(lake)
-    name = f"stream-{_hex(run)}" if run is not None else None
+    name = f"stream-{_run_digits(run)}" if run is not None else None
     with there.run({"kind": "land", "source": "frame", "digest": catalog.digest, "within": within}, name) as started:
         done = there.manifest(started.name, number)
         if done is None:
@@ -95,7 +124,7 @@ def views_of(spark: SparkSession, lake: str) -> list[str]:
     return ddl.make_views(spark, Lake.open(lake, create=False))
 
 
-def _check(catalog: Any) -> None:
+def _check_catalog(catalog: Any) -> None:
     """Refuse here what would fail in a worker only."""
     if not isinstance(catalog, Book):
         raise PipelineError(
@@ -104,9 +133,32 @@ def _check(catalog: Any) -> None:
         )
 
 
-def _hex(run: Any) -> str:
+def _run_digits(run: Any) -> str:
     text = str(run).lower()
     if len(text) != 16 or any(one not in "0123456789abcdef" for one in text):
         example = secrets.token_hex(8)
         raise PipelineError(f"a run's name is 16 hex digits, as {example}")
     return text
+
+
+def _match_task(catalog: Book, within: tuple[str, ...]) -> ArrowTask:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        matcher = RecordMatcher(catalog.catalog(), within)
+        for batch in batches:
+            answers = [_answer_row(*matcher.answer(record)) for record in records_of([batch], "")]
+            columns = zip(*answers, strict=True) if answers else [()] * len(_ANSWER)
+            arrays = [pa.array(values, one.type) for values, one in zip(columns, _ANSWER, strict=True)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], names=[*batch.schema.names, *_ANSWER.names])
+
+    return task
+
+
+def _answer_row(answer: Answer, observed: Any) -> tuple[Any, ...]:
+    problems = [{"path": one.path, "code": one.code, "message": one.message} for one in answer.problems]
+    payload = None if observed is None else observed.payload()
+    context = list(answer.context.items())
+    return answer.outcome.value, answer.definition, context, problems, _attributes(answer.cloudevent), payload
+
+
+def _attributes(event: CloudEvent | None) -> list[tuple[str, str]] | None:
+    return None if event is None else [(name, attribute_text(value)) for name, value in event.attributes.items()]

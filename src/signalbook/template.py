@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
-__all__ = ["Placeholder", "Run", "Template", "decode", "encode", "encode_reserved", "pattern_of"]
+__all__ = ["Placeholder", "Template", "TemplateRun", "decode", "encode", "encode_reserved", "pattern_of"]
 
 # Percent-encoding as templates use it (RFC 3986 section 2, RFC 6570 section 1.5).
 #
@@ -83,14 +83,14 @@ _LONGEST_STEP_BACK = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TemplateRun:
     """The literals of each segment, a placeholder between each two of them, and the separators between segments."""
 
     segments: tuple[_Segment, ...]
     separators: str
 
     @classmethod
-    def of(cls, literals: Sequence[str]) -> Run:
+    def of(cls, literals: Sequence[str]) -> TemplateRun:
         """The run of texts with a placeholder between each two."""
         segments: list[_Segment] = []
         current: list[str] = []
@@ -150,7 +150,7 @@ class Run:
         into.append(value[start:place])
         if not _match(first, value, place, end, into):
             return False
-        return not self.separators or Run(self.segments[1:], self.separators[1:]).whole(value, end + 1, into)
+        return not self.separators or TemplateRun(self.segments[1:], self.separators[1:]).whole(value, end + 1, into)
 
     def _first_text(self) -> str:
         """The text that the run begins with, up to its first placeholder."""
@@ -163,7 +163,7 @@ class Run:
         return "".join(texts)
 
 
-def pattern_of(run: Run, characters: str) -> str | None:
+def pattern_of(run: TemplateRun, characters: str) -> str | None:
     """A regular expression for the run, with placeholders of such characters; None where it could go back and forth."""
     parts = []
     for literals, separator in zip(run.segments, (*run.separators, ""), strict=True):
@@ -263,7 +263,7 @@ class Template:
     text: str
     literals: tuple[str, ...] = field(repr=False)
     placeholders: tuple[Placeholder, ...] = field(repr=False)
-    _runs: tuple[Run, ...] = field(repr=False, compare=False)
+    _runs: tuple[TemplateRun, ...] = field(repr=False, compare=False)
     # Whether its one placeholder takes the whole text.
     whole: bool = False
     # Whether texts are taken and given as they stand, never percent-encoded.
@@ -274,7 +274,7 @@ class Template:
     @classmethod
     def parse(cls, text: str) -> Template:
         """The template that the text is; every text is one, perhaps without placeholders."""
-        return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+        return _parse_cached(text) if len(text) <= _LONGEST_KEPT else _parse(text)
 
     def as_whole(self) -> Template:
         """The same template, for a text that its one placeholder takes whole; itself where it has more than that.
@@ -311,7 +311,7 @@ class Template:
 
     @property
     def adjacent(self) -> bool:
-        """Whether two placeholders stand side by side, so that nothing tells where one ends."""
+        """Whether two placeholders stand side by side, so that it is not known where one ends."""
         return not all(self.literals[1:-1])
 
     def as_pattern(self, characters: str = "[^/?#]") -> str | None:
@@ -331,13 +331,13 @@ class Template:
 
     def captures(self, value: str) -> Sequence[str] | None:
         """What each placeholder in its order stands for in the value; None where it does not match."""
-        quick = self._matcher
-        if quick is _UNKNOWN:
+        matcher = self._matcher
+        if matcher is _UNKNOWN:
             pattern = self.as_pattern()
-            quick = None if pattern is None else re.compile(pattern).fullmatch
-            object.__setattr__(self, "_matcher", quick)
-        if quick is not None:
-            found = quick(value)
+            matcher = None if pattern is None else re.compile(pattern).fullmatch
+            object.__setattr__(self, "_matcher", matcher)
+        if matcher is not None:
+            found = matcher(value)
             if found is None:
                 return None
             into: Sequence[str] = found.groups()
@@ -391,7 +391,7 @@ def _whole(value: str) -> str:
 def _parse(text: str) -> Template:
     literals: list[str] = []
     placeholders: list[Placeholder] = []
-    runs: list[Run] = []
+    runs: list[TemplateRun] = []
     pieces: list[str] = []
     at = 0
     for found in _placeholder.finditer(text):
@@ -400,12 +400,12 @@ def _parse(text: str) -> Template:
         placeholders.append(Placeholder(found[2], bool(found[1])))
         at = found.end()
         if found[1]:
-            runs.append(Run.of(pieces))
+            runs.append(TemplateRun.of(pieces))
             pieces = []
     pieces.append(text[at:])
     literals.append(text[at:])
-    runs.append(Run.of(pieces))
+    runs.append(TemplateRun.of(pieces))
     return Template(text, tuple(literals), tuple(placeholders), tuple(runs))
 
 
-_remembered = lru_cache(4096)(_parse)
+_parse_cached = lru_cache(4096)(_parse)

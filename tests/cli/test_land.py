@@ -5,8 +5,7 @@ import pytest
 
 from signalbook.cli import Exit, main
 from signalbook.pipeline import land_files, session
-from signalbook.pipeline import session as probe
-from signalbook.pipeline.land import Result
+from signalbook.pipeline.land import LandingResult
 from tests.pipeline.lakes import document
 
 
@@ -47,8 +46,8 @@ def test_what_is_left_out(
 ) -> None:
     """Hidden files are counted beside the result, whose line stays as it is."""
     monkeypatch.setattr(session, "open_session", lambda settings: None)
-    monkeypatch.setattr(probe, "probe", lambda spark, lake: None)
-    monkeypatch.setattr(land_files, "land_files", lambda *given, **more: Result(1, 1, 0))
+    monkeypatch.setattr(session, "check_executors", lambda spark, lake: None)
+    monkeypatch.setattr(land_files, "land_files", lambda *given, **more: LandingResult(1, 1, 0))
     for name in ("a.jsonl", ".b.jsonl", "_c/d.jsonl"):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).touch()

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,56 @@ def test_severities_of_lint(run: Run, tmp_path: Path, severity: str, code: int) 
     loaded = run("load", "old.json", "--store", "a.db", "--config", "lint.toml")
     assert (code, code) == (linted.code, loaded.code), (linted, loaded)
     assert ("invalid: " in loaded.err) is (severity != "off")
+
+
+def _file(folder: Path, name: str, **message: Any) -> None:
+    event = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": name}}}
+    groups = {name: {"messages": {name: {**event, **message}}}}
+    (folder / f"{name}.xreg.json").write_text(json.dumps({"specversion": "1.0-rc2", "messagegroups": groups}))
+
+
+_LACKING = {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "/schemagroups/s/schemas/s"}
+_ADJACENT = {"protocol": "NATS", "protocoloptions": {"subject": "{a}{b}"}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"), [("placeholders-adjacent", _ADJACENT), ("schema-unavailable", _LACKING)], ids=str
+)
+def test_what_the_whole_catalog_shows(run: Run, tmp_path: Path, rule: str, message: dict[str, Any]) -> None:
+    """What lint calls an error of the whole catalog load refuses in lint's words, unless a configuration lowers it."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    _file(folder, "bad", **message)
+    _file(folder, "good")
+    linted = run("lint", "files")
+    (words,) = [
+        line.split(": error: ")[1].removesuffix(f" [{rule}]") for line in linted.out.splitlines() if rule in line
+    ]
+    refused = run("load", "files", "--store", "a.db")
+    assert (1, True) == (refused.code, f"bad.xreg.json: {rule}: {words}" in refused.err), refused.err
+    assert "nothing was loaded" in refused.err
+    kept = run("load", "files", "--keep-going", "--store", "a.db")
+    assert (1, True) == (kept.code, "1 document(s) were not loaded" in kept.err), kept.err
+    assert ["good"] == list(run("get", "/messagegroups", "--store", "a.db").json)
+    (tmp_path / "lint.toml").write_text(f'[severity]\n{rule} = "warning"\n')
+    assert 0 == run("load", "files", "--store", "a.db", "--config", "lint.toml").code
+
+
+def test_what_the_registry_has_already(run: Run, tmp_path: Path) -> None:
+    """A definition may refer to a schema that the registry has, and the documents do not."""
+    schema = {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}
+    (tmp_path / "s.json").write_text(json.dumps({"schemagroups": {"s": {"schemas": {"s": schema}}}}))
+    _file(tmp_path, "m", **_LACKING)
+    codes = [run("load", name, "--store", "a.db").code for name in ("m.xreg.json", "s.json", "m.xreg.json")]
+    assert [1, 0, 0] == codes
+
+
+def test_a_warning_that_is_called_an_error(run: Run, tmp_path: Path) -> None:
+    """What is a warning of lint does not stop a load, unless a configuration calls it an error."""
+    _file(tmp_path, "m", basemessage="/messagegroups/x/messages/x")
+    (tmp_path / "lint.toml").write_text('[severity]\ndangling_reference = "error"\n')
+    assert 1 == run("load", "m.xreg.json", "--store", "a.db", "--config", "lint.toml").code
+    assert 0 == run("load", "m.xreg.json", "--store", "a.db").code
 
 
 def test_load_again_is_safe(run: Run, target: Target, catalog: Path) -> None:

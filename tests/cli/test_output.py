@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -97,11 +98,12 @@ def test_a_command_names_the_extra_it_lacks(tmp_path: Path) -> None:
     """Without its extra a command ends with one sentence that says what to install, and no traceback."""
     catalog, store = ("--catalog", "catalog.json"), ("--store", "postgresql://nobody@localhost/none")
     expected = {
-        ("ddl", *catalog): "spark",
+        ("ddl", *catalog): "lake",
         ("land", *catalog, "--from", "events:in", "--to", "lake"): "spark",
         ("land", *catalog, "--from", "kafka:localhost:9092/t", "--to", "lake"): "spark",
         ("land", *catalog, "--from", "spool:in", "--to", "lake", "--stream"): "spark",
-        ("report", "--lake", "lake"): "spark",
+        ("report", "--lake", "lake"): "lake",
+        ("schema", "columns", "schema.json"): "lake",
         ("redrive", *catalog, "--lake", "lake"): "spark",
         ("spool", "--from", "mqtt:localhost:1/t", "--to", "out"): "mqtt",
         ("spool", "--from", "nats:localhost:1/t", "--to", "out"): "nats",
@@ -139,11 +141,37 @@ def test_the_rest_needs_no_extra(tmp_path: Path) -> None:
         ("get", "/messagegroups/fleet", "--store", "a.db"),
         ("export", "--store", "a.db", "--output", "all.json"),
         ("sample", "--catalog", "catalog.json"),
-        ("schema", "columns", "schema.json"),
+        ("schema", "validate", "schema.json", "in/a.json"),
         ("convert", "catalog.json", "--detect"),
     ]
     found = without_extras(commands, tmp_path)
     assert [0] * len(commands) == [code for code, _ in found], found
+
+
+def test_only_tables_need_pyarrow() -> None:
+    """A registry, a server and an engine are imported without pyarrow: only what makes tables imports it."""
+    program = """
+import importlib, pkgutil, sys
+import signalbook
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyarrow":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+for module in pkgutil.walk_packages(signalbook.__path__, "signalbook."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            print(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    needing = done.stdout.split()
+    makes_tables = re.compile(r"signalbook\.(?:pipeline\..+|spark|schemas\..+\.(?:columns|typed))").fullmatch
+    assert [] == [name for name in needing if not makes_tables(name)]
+    assert {"signalbook.pipeline.files", "signalbook.pipeline.read.queues"}.isdisjoint(needing)
 
 
 def test_each_extra_is_known() -> None:

@@ -12,7 +12,7 @@ import pytest
 from signalbook import Registry, app
 from signalbook.cli import main
 from signalbook.replication.replicate import Replication
-from signalbook.replication.report import Report
+from signalbook.replication.target import ReplicationReport
 from signalbook.settings import Settings
 from tests.replication.catalog01_server import CatalogServer
 
@@ -84,9 +84,9 @@ def test_following_tells_what_is_wrong_once(
 ) -> None:
     """A problem that stays is told when it comes, not with every look at the source; one that comes again is."""
 
-    def reports(self: Replication, every: float, **_: Any) -> Iterator[Report]:
+    def reports(self: Replication, every: float, **_: Any) -> Iterator[ReplicationReport]:
         for wrong in (True, True, True, False, True):
-            report = Report()
+            report = ReplicationReport()
             report.add([{"xid": MESSAGE, "outcome": "conflict", "detail": "it differs"}] if wrong else [])
             yield report
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from signalbook.cloudevents import CloudEvent
 from signalbook.protocols import Message, Mode, Typed, WireError
 from tests.cases import Case, cases
-from tests.clients.roads import crosses, modes, refuses
+from tests.clients.round_trips import arrives, modes, rejects
 from tests.cloudevents.strategies import events
 
 proton = pytest.importorskip("proton", reason="python-qpid-proton is not installed")
@@ -73,7 +73,7 @@ MESSAGES = st.builds(
 )
 
 
-def road(message: Message) -> Message:
+def through_client(message: Message) -> Message:
     """What a receiver is shown: the message as proton decodes it from its bytes."""
     shown = proton.Message()
     shown.decode(amqp.to_client(message).encode())
@@ -91,26 +91,26 @@ def test_a_message_comes_back(message: Message) -> None:
     """Without a footer, a message is the same after proton had it."""
     message = Message("AMQP/1.0", {**message.fields, "footer": None}, message.payload)
     expected = {name: value for name, value in message.fields.items() if value is not None}
-    assert Message("AMQP/1.0", expected, message.payload) == road(message)
+    assert Message("AMQP/1.0", expected, message.payload) == through_client(message)
 
 
 @modes("AMQP/1.0")
 @given(event=events())
 def test_an_event_comes_back(mode: Mode, event: CloudEvent) -> None:
     """An event is the same after the client had it."""
-    crosses(event, "AMQP/1.0", mode, road)
+    arrives(event, "AMQP/1.0", mode, through_client)
 
 
 @cases("clients/amqp_messages")
 def test_messages(case: Case) -> None:
     """Properties, headers, annotations and every kind of body come back as they are written best."""
-    assert case.expect == road(Message.from_json(case.given)).to_json()
+    assert case.expect == through_client(Message.from_json(case.given)).to_json()
 
 
 @cases("clients/amqp_refused")
 def test_refused(case: Case) -> None:
-    """What is of the wrong type, or cannot be sent, is refused with its place."""
-    refuses(amqp.to_client, case.given, case.expect)
+    """What is of the wrong type, or cannot be sent, is rejected with its place."""
+    rejects(amqp.to_client, case.given, case.expect)
 
 
 def test_a_plain_message_of_the_client() -> None:
@@ -160,10 +160,10 @@ INFINITY = 0x78000000
     ids=str,
 )
 def test_bytes_that_are_no_message(content: bytes, path: str) -> None:
-    """What is no message, or has no form on paper, is refused with its place."""
-    with pytest.raises(WireError) as refused:
+    """What is not a message, or has no form on paper, is rejected with its place."""
+    with pytest.raises(WireError) as rejected:
         amqp.decode(content)
-    assert path == refused.value.problems[0].path
+    assert path == rejected.value.problems[0].path
 
 
 def nested(depth: int) -> bytes:
@@ -176,7 +176,7 @@ def nested(depth: int) -> bytes:
 
 @pytest.mark.parametrize("depth", [65, 5_000])
 def test_nesting_is_bounded(depth: int) -> None:
-    """Lists nested without end are refused."""
+    """Lists nested without end are rejected."""
     with pytest.raises(WireError, match=r"nested deeper|recursion"):
         amqp.decode(nested(depth))
 

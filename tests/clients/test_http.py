@@ -13,7 +13,7 @@ from signalbook.cloudevents import CloudEvent
 from signalbook.errors import UsageError
 from signalbook.protocols import Message, Mode, WireError, batch_from_http, batch_to_http
 from tests.cases import Case, cases
-from tests.clients.roads import crosses, modes, refuses
+from tests.clients.round_trips import arrives, modes, rejects
 from tests.cloudevents.strategies import events
 
 SERVER = "http://127.0.0.1:1"
@@ -22,7 +22,7 @@ VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_cate
     lambda text: text == text.strip()
 )
 HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=4).map(tuple)
-# A segment of dots alone would be resolved by httpx, and is refused.
+# A segment of dots alone would be resolved by httpx, and is rejected.
 TOKENS = st.from_regex(r"(?:[A-Za-z0-9._~!$'()*,;:@+-]|%[0-9A-F]{2}){1,6}", fullmatch=True).filter(
     lambda text: text not in (".", "..")
 )
@@ -102,10 +102,10 @@ def test_a_response_comes_back(status: int, headers: Any, payload: bytes | None)
 @given(event=events())
 def test_an_event_comes_back(mode: Mode, event: CloudEvent) -> None:
     """An event is the same after a request or a response, seen from a client or an application."""
-    for road in (by_request, by_asgi):
-        crosses(event, "HTTP", mode, road, method="POST", path="/inbox")
-    for road in (by_response, by_asgi_response):
-        crosses(event, "HTTP", mode, road, status=200)  # type: ignore[arg-type]
+    for through_client in (by_request, by_asgi):
+        arrives(event, "HTTP", mode, through_client, method="POST", path="/inbox")
+    for through_client in (by_response, by_asgi_response):
+        arrives(event, "HTTP", mode, through_client, status=200)  # type: ignore[arg-type]
 
 
 @given(st.lists(events(), max_size=3))
@@ -131,20 +131,20 @@ def test_a_scope_without_its_raw_path() -> None:
 
 @cases("clients/http_refused")
 def test_refused(case: Case) -> None:
-    """What would not arrive as it is on paper is refused before it is sent, with its place."""
-    refuses(lambda message: http.to_request(message, SERVER), case.given, case.expect)
+    """What would not arrive as it is on paper is rejected before it is sent, with its place."""
+    rejects(lambda message: http.to_request(message, SERVER), case.given, case.expect)
 
 
 @cases("clients/http_responses_refused")
 def test_no_response(case: Case) -> None:
-    """A message without a final status is no response, and some responses have no content."""
+    """A message without a final status is not a response, and some responses have no content."""
     for send in (http.to_response, http.to_asgi):
-        refuses(send, case.given, case.expect)
+        rejects(send, case.given, case.expect)
 
 
 @pytest.mark.parametrize("fields", [{"query": "x=1"}, {"query": {"a": 1}}, {"headers": "a"}, {"path": 5}])
 def test_fields_of_another_type(fields: dict[str, Any]) -> None:
-    """A message whose fields are not of their types is refused as such."""
+    """A message whose fields are not of their types is rejected as such."""
     with pytest.raises(WireError, match=f"/{next(iter(fields))}"):
         http.to_request(Message("HTTP", {"path": "/", **fields}), SERVER)
 
@@ -186,6 +186,6 @@ def test_a_server_may_have_a_path(base: str, url: str) -> None:
 
 @pytest.mark.parametrize("base", ["h", "ftp://h", "http://", "http://h?a=1", "http://h#a", "http://h\0"])
 def test_no_address(base: str) -> None:
-    """What is no address of a server is a wrong argument."""
+    """What is not an address of a server is a wrong argument."""
     with pytest.raises(UsageError, match="is not a"):
         http.to_request(Message("HTTP", {"path": "/"}), base)

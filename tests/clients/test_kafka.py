@@ -11,7 +11,7 @@ from signalbook.clients import kafka
 from signalbook.cloudevents import CloudEvent
 from signalbook.protocols import Message, Mode, WireError
 from tests.cases import Case, cases
-from tests.clients.roads import crosses, modes, refuses
+from tests.clients.round_trips import arrives, modes, rejects
 from tests.cloudevents.strategies import events
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
@@ -32,7 +32,7 @@ MESSAGES = st.builds(
 )
 
 
-def road(message: Message) -> Message:
+def through_client(message: Message) -> Message:
     """What a consumer is shown of what a producer was given."""
     args = kafka.publish_args(message)
     moment = args.pop("timestamp", None)
@@ -43,14 +43,14 @@ def road(message: Message) -> Message:
 @given(MESSAGES)
 def test_a_record_comes_back(message: Message) -> None:
     """Keys, null values, null headers and repeated headers are the same on paper after the client had them."""
-    assert message == road(message)
+    assert message == through_client(message)
 
 
 @modes("KAFKA")
 @given(event=events())
 def test_an_event_comes_back(mode: Mode, event: CloudEvent) -> None:
     """An event is the same after the client had it."""
-    crosses(event, "KAFKA", mode, road, topic="t")
+    arrives(event, "KAFKA", mode, through_client, topic="t")
 
 
 def test_what_a_consumer_shows() -> None:
@@ -79,7 +79,7 @@ def test_texts_of_a_deserializing_consumer() -> None:
 
 
 def test_an_event_of_the_client_is_no_record() -> None:
-    """What a poll gives at the end of a partition is refused."""
+    """What a poll gives at the end of a partition is rejected."""
     error = confluent_kafka.KafkaError(confluent_kafka.KafkaError._PARTITION_EOF)
     with pytest.raises(WireError, match="is not a record"):
         kafka.to_paper(confluent_kafka.Message(topic="t", error=error))
@@ -96,12 +96,12 @@ def test_moments(moment: int | str, milliseconds: int) -> None:
 
 @cases("clients/kafka_refused")
 def test_refused(case: Case) -> None:
-    """What the client would not send as it is on paper is refused before, with its place."""
-    refuses(kafka.publish_args, case.given, case.expect)
+    """What the client would not send as it is on paper is rejected before, with its place."""
+    rejects(kafka.publish_args, case.given, case.expect)
 
 
 @pytest.mark.parametrize(("field", "value"), [("key", 5), ("partition", "1"), ("headers", [("a", 1)]), ("nope", 1)])
 def test_fields_of_another_type(field: str, value: object) -> None:
-    """A field that is not of its type, or that Kafka has not, is refused as such."""
+    """A field that is not of its type, or that Kafka has not, is rejected as such."""
     with pytest.raises(WireError, match=f"/{field}"):
         kafka.publish_args(Message("KAFKA", {"topic": "t", field: value}))

@@ -11,10 +11,10 @@ from signalbook.clients import mqtt
 from signalbook.cloudevents import CloudEvent
 from signalbook.protocols import Message, Mode, WireError
 from tests.cases import Case, cases
-from tests.clients.roads import crosses, modes, refuses
+from tests.clients.round_trips import arrives, modes, rejects
 from tests.cloudevents.strategies import events
 
-# paho refuses to read U+FEFF, which MQTT 5.0 allows (section 1.5.4).
+# paho does not read U+FEFF, which MQTT 5.0 allows (section 1.5.4).
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\ufeff"))
 TOPICS = TEXTS.filter(lambda text: text and not set("+#") & set(text))
 PUBLISH = {"topic_name": TOPICS, "qos": st.integers(0, 2), "retain": st.booleans()}
@@ -32,7 +32,7 @@ MESSAGES = st.builds(
 ) | st.builds(Message, st.just("MQTT/3.1.1"), st.fixed_dictionaries(PUBLISH), PAYLOADS)
 
 
-def road(message: Message) -> Message:
+def through_client(message: Message) -> Message:
     """What `on_message` is shown: the properties go through their bytes."""
     args = mqtt.publish_args(message)
     shown = MQTTMessage(topic=args["topic"].encode())
@@ -46,7 +46,7 @@ def road(message: Message) -> Message:
 @given(MESSAGES)
 def test_a_message_comes_back(message: Message) -> None:
     """Every property, user properties in their order and with repeats, is the same after the client had it."""
-    assert message == road(message)
+    assert message == through_client(message)
 
 
 @modes("MQTT/5.0")
@@ -54,13 +54,13 @@ def test_a_message_comes_back(message: Message) -> None:
 def test_an_event_comes_back(mode: Mode, event: CloudEvent) -> None:
     """An event is the same after the client had it."""
     if not any("\ufeff" in str(value) for value in event.attributes.values()):
-        crosses(event, "MQTT/5.0", mode, road, topic_name="t")
+        arrives(event, "MQTT/5.0", mode, through_client, topic_name="t")
 
 
 @given(events())
 def test_an_event_comes_back_over_the_older_version(event: CloudEvent) -> None:
     """An event over 3.1.1 is its JSON, and nothing beside it."""
-    crosses(event, "MQTT/3.1.1", Mode.STRUCTURED, road, topic_name="t")
+    arrives(event, "MQTT/3.1.1", Mode.STRUCTURED, through_client, topic_name="t")
 
 
 def test_properties_say_the_version() -> None:
@@ -74,8 +74,8 @@ def test_properties_say_the_version() -> None:
 
 @cases("clients/mqtt_refused")
 def test_refused(case: Case) -> None:
-    """What is no string of MQTT is refused before it is sent, with its place."""
-    refuses(mqtt.publish_args, case.given, case.expect)
+    """What is not a string of MQTT is rejected before it is sent, with its place."""
+    rejects(mqtt.publish_args, case.given, case.expect)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_refused(case: Case) -> None:
     [("qos", 3), ("qos", "1"), ("qos", True), ("retain", 1), ("message_expiry_interval", -1), ("payload_format", 7)],
 )
 def test_fields_of_another_type(field: str, value: object) -> None:
-    """A field that is not of its type is refused as such, in an older spelling too."""
+    """A field that is not of its type is rejected as such, in an older spelling too."""
     with pytest.raises(WireError, match=f"/{field}"):
         mqtt.publish_args(Message("MQTT/5.0", {"topic_name": "t", field: value}))
 
@@ -91,4 +91,4 @@ def test_fields_of_another_type(field: str, value: object) -> None:
 def test_text_is_said_to_be_text() -> None:
     """A payload that is UTF-8 may be said to be."""
     message = Message("MQTT/5.0", {"topic_name": "t", "payload_format_indicator": 1}, "é".encode())
-    assert 1 == road(message).get("payload_format_indicator")
+    assert 1 == through_client(message).get("payload_format_indicator")

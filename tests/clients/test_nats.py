@@ -11,7 +11,7 @@ from signalbook.clients import nats
 from signalbook.cloudevents import CloudEvent
 from signalbook.protocols import Message, Mode
 from tests.cases import Case, cases
-from tests.clients.roads import crosses, modes, refuses
+from tests.clients.round_trips import arrives, modes, rejects
 from tests.cloudevents.strategies import events
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True)
@@ -28,7 +28,7 @@ MESSAGES = st.builds(
 NOBODY = cast("Client", None)
 
 
-def road(message: Message) -> Message:
+def through_client(message: Message) -> Message:
     """What a subscriber is shown: the headers go through the client's own reader."""
     args = nats.publish_args(message)
     lines = "".join(f"{name}: {value}\r\n" for name, value in args.get("headers", {}).items())
@@ -39,14 +39,14 @@ def road(message: Message) -> Message:
 @given(MESSAGES)
 def test_a_message_comes_back(message: Message) -> None:
     """Subject, reply, headers in their order and payload are the same on paper after the client had them."""
-    assert message == road(message)
+    assert message == through_client(message)
 
 
 @modes("NATS")
 @given(event=events())
 def test_an_event_comes_back(mode: Mode, event: CloudEvent) -> None:
     """An event is the same after the client had it."""
-    crosses(event, "NATS", mode, road, subject="s")
+    arrives(event, "NATS", mode, through_client, subject="s")
 
 
 def test_jetstream_has_the_reply_to_itself() -> None:
@@ -57,5 +57,5 @@ def test_jetstream_has_the_reply_to_itself() -> None:
 
 @cases("clients/nats_refused")
 def test_refused(case: Case) -> None:
-    """What nats-py would drop, trim or join is refused before, with its place."""
-    refuses(nats.publish_args, case.given, case.expect)
+    """What nats-py would drop, trim or join is rejected before, with its place."""
+    rejects(nats.publish_args, case.given, case.expect)

@@ -62,7 +62,7 @@ def test_uris(case: Case) -> None:
 
 
 def test_a_hostile_uri_takes_no_time() -> None:
-    """A long text that is almost a URI is refused at once."""
+    """A long text that is almost a URI is rejected at once."""
     for text in ("a" * 100_000 + " ", "%20" * 50_000 + " ", "/a" * 50_000 + " ", "//" + "a:" * 50_000 + " "):
         assert not is_uri_reference(text)
 
@@ -116,7 +116,7 @@ def test_numbers(text: bytes, value: Any) -> None:
 
 @pytest.mark.parametrize("text", [b"1e9999999999999999999999", b"[" * 3000 + b"]" * 3000, b"{", b"\xff", b'"\\ud800"'])
 def test_what_cannot_be_read(text: bytes) -> None:
-    """What is no JSON, or holds what nothing can hold, is a ValueError."""
+    """What is not JSON, or holds what nothing can hold, is a ValueError."""
     with pytest.raises(ValueError, match=r".+"):
         read_json(text)
 
@@ -153,7 +153,7 @@ for _ in range(3000):
      [2**70, "\ud800"], {1: 2}, {2**70: 1}, b"x", {1, 2}, object(), NESTED, [10**5000]],
 )  # fmt: skip
 def test_not_written(value: Any) -> None:
-    """What has no JSON form is refused, not written as something else (R34)."""
+    """What has no JSON form is rejected, not written as something else (R34)."""
     with pytest.raises(ValueError, match=r".+"):
         write_json(value)
 

@@ -132,9 +132,9 @@ def test_case(case: dict[str, Any]) -> None:
         assert case.get("ambiguous")
         expected = not expected
     if not expected:
-        with pytest.raises(CloudEventError) as refused:
+        with pytest.raises(CloudEventError) as rejected:
             answer(case)
-        assert case["expect"].get("error_contains", "") in str(refused.value)
+        assert case["expect"].get("error_contains", "") in str(rejected.value)
         return
     agrees(case["expect"], answer(case))
 

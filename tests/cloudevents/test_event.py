@@ -92,9 +92,9 @@ def test_native_values_are_taken() -> None:
 )
 def test_what_is_no_event(attributes: dict[str, Any], problems: list[str]) -> None:
     """An event that would not be valid is not made, and the error has every problem."""
-    with pytest.raises(CloudEventError) as refused:
+    with pytest.raises(CloudEventError) as rejected:
         CloudEvent(attributes)
-    assert sorted(problems) == sorted(problem.code for problem in refused.value.problems)
+    assert sorted(problems) == sorted(problem.code for problem in rejected.value.problems)
 
 
 @pytest.mark.parametrize(
@@ -130,20 +130,20 @@ def test_what_data_is_made_of(content_type: str | None, value: Any, kind: Kind, 
     ],
 )
 def test_data_that_does_not_go_with_its_type(content_type: str | None, make: Any, rule: str) -> None:
-    """What cannot be written as the content type says is refused, never written in some other way."""
+    """What cannot be written as the content type says is rejected, never written in some other way."""
     attributes = {**BASE, "datacontenttype": content_type}
 
     def attempt() -> CloudEvent:
         value = make()
         return CloudEvent(attributes, value) if isinstance(value, Data) else CloudEvent.create(attributes, value)
 
-    with pytest.raises(CloudEventError) as refused:
+    with pytest.raises(CloudEventError) as rejected:
         attempt()
-    assert ("/data", rule) == (refused.value.path, refused.value.rule)
+    assert ("/data", rule) == (rejected.value.path, rejected.value.rule)
 
 
 def test_a_number_that_nothing_holds_is_kept() -> None:
-    """Data with a number beyond every type is kept as text, and refused only when its value is asked for (R32)."""
+    """Data with a number beyond every type is kept as text, and rejected only when its value is asked for (R32)."""
     event = CloudEvent(BASE, Data.json_text(b"1e9999999999999999999999"))
     with pytest.raises(CloudEventError, match="R32"):
         event.value()

@@ -30,10 +30,10 @@ def test_accepted(case: Case) -> None:
 
 @cases("cloudevents/refused")
 def test_refused(case: Case) -> None:
-    """An invalid document is refused with every problem, each with its place and its rule."""
-    with pytest.raises(CloudEventError) as refused:
+    """An invalid document is rejected with every problem, each with its place and its rule."""
+    with pytest.raises(CloudEventError) as rejected:
         decode(case.given.encode())
-    error = refused.value
+    error = rejected.value
     assert case.expect == [[problem.path, problem.code] for problem in error.problems]
     assert case.expect[0] == [error.path, error.rule]
     assert {problem.code for problem in error.problems} <= RULES.keys()
@@ -52,10 +52,10 @@ def test_refused(case: Case) -> None:
     ],
 )
 def test_what_is_not_utf8_is_refused(document: bytes) -> None:
-    """A document that is not UTF-8 is refused, wherever the bad bytes are (R2)."""
-    with pytest.raises(CloudEventError) as refused:
+    """A document that is not UTF-8 is rejected, wherever the bad bytes are (R2)."""
+    with pytest.raises(CloudEventError) as rejected:
         decode(document)
-    assert refused.value.rule == "R2"
+    assert rejected.value.rule == "R2"
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
@@ -65,28 +65,28 @@ def test_bytes_of_every_kind_are_read(kind: type) -> None:
 
 
 def test_a_str_with_an_unpaired_surrogate_is_refused() -> None:
-    """A str that has no UTF-8 form is no document (R2)."""
+    """A str that has no UTF-8 form is not a document (R2)."""
     with pytest.raises(CloudEventError, match="R2"):
         decode(BASE + ',"data":"\ud800"}')
 
 
 def test_many_extensions() -> None:
-    """Two hundred extensions are read; a million are refused, quickly and with one problem (R43)."""
+    """Two hundred extensions are read; a million are rejected, quickly and with one problem (R43)."""
     many = {f"e{n}": "v" for n in range(200)}
     assert 204 == len(decode(json.dumps({**json.loads(BASE + "}"), **many})).attributes)
     document = BASE + "".join(f',"e{n}":"v"' for n in range(1_000_000)) + "}"
-    with bounded(20, mebibytes=2000), pytest.raises(CloudEventError) as refused:
+    with bounded(20, mebibytes=2000), pytest.raises(CloudEventError) as rejected:
         decode(document)
-    assert [("", "R43")] == [(problem.path, problem.code) for problem in refused.value.problems]
+    assert [("", "R43")] == [(problem.path, problem.code) for problem in rejected.value.problems]
     with pytest.raises(CloudEventError, match="R43"):
         CloudEvent({f"e{n}": "v" for n in range(MAX_ATTRIBUTES + 1)})
 
 
 def test_an_error_can_be_printed() -> None:
     """Whatever a document holds, its error is text that can be written out, on one line and not long."""
-    with pytest.raises(CloudEventError) as refused:
+    with pytest.raises(CloudEventError) as rejected:
         decode(BASE + ',"a\\nb\\ud800":1,"' + "E" * 10_000 + '":1,"specversion":"' + "x" * 10_000 + '"}')
-    said = str(refused.value)
+    said = str(rejected.value)
     assert said.isprintable()
     assert 2_000 > len(said.encode())
 
@@ -103,21 +103,21 @@ def test_a_long_error_is_shown_in_part() -> None:
      ("[1,]", "R1"), ("[" * 3000 + "]" * 3000, "R1"), ('["\\ud800"]', "R1")],
 )  # fmt: skip
 def test_what_is_no_batch(document: str, rule: str) -> None:
-    """A text that is no JSON array is refused before any element is read."""
+    """A text that is not a JSON array is rejected before any element is read."""
     for read in (decode_batch, iter_batch):
-        with pytest.raises(CloudEventError) as refused:
+        with pytest.raises(CloudEventError) as rejected:
             read(document)
-        assert rule == refused.value.rule
+        assert rule == rejected.value.rule
 
 
 def test_a_batch_with_a_bad_element() -> None:
-    """A batch whose 5,000th element is bad is refused, and the error says which; one by one, the others come."""
+    """A batch whose 5,000th element is bad is rejected, and the error says which; one by one, the others come."""
     good = BASE + "}"
     document = "[" + ",".join([*[good] * 4999, '{"id":""}', good, "[]"]) + "]"
-    with pytest.raises(CloudEventError) as refused:
+    with pytest.raises(CloudEventError) as rejected:
         decode_batch(document)
-    assert refused.value.path == "/4999/specversion"
-    assert "/5001" == refused.value.problems[-1].path
+    assert rejected.value.path == "/4999/specversion"
+    assert "/5001" == rejected.value.problems[-1].path
     items = list(iter_batch(document))
     assert [4999, 5001] == [index for index, item in enumerate(items) if isinstance(item, CloudEventError)]
     assert 5002 == len(items)
@@ -129,7 +129,7 @@ def test_an_empty_batch() -> None:
 
 
 def test_json_that_is_none_is_written_as_bytes() -> None:
-    """What a message called JSON and is none keeps its bytes in the JSON format."""
+    """What a message called JSON and is not keeps its bytes in the JSON format."""
     from signalbook.cloudevents.event import made
 
     broken = made({**json.loads(BASE + "}"), "datacontenttype": "application/json"}, (Kind.JSON, b"{", False))

@@ -37,7 +37,7 @@ def serving(
         yield
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(LONG)
 
 
 def _answers(port: int) -> bool:

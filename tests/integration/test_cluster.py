@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from signalbook.pipeline.session import find_java
-from tests.patience import until
+from tests.patience import LONG, until
 from tests.pipeline.lakes import document, event, places, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -41,7 +41,7 @@ def running(log: Path, *words: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(LONG)
 
 
 def free_port() -> int:

@@ -190,10 +190,10 @@ def test_what_is_held_by_another(bucket: str) -> None:
     """A store has no locks: whoever is refused is told which file says so, in case its writer was killed."""
     lake = Lake.open(f"{bucket}/lake")
     with (
-        lake.alone("x", "wait for it"),
+        lake.exclusive("x", "wait for it"),
         pytest.raises(PipelineError, match=r"wait for it.*remove s3://.*/lake/_signalbook/leases/x"),
-        Lake.open(f"{bucket}/lake").alone("x", "wait for it"),
+        Lake.open(f"{bucket}/lake").exclusive("x", "wait for it"),
     ):
         pass
-    with lake.alone("x", "wait for it"):
+    with lake.exclusive("x", "wait for it"):
         pass

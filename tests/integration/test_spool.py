@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from scripts.brokers import Broker
+from tests.patience import LONG
 
 COUNT, KILLS, CUTS = 400, 5, 3
 Send = Callable[[int], None]
@@ -52,7 +53,7 @@ def _amqp(broker: Broker, address: str) -> Iterator[Send]:
     from proton.utils import BlockingConnection
 
     options = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True}
-    connection = BlockingConnection(f"amqp://guest:guest@{broker.address}", timeout=30, **options)
+    connection = BlockingConnection(f"amqp://guest:guest@{broker.address}", timeout=LONG, **options)
     sender = connection.create_sender(address)
     yield lambda number: sender.send(proton.Message(body=b"%d" % number, durable=True, inferred=True)) and None
     connection.close()
@@ -200,7 +201,7 @@ def test_a_connection_that_breaks(sent: Sent, tmp_path: Path) -> None:
                 assert process.poll() is None
                 time.sleep(0.2)
             process.terminate()
-            assert 0 == process.wait(30)
+            assert 0 == process.wait(LONG)
     next(sender, None)
     assert set() == set(range(COUNT)) - set(spooled(tmp_path))
     assert [] == list(tmp_path.glob(".*.open"))

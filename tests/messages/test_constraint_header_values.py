@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signalbook.messages import Catalog
-from signalbook.messages.constraint import Constraint, Named, Several, texts_of
+from signalbook.messages.constraint import Named, PropertyConstraint, Several, texts_of
 from signalbook.protocols import Message
 
 
@@ -71,14 +71,14 @@ def test_many_constraints_on_many_headers(
 ) -> None:
     """The cost of n constraints on a header that occurs m times is not n times m."""
     judged = 0
-    judge = Constraint._judge
+    judge = PropertyConstraint._judge
 
     def counted(*given: Any) -> Any:
         nonlocal judged
         judged += 1
         return judge(*given)
 
-    monkeypatch.setattr(Constraint, "_judge", counted)
+    monkeypatch.setattr(PropertyConstraint, "_judge", counted)
     sent = Message("KAFKA", {"topic": "t", "headers": tuple(("h", f"v{n}".encode()) for n in range(20_000))})
     assert outcome == of_header(values, **more).match(sent).outcome
     assert judged <= most + 10  # the key is looked at a few times, too

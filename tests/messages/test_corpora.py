@@ -24,12 +24,12 @@ def compare(corpus: Corpus) -> int:
     """Compare the answers about all messages; how many the fast path gave."""
     catalog = Catalog.from_documents(*corpus.documents, roots=corpus.roots)
     scope = catalog.scope(corpus.within)
-    swift = 0
+    fast = 0
     for line in corpus.lines:
-        swift += scope.swift.answer(line) is not None
+        fast += scope.fast.answer(line) is not None
         general = [match.answer(scope, observed) for observed in observe(line)]
         assert told(general) == told(catalog.match_all(line, corpus.within)), line
-    return swift
+    return fast
 
 
 @pytest.mark.parametrize(("name", "least"), [("samples", 10), ("demo", 30)])
@@ -43,4 +43,4 @@ def test_messages_of_cases() -> None:
     """Every case of matching, the examples of the seeds among them."""
     found = {corpus.name: compare(corpus) for corpus in ALL[2:]}
     assert len(found) > 200
-    assert sum(1 for swift in found.values() if swift) > 50
+    assert sum(1 for fast in found.values() if fast) > 50

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.messages import Catalog, index
-from signalbook.messages.compile import Judged, Plan, judge
+from signalbook.messages.compile import Judged, MatchPlan, judge
 from signalbook.messages.index import edits, segments, shared
 from signalbook.messages.observe import Observed
 
@@ -61,9 +61,9 @@ def test_where_all_words_are_common(catalog: Catalog) -> None:
 
 def test_few_are_judged(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large catalog a few definitions are judged."""
-    judged: list[Plan] = []
+    judged: list[MatchPlan] = []
 
-    def counted(plan: Plan, observed: Observed) -> Judged:
+    def counted(plan: MatchPlan, observed: Observed) -> Judged:
         judged.append(plan)
         return judge(plan, observed)
 

@@ -11,7 +11,7 @@ import pytest
 from signalbook.dialects.convert import detect, read
 from signalbook.errors import UsageError
 from signalbook.messages import Catalog
-from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.worker import PackedCatalog
 from tests.cases import Case, cases, read_cases
 
 VALUES = dict.fromkeys(("tenant", "module", "bar", "host", "queue", "container", "filepath"), "v") | dict.fromkeys(
@@ -21,7 +21,7 @@ VALUES = dict.fromkeys(("tenant", "module", "bar", "host", "queue", "container",
 WAYS: dict[str, Callable[..., Catalog]] = {
     "a catalog": Catalog.from_documents,
     "another state of a catalog": lambda *documents: Catalog.from_documents().updated(*documents),
-    "a book for a pipeline": lambda *documents: Book.of(*documents).catalog(),
+    "a catalog for a pipeline": lambda *documents: PackedCatalog.of(*documents).catalog(),
     "mappings that are not dictionaries": lambda *documents: Catalog.from_documents(*map(_frozen, documents)),
 }
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)

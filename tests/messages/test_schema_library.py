@@ -9,7 +9,7 @@ import pytest
 from signalbook import Catalog, Registry, schemas
 from signalbook.errors import Problem
 from signalbook.messages.definition import Entities
-from signalbook.messages.schema_library import SchemaLibrary, Source
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource
 from tests.cases import Case, cases
 
 USER = "/schemagroups/g/schemas/user"
@@ -149,7 +149,7 @@ def test_an_own_address_with_a_query(reference: str, link: str) -> None:
     """A query says how a schema is shown, not which it is."""
     library = SchemaLibrary(Entities.of(FAR, roots=["https://r.example"]))
     source = library.source({"dataschemauri": reference})
-    assert isinstance(source, Source)
+    assert isinstance(source, SchemaSource)
     assert ("/schemagroups/h/schemas/base", link) == (source.place, source.link)
     assert library.are_same(reference, "/schemagroups/h/schemas/base")
 
@@ -159,3 +159,47 @@ def test_an_address_elsewhere_with_a_query(reference: str) -> None:
     """One that is not the catalog's stays what it is."""
     entities = Entities.of(FAR, roots=["https://r.example"])
     assert (reference, True) == (entities.located(reference), entities.is_elsewhere(reference))
+
+
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        ({"dataschema": {}}, "no dataschemaformat"),
+        ({"dataschema": 7, "dataschemaformat": "JsonSchema/draft-07"}, "not a schema document"),
+        (
+            {"dataschemauri": "https://other.example/x", "dataschemaxid": "/schemagroups/g/schemas/x"},
+            "not in the catalog",
+        ),
+        (
+            {"dataschemaxid": "/schemagroups/g/schemas/x", "dataschemauri": "https://other.example/x"},
+            "not in the catalog",
+        ),
+        ({"dataschemaxid": "/schemagroups/g/schemas/loop"}, "not in the catalog"),
+        ({"dataschemaxid": "/schemagroups/g/schemas/none"}, "has no document"),
+        ({"dataschemaxid": "/schemagroups/g/schemas/coded"}, "has no document"),
+        ({"dataschemaxid": "/schemagroups/g/schemas/far"}, "lies elsewhere"),
+        ({"dataschemaxid": "/schemagroups/g/schemas/plain"}, "has no format"),
+        ({"dataschemaxid": "/schemagroups/g/schemas/" + "a:" * 200}, "not in the catalog"),
+    ],
+)
+def test_why_a_schema_is_not_available(definition: dict[str, Any], words: str) -> None:
+    """A schema that is not there, or that has no document or format, is a problem that says so."""
+    schemas_ = {
+        "loop": {"meta": {"xref": "/schemagroups/g/schemas/loop"}},
+        "none": {"format": "JsonSchema/draft-07"},
+        "coded": {"format": "JsonSchema/draft-07", "schemabase64": "%"},
+        "far": {"format": "JsonSchema/draft-07", "schemaurl": "https://other.example/x"},
+        "plain": {"schema": {"type": "integer"}},
+    }
+    library = library_of({"schemagroups": {"g": {"schemas": schemas_}}})
+    found = schema_at(library, **definition)
+    assert isinstance(found, Problem)
+    assert words in found.message
+
+
+def test_a_schema_that_breaks_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a reader of schemas raises is a problem of that schema alone."""
+    monkeypatch.setattr("signalbook.schemas.read", lambda *_: 1 / 0)
+    found = schema_at(library_of(), dataschema={}, dataschemaformat="JsonSchema/draft-07")
+    assert isinstance(found, Problem)
+    assert "cannot be read" in found.message

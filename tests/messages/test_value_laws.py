@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
 from signalbook.protocols.message import OPTIONS
-from signalbook.protocols.values import ENVELOPE, Place, Section
+from signalbook.protocols.values import ENVELOPE, PropertyPlace, PropertySection
 from signalbook.spec.builtin import builtin_modelsource
 
 GROUP, BASES = "/messagegroups/g", "/messagegroups/h"
@@ -119,7 +119,7 @@ class Stated:
 
 
 @st.composite
-def members(draw: st.DrawFn, name: str, place: Place) -> Any:
+def members(draw: st.DrawFn, name: str, place: PropertyPlace) -> Any:
     """How a property is stated: mostly as it can be, else with another type or value, or not as a definition."""
     odd = draw(st.integers(0, 20))
     if odd == 20:
@@ -134,12 +134,12 @@ def members(draw: st.DrawFn, name: str, place: Place) -> Any:
     return member | ({} if kind is None else {"type": kind}) | ({} if required is None else {"required": required})
 
 
-def known(fits: bool, name: str, place: Place, kind: str | None = None) -> str:
+def known(fits: bool, name: str, place: PropertyPlace, kind: str | None = None) -> str:
     """The row of the tables above for a place, where a type is stated, or None."""
     return name if name in (FITTING if fits else ALIKE) and kind in (None, "string") else kind or place.type
 
 
-def plain(name: str, place: Place) -> st.SearchStrategy[Any]:
+def plain(name: str, place: PropertyPlace) -> st.SearchStrategy[Any]:
     """A value that stands for itself: mostly one that can be there, or looks like one."""
     fitting = st.sampled_from(FITTING[known(True, name, place)])
     return st.one_of(fitting, fitting, st.sampled_from(ALIKE[known(False, name, place)]), st.sampled_from(JSON))
@@ -155,8 +155,8 @@ def properties(draw: st.DrawFn, protocol: str) -> Stated:
             how.pop("required")  # a rule of its own
         return Stated("", "", name, how)
     field = draw(st.sampled_from([*sorted(OPTIONS[protocol].keys() - ONLY_OLD), "nothing"]))
-    place = OPTIONS[protocol].get(field, Place())
-    if not isinstance(place, Section):
+    place = OPTIONS[protocol].get(field, PropertyPlace())
+    if not isinstance(place, PropertySection):
         return Stated(protocol, field, None, draw(plain(field, place)))
     name = draw(st.sampled_from(sorted(place.named) or NAMES))
     return Stated(protocol, field, name, draw((plain if place.plain else members)(name, place.place(name))))
@@ -324,10 +324,10 @@ def test_every_place(registry: Registry) -> None:
 
 def every_place() -> Iterator[Stated]:
     """Values that are right and values that look alike at every place, and of every type where any can be stated."""
-    sections: list[tuple[str, str, Section]] = [("", "", ENVELOPE)]
+    sections: list[tuple[str, str, PropertySection]] = [("", "", ENVELOPE)]
     for protocol, fields in OPTIONS.items():
         for field, place in fields.items():
-            if isinstance(place, Section):
+            if isinstance(place, PropertySection):
                 sections.append((protocol, field, place))
             elif field not in ONLY_OLD:
                 for value in (*FITTING[known(True, field, place)], *ALIKE[known(False, field, place)]):
@@ -347,7 +347,7 @@ def test_the_model_knows_the_types_of_the_table() -> None:
     of_event = model["envelope"]["ifvalues"]["CloudEvents/1.0"]["siblingattributes"]["envelopemetadata"]
     amqp = model["protocol"]["ifvalues"]["AMQP/1.0"]["siblingattributes"]["protocoloptions"]
     properties_ = OPTIONS["AMQP/1.0"]["properties"]
-    assert isinstance(properties_, Section)
+    assert isinstance(properties_, PropertySection)
     for section, attributes in (
         (ENVELOPE, of_event["attributes"]),
         (properties_, amqp["attributes"]["properties"]["attributes"]),

@@ -23,7 +23,7 @@ _EXACT = Context(prec=10_000)
 
 
 def avro_cells(document: Any, payload: bytes) -> dict[str, Any]:
-    """The struct of a payload; what is no record with fields is the column `value`."""
+    """The struct of a payload; what is not a record with fields is the column `value`."""
     reading = _Reading(payload)
     kind = document.get("type") if isinstance(document, dict) else None
     whole = kind == "record" and document["fields"]

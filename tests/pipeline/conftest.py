@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.session import LocalSettings, open_session
+from signalbook.pipeline.worker import PackedCatalog
 from signalbook.spark import catalog
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def samples() -> Book:
+def samples() -> PackedCatalog:
     """The sample catalogs of the project."""
     return catalog(str(ROOT / "samples"))

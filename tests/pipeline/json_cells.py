@@ -131,7 +131,7 @@ class Aside:
 
 
 def cells(schema: Any, value: Any) -> dict[str, Any]:
-    """The struct of a payload; what is no object with properties is the column `value`."""
+    """The struct of a payload; what is not an object with properties is the column `value`."""
     if "properties" in schema:
         found: dict[str, Any] = _object(schema, value)
         return found

@@ -92,7 +92,7 @@ EVENTS = {
     "twicebound": event_of("twice", protocol="KAFKA"),
     "framed": event_of("framed", dataschemaframing="confluent", **KILOMETRES),
 }
-# What definitions say of records beside their events: nothing, their topics, or what no road can know beforehand.
+# What definitions say of records beside their events: nothing, their topics, or what no fast path can know beforehand.
 BESIDE = {
     "nothing": {},
     "topics": {

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.ddl import table_paths
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.tables import DEAD_LETTERS, Stamp, table_names
-from signalbook.pipeline.worker import Job
+from signalbook.pipeline.worker import Job, PackedCatalog
 
-# All tests that use Spark share one process, hence one session.
-on_spark = [pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
+# What a module marks itself with whose tests use Spark: one process runs them all, hence one session.
+on_spark = [pytest.mark.filterwarnings("ignore")]
 MOVED = "/messagegroups/fleet/messages/moved"
 STOPPED = "/messagegroups/fleet/messages/stopped"
 
@@ -52,9 +52,9 @@ def document(**schema: Any) -> dict[str, Any]:
     }
 
 
-def book(**schema: Any) -> Book:
+def packed(**schema: Any) -> PackedCatalog:
     """That catalog, ready to travel."""
-    return Book.of(document(**schema))
+    return PackedCatalog.of(document(**schema))
 
 
 def event(number: int, **members: Any) -> bytes:
@@ -63,7 +63,7 @@ def event(number: int, **members: Any) -> bytes:
     return json.dumps({**value, **members}).encode()
 
 
-def job(folder: Path, catalog: Book, **more: Any) -> Job:
+def job(folder: Path, catalog: PackedCatalog, **more: Any) -> Job:
     """What a task is told."""
     tables = table_names(catalog.catalog().definitions)
     return Job(catalog, Folder.at(folder), Stamp(catalog.digest, "20260101T000000-00000000", 0), tables, **more)
@@ -99,3 +99,21 @@ def dead(folder: Path | str) -> list[dict[str, Any]]:
 def data_files(folder: Path) -> set[str]:
     """The data files that lie in a lake, committed or not."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def write_parquet(path: Path, columns: dict[str, Any], **more: Any) -> str:
+    """The path of a Parquet file of such columns."""
+    pq.write_table(pa.table(columns), path, **more)
+    return str(path)
+
+
+def write_damaged_parquet(path: Path, groups: int, group: int) -> bytes:
+    """A Parquet file whose footer is good, and one row group of which is not."""
+    write_parquet(
+        path, {"value": [event(number) for number in range(10 * groups)]}, row_group_size=10, use_dictionary=False
+    )
+    column = pq.ParquetFile(path).metadata.row_group(group).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset : column.data_page_offset + 20] = b"\xff" * 20
+    path.write_bytes(content)
+    return bytes(content)

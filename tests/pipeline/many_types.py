@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.files import Folder
 from signalbook.pipeline.read.records import Record
-from signalbook.pipeline.worker import run
+from signalbook.pipeline.worker import PackedCatalog, run
 from tests.pipeline.lakes import event, job
 
 FIELDS = {f"number{at}": {"type": "number"} for at in range(4)} | {f"text{at}": {"type": "string"} for at in range(4)}
 TEXT = "x" * 40
 
 
-def catalog(types: int) -> Book:
+def catalog(types: int) -> PackedCatalog:
     """So many messages, each with a type and a schema of its own."""
     messages = {
         f"m{number}": {
@@ -32,7 +31,7 @@ def catalog(types: int) -> Book:
         }
         for number in range(types)
     }
-    return Book.of({"messagegroups": {"g": {"messages": messages}}})
+    return PackedCatalog.of({"messagegroups": {"g": {"messages": messages}}})
 
 
 def records(types: int, messages: int) -> Iterator[Record]:

@@ -11,13 +11,11 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 
-from signalbook.messages.fast import SwiftRoad
+from signalbook.messages.fast import FastPath
 from signalbook.messages.observe import Observed, observe
-from signalbook.pipeline.catalog import Book
-from signalbook.pipeline.read.records import Record
-from signalbook.pipeline.rows import inputs_of, records_of
+from signalbook.pipeline.read.records import Record, inputs_of, records_of
 from signalbook.pipeline.tables import Layout
-from signalbook.pipeline.worker import Task
+from signalbook.pipeline.worker import PackedCatalog, Task
 from tests.corpora import Corpus, corpora
 from tests.pipeline.kafka_batches import batch, binary, row, structured
 from tests.pipeline.lakes import job
@@ -25,9 +23,9 @@ from tests.pipeline.lakes import job
 ALL = {corpus.name: corpus for corpus in corpora()}
 
 
-def book_of(corpus: Corpus) -> Book:
+def book_of(corpus: Corpus) -> PackedCatalog:
     """The catalog of a corpus."""
-    return Book.of(*corpus.documents, roots=corpus.roots)
+    return PackedCatalog.of(*corpus.documents, roots=corpus.roots)
 
 
 def land(folder: Path, corpus: Corpus, inputs: Iterable[Any]) -> tuple[dict[str, Any], list[str]]:
@@ -73,7 +71,7 @@ def compare(folder: Path, corpus: Corpus) -> int:
     """Land the messages of a corpus both ways; how many rows the fast path made."""
     lines = [Record(line, "given", number) for number, line in enumerate(corpus.lines)]
     with mock.patch.object(Layout, "row", autospec=True, side_effect=Layout.row) as made:
-        with mock.patch.object(SwiftRoad, "parts", return_value=None):
+        with mock.patch.object(FastPath, "parts", return_value=None):
             expected = land(folder / "general", corpus, lines)
         general = one_by_one(made)
         assert expected == land(folder / "fast", corpus, lines), corpus.name

@@ -5,9 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from signalbook.pipeline.delta import Overtaken, commit, files_of, prepare, table_state
+from signalbook.pipeline.delta import Replaced, TableChanged, commit, files_of, prepare, table_state
 from signalbook.pipeline.files import Folder, PipelineError
-from signalbook.pipeline.manifest import Replaced
 
 SCHEMA = pa.schema([("id", pa.string()), ("data", pa.struct([("a", pa.int64())]))])
 GROWN = pa.schema(
@@ -44,9 +43,9 @@ def test_a_table_has_one_owner(tmp_path: Path) -> None:
     assert state is not None
     assert ("/m", GROWN.names) == (state.owner, state.schema.names)
     assert ["a", "b"] == [one.name for one in state.schema.field("data").type]
-    with pytest.raises(Overtaken, match="belongs to /m"):
+    with pytest.raises(TableChanged, match="belongs to /m"):
         prepare(lake, "g/t", "/other", SCHEMA)
-    with pytest.raises(Overtaken, match="changed its columns"):
+    with pytest.raises(TableChanged, match="changed its columns"):
         prepare(lake, "g/t", "/m", pa.schema([("id", pa.int64())]))
 
 

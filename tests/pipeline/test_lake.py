@@ -6,8 +6,7 @@ import pytest
 
 from signalbook.pipeline import lake as lake_module
 from signalbook.pipeline.files import PipelineError
-from signalbook.pipeline.lake import STOPPED, Lake
-from signalbook.pipeline.manifest import Manifest
+from signalbook.pipeline.lake import STOPPED, Lake, Manifest
 from tests.patience import LONG
 
 
@@ -16,8 +15,8 @@ def manifest(run: str, files: dict[str, list[dict[str, object]]]) -> Manifest:
     return Manifest(run, 0, "digest", "events:x", "2026-01-01T00:00:00Z", {}, files)
 
 
-def test_what_is_no_lake(tmp_path: Path) -> None:
-    """A folder without runs is no lake, unless one is to be made."""
+def test_a_folder_that_is_not_a_lake(tmp_path: Path) -> None:
+    """A folder without runs is not a lake, unless one is to be made."""
     with pytest.raises(PipelineError, match="is not a lake"):
         Lake.open(str(tmp_path), create=False)
     Lake.open(str(tmp_path))
@@ -91,17 +90,17 @@ def test_who_commits_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return lease
 
     def second() -> None:
-        with Lake.open(str(tmp_path)).committing():
+        with Lake.open(str(tmp_path)).commit_lock():
             order.append("second")
 
     monkeypatch.setattr(lake_module, "take_lease", take_lease)
     waiting = threading.Thread(target=second)
-    with Lake.open(str(tmp_path)).committing():
+    with Lake.open(str(tmp_path)).commit_lock():
         waiting.start()
         assert refused.wait(LONG)
         order.append("first")
         monkeypatch.setattr(lake_module, "_WAIT_SECONDS", 0)
-        with pytest.raises(PipelineError, match="try again"), Lake.open(str(tmp_path)).committing():
+        with pytest.raises(PipelineError, match="try again"), Lake.open(str(tmp_path)).commit_lock():
             pass
     waiting.join()
     assert ["first", "second"] == order
@@ -111,10 +110,10 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     """What must be done alone is refused to the second, in the words given, and free again afterwards."""
     lake = Lake.open(str(tmp_path))
     with (
-        lake.alone("x", "wait"),
+        lake.exclusive("x", "wait"),
         pytest.raises(PipelineError, match="wait"),
-        Lake.open(str(tmp_path)).alone("x", "wait"),
+        Lake.open(str(tmp_path)).exclusive("x", "wait"),
     ):
         pass
-    with lake.alone("x", "wait"):
+    with lake.exclusive("x", "wait"):
         pass

@@ -14,9 +14,8 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.read.records import Record
-from signalbook.pipeline.worker import run
+from signalbook.pipeline.worker import PackedCatalog, run
 from signalbook.schemas.avro import payload as avro
 from signalbook.schemas.protobuf import schema as protobuf
 from tests.pipeline import json_cells
@@ -36,7 +35,7 @@ def landed(folder: Path, format_: str, schema: Any, content_type: str, payloads:
         "dataschemaformat": format_,
         "dataschema": schema,
     }
-    catalog = Book.of({"messagegroups": {"fleet": {"messages": {"moved": moved}}}})
+    catalog = PackedCatalog.of({"messagegroups": {"fleet": {"messages": {"moved": moved}}}})
     head = b'{"specversion":"1.0","id":"%d","type":"moved","source":"/a","datacontenttype":"' + content_type.encode()
     member = b'","data":%b}' if content_type == "application/json" else b'","data_base64":"%b"}'
     written = payloads if content_type == "application/json" else [base64.b64encode(one) for one in payloads]
@@ -90,7 +89,7 @@ def test_json_schema(tmp_path_factory: pytest.TempPathFactory, data: st.DataObje
     """Every member of a payload is in its column, or, where that has none or cannot give it back, in `_additional`."""
     schema = data.draw(json_cells.objects(json_cells.schemas(2)) | json_cells.schemas())
     payloads = data.draw(st.lists(json_cells.fitting(schema), min_size=1, max_size=4))
-    # Each twice: what was patiently judged the first time goes the swift road then.
+    # Each twice: what took the general path the first time takes the fast path then.
     texts = [text.encode() for text in payloads * 2]
     rows = landed(tmp_path_factory.mktemp("lake"), "JsonSchema/draft/2020-12", schema, "application/json", texts)
     for text, row in zip(payloads * 2, rows, strict=True):

@@ -18,12 +18,12 @@ from deltalake import DeltaTable
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.ddl import make_views, table_paths
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land_files import land_files
 from signalbook.pipeline.read.inputs import parse_source
 from signalbook.pipeline.tables import DEAD_LETTERS
+from signalbook.pipeline.worker import PackedCatalog
 from signalbook.schemas.protobuf import schema as protobuf
 from tests.pipeline.lakes import on_spark, write_lines
 
@@ -183,7 +183,7 @@ def messages() -> Iterator[tuple[dict[str, str], bytes]]:
 
 
 def write_events(folder: Path) -> None:
-    """Them as CloudEvents, one a line, twice, so that each way of judging is taken; and some that are none."""
+    """Them as CloudEvents, one a line, twice, so that each path of matching is taken; and some that are none."""
     lines = []
     for head, payload in messages():
         json_ = head["datacontenttype"] == "application/json"
@@ -234,10 +234,10 @@ def write_parquet(folder: Path) -> None:
 def lake(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A lake into which all of that was landed, from three sources."""
     folder = tmp_path_factory.mktemp("read")
-    lake, book = Lake.open(str(folder / "lake")), Book.of(CATALOG)
+    lake, packed = Lake.open(str(folder / "lake")), PackedCatalog.of(CATALOG)
     for scheme, write in (("events", write_events), ("messages", write_paper), ("parquet", write_parquet)):
         write(folder / scheme)
-        result = land_files(spark, book, parse_source(f"{scheme}:{folder / scheme}"), lake)
+        result = land_files(spark, packed, parse_source(f"{scheme}:{folder / scheme}"), lake)
         assert result.input == result.landed + result.dead
         assert {"moved", "charged", "routed"} == {xid.rpartition("/")[2] for xid in result.messages}
     return lake

@@ -11,10 +11,10 @@ from rich.console import Console
 from signalbook.errors import Problem
 from signalbook.pipeline import delta
 from signalbook.pipeline.files import PipelineError
-from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.manifest import Manifest, Tally
-from signalbook.pipeline.report import Report, count_letters, example, page, read_report, render
+from signalbook.pipeline.lake import Lake, Manifest
+from signalbook.pipeline.report import LakeReport, count_dead_letters, example, page, read_report, render
 from signalbook.pipeline.tables import DEAD_LETTERS, SCHEMA
+from signalbook.pipeline.worker import LandingCounts
 
 
 def letters(lake: Lake, *rows: dict[str, Any]) -> None:
@@ -67,7 +67,7 @@ def test_the_letters_that_are_left(tmp_path: Path) -> None:
         {"outcome": "unexpected", "problems": [], "candidates": near, "id": "u"},
         {"outcome": "unexpected", "problems": [], "candidates": None},
     )
-    counted = count_letters(lake)
+    counted = count_dead_letters(lake)
     assert (3, {"nonconformant": 1, "unexpected": 2}) == (counted.dead, dict(counted.outcomes))
     assert {("nonconformant", "/m", "type", "/data/km"): 1, ("unexpected", "", "unexpected", ""): 2} == dict(
         counted.problems
@@ -114,7 +114,7 @@ def test_one_run(lake: Lake) -> None:
 
 
 def test_in_the_terminal(lake: Lake) -> None:
-    """The counts come first, and what messages said is no markup."""
+    """The counts come first, and what messages said is not markup."""
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     console.print(render(read_report(lake)))
     console.file.close()
@@ -148,15 +148,15 @@ def test_the_page_needs_nothing_else(lake: Lake) -> None:
 
 def test_an_empty_report() -> None:
     """A lake in which nothing happened has a page too."""
-    assert "<p>none</p>" in page(Report("lake", 0, 0, 0, {}, {}, [], []))
+    assert "<p>none</p>" in page(LakeReport("lake", 0, 0, 0, {}, {}, [], []))
 
 
 def test_tallies_add_up_within_bounds() -> None:
     """The sum of tallies has all counts and a few samples; kinds of problems beyond a bound are one line."""
-    one = Tally(input=2, outcomes=Tally().outcomes)
+    one = LandingCounts(input=2, outcomes=LandingCounts().outcomes)
     for number in range(1500):
         one.problem("malformed", None, Problem(f"/{number}", "malformed", "x" * 1000), {"origin": "o", "position": 1})
-    whole = Tally.sum([one.to_json(), one.to_json()])
+    whole = LandingCounts.sum([one.to_json(), one.to_json()])
     assert (4, 3000) == (whole.input, whole.problems.total())
     assert len(whole.problems) <= 1001
     assert all(len(samples) <= 3 for samples in whole.samples.values())
@@ -173,8 +173,8 @@ def test_tallies_add_up_within_bounds() -> None:
 )
 def test_what_comes_near_is_not_what_was_meant(outcome: str, code: str, meant: bool) -> None:
     """A problem belongs to a definition only where the message meant it; else that stands in the sample as near."""
-    tally = Tally()
-    tally.problem(outcome, "/m", Problem("", code, "no"), {"origin": "o", "position": 1})
-    (one,) = tally.to_json()["problems"]
+    counts = LandingCounts()
+    counts.problem(outcome, "/m", Problem("", code, "no"), {"origin": "o", "position": 1})
+    (one,) = counts.to_json()["problems"]
     words = example(one["samples"][0])
     assert ("/m", "no") == (one["definition"], words) if meant else ("", "no; near: /m") == (one["definition"], words)

@@ -9,7 +9,7 @@ import pytest
 from signalbook import spark as signalbook_spark
 from signalbook.spark import Book, PipelineError, judge, land, table, views_of
 from tests.conftest import ROOT
-from tests.pipeline.lakes import MOVED, book, event, on_spark
+from tests.pipeline.lakes import MOVED, event, on_spark, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +23,8 @@ def test_judging_says_what_the_catalog_says(spark: "SparkSession") -> None:
     rows = spark.createDataFrame(
         [(number, bytearray(line)) for number, line in enumerate(LINES)], "n int, value binary"
     )
-    judged = judge(rows, book()).orderBy("n").collect()
-    catalog = book().catalog()
+    judged = judge(rows, packed()).orderBy("n").collect()
+    catalog = packed().catalog()
     for row, line in zip(judged, LINES, strict=True):
         answer = catalog.match(line)
         assert (answer.outcome.value, answer.definition) == (row.outcome, row.definition)
@@ -37,11 +37,11 @@ def test_judging_says_what_the_catalog_says(spark: "SparkSession") -> None:
 
 
 def test_judging_a_stream(spark: "SparkSession", tmp_path: Path) -> None:
-    """A streaming DataFrame is judged as a batch is."""
+    """A streaming DataFrame is matched as a batch is."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.txt").write_bytes(b"\n".join(LINES[:2]))
     rows = spark.readStream.text(str(tmp_path / "in"))
-    query = judge(rows, book()).writeStream.format("memory").queryName("judged_stream").trigger(availableNow=True)
+    query = judge(rows, packed()).writeStream.format("memory").queryName("judged_stream").trigger(availableNow=True)
     query.start().awaitTermination()
     found = spark.sql("SELECT outcome, count(*) AS n FROM judged_stream GROUP BY 1 ORDER BY 1").collect()
     assert [("matched", 1), ("nonconformant", 1)] == [tuple(row) for row in found]
@@ -50,9 +50,9 @@ def test_judging_a_stream(spark: "SparkSession", tmp_path: Path) -> None:
 def test_what_cannot_be_judged(spark: "SparkSession") -> None:
     """A DataFrame without messages, or with a column of ours, is refused with the remedy."""
     with pytest.raises(PipelineError, match="no column value"):
-        judge(spark.range(1), book())
+        judge(spark.range(1), packed())
     with pytest.raises(PipelineError, match="rename it"):
-        judge(spark.sql("SELECT 'x' AS value, 1 AS outcome"), book())
+        judge(spark.sql("SELECT 'x' AS value, 1 AS outcome"), packed())
 
 
 def test_landing_a_frame(spark: "SparkSession", tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_landing_a_frame(spark: "SparkSession", tmp_path: Path) -> None:
     rows = spark.createDataFrame([(line.decode(),) for line in LINES], "value string")
     run, lake = "00112233aabbccdd", str(tmp_path)
     for _ in range(2):
-        result = land(rows, book(), lake, run=run, batch=7)
+        result = land(rows, packed(), lake, run=run, batch=7)
         assert (5, 2, 3, {MOVED: 2}) == (result.input, result.landed, result.dead, dict(result.messages))
     assert 2 == table(spark, lake, "fleet/moved").count()
     assert ["fleet__moved", "signalbook__dead_letters"] == views_of(spark, lake)
@@ -72,18 +72,18 @@ def test_half_a_name_of_a_batch(spark: "SparkSession", tmp_path: Path, known: di
     """A run alone would land its first rows only, a batch alone all rows twice: both are refused."""
     rows = spark.createDataFrame([(event(1).decode(),)], "value string")
     with pytest.raises(PipelineError, match="was given without"):
-        land(rows, book(), str(tmp_path), **known)
+        land(rows, packed(), str(tmp_path), **known)
     assert [] == list(tmp_path.iterdir())
 
 
 def test_landing_twice_without_a_name(spark: "SparkSession", tmp_path: Path) -> None:
     """Rows that are given without run and batch land each time."""
     rows = spark.createDataFrame([(event(1).decode(),)], "value string")
-    assert [1, 1] == [land(rows, book(), str(tmp_path)).landed for _ in range(2)]
+    assert [1, 1] == [land(rows, packed(), str(tmp_path)).landed for _ in range(2)]
     assert 2 == table(spark, str(tmp_path), "fleet/moved").count()
 
 
-def test_what_is_no_catalog(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_catalog_of_another_type(spark: "SparkSession", tmp_path: Path) -> None:
     """A catalog that is none is told at once, with how one is made; no worker is asked."""
     rows: Any = spark.createDataFrame([(event(1).decode(),)], "value string")
     wrong: Any = "samples"
@@ -110,14 +110,14 @@ def test_names_that_are_words_of_sql(spark: "SparkSession", tmp_path: Path) -> N
 
 
 def test_landing_records_of_kafka(spark: "SparkSession", tmp_path: Path) -> None:
-    """Rows as Spark's Kafka connector gives them are Kafka's records: headers and keys are judged, and kept."""
+    """Rows as Spark's Kafka connector gives them are Kafka's records: headers and keys are matched, and kept."""
     names = {"ce_specversion": "1.0", "ce_id": "k1", "ce_type": "moved", "ce_source": "/cars/K"}
     names["content-type"] = "application/json"
     headers = [(name, bytearray(value.encode())) for name, value in names.items()]
     record = (bytearray(b"key"), bytearray(b'{"km": 9}'), "cars", 2, 5, headers)
     schema = "key binary, value binary, topic string, partition int, offset long, "
     rows = spark.createDataFrame([record], schema + "headers array<struct<key: string, value: binary>>")
-    assert 1 == land(rows, book(), str(tmp_path)).landed
+    assert 1 == land(rows, packed(), str(tmp_path)).landed
     (row,) = table(spark, str(tmp_path), "fleet/moved").collect()
     transport = row.transport
     assert ("k1", 9, "KAFKA", "cars") == (row.id, row.data.km, transport.protocol, transport.address)

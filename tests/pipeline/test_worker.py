@@ -8,18 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.messages.catalog import Catalog
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.tables import DEAD_LETTERS
-from signalbook.pipeline.worker import run
+from signalbook.pipeline.worker import PackedCatalog, run
 from signalbook.pipeline.writers import Bounds
 from signalbook.protocols import Message
-from tests.pipeline.lakes import MOVED, book, document, event, job
+from tests.pipeline.lakes import MOVED, document, event, job, packed
 
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def land(folder: Path, catalog: Book, lines: list[bytes], **more: Any) -> tuple[dict[str, Any], Rows]:
+def land(folder: Path, catalog: PackedCatalog, lines: list[bytes], **more: Any) -> tuple[dict[str, Any], Rows]:
     """A task's report, and what it wrote, by table."""
     records = [Record(line, "given", number) for number, line in enumerate(lines)]
     report = json.loads(run(job(folder, catalog, **more), records))
@@ -32,16 +31,16 @@ def land(folder: Path, catalog: Book, lines: list[bytes], **more: Any) -> tuple[
 
 
 def test_a_row_has_everything(tmp_path: Path) -> None:
-    """Attributes, extensions, captured names, payload in columns and as bytes, and how it was judged."""
+    """Attributes, extensions, captured names, payload in columns and as bytes, and how it was matched."""
     line = event(5, priority=3, other="x", time="2024-05-17T14:30:00+02:00", data={"km": 5, "more": [1]})
-    _, tables = land(tmp_path, book(), [line])
+    _, tables = land(tmp_path, packed(), [line])
     (row,) = tables["fleet/moved"]
     assert ("e5", "/cars/A1", 3, {"vin": "A1"}) == (row["id"], row["source"], row["priority"], row["context"])
     assert [("other", "x"), ("time", "2024-05-17T14:30:00+02:00")] == row["extensions"]
     assert "2024-05-17T12:30:00+00:00" == row["time"].isoformat()
     assert {"km": 5, "_additional": '{"more":[1]}'} == row["data"]
     assert {"km": 5, "more": [1]} == json.loads(row["payload"])
-    assert (book().digest, MOVED, 0, "given") == tuple(
+    assert (packed().digest, MOVED, 0, "given") == tuple(
         row["judged"][name] for name in ("digest", "definition", "position", "origin")
     )
 
@@ -49,7 +48,7 @@ def test_a_row_has_everything(tmp_path: Path) -> None:
 def test_a_dead_letter_has_everything(tmp_path: Path) -> None:
     """The bytes as they came, the outcome, the problems and the definition that was meant."""
     line = b'  {"specversion":"1.0","id":"x","type":"moved","source":"/cars/A","data":{"km":"far"}} '
-    report, tables = land(tmp_path, book(), [line])
+    report, tables = land(tmp_path, packed(), [line])
     (letter,) = tables[DEAD_LETTERS]
     assert (line, "nonconformant", MOVED, "x") == tuple(
         letter[name] for name in ("record", "outcome", "definition", "id")
@@ -63,7 +62,7 @@ def test_a_dead_letter_has_everything(tmp_path: Path) -> None:
 
 def test_a_refused_table(tmp_path: Path) -> None:
     """Messages whose table does not take them are dead letters with that reason."""
-    _, tables = land(tmp_path, book(), [event(1)], refused={MOVED: "other columns"})
+    _, tables = land(tmp_path, packed(), [event(1)], refused={MOVED: "other columns"})
     (letter,) = tables[DEAD_LETTERS]
     assert ("matched", [{"path": "", "code": "table", "message": "other columns"}]) == (
         letter["outcome"],
@@ -83,7 +82,7 @@ def test_a_value_that_no_column_holds(tmp_path: Path, member: dict[str, Any], pa
     meant = document()
     meant["messagegroups"]["fleet"]["messages"]["moved"]["envelopemetadata"]["since"] = {"type": "timestamp"}
     lines = [event(1), event(2, **member), event(3, priority=2**31 - 1), event(4, since="2024-01-01T00:00:00Z")]
-    report, tables = land(tmp_path, Book.of(meant), lines)
+    report, tables = land(tmp_path, PackedCatalog.of(meant), lines)
     assert ["e1", "e3", "e4"] == sorted(row["id"] for row in tables["fleet/moved"])
     (letter,) = tables[DEAD_LETTERS]
     assert ("matched", "column", path) == (
@@ -103,7 +102,7 @@ def test_a_value_that_arrow_does_not_take(tmp_path: Path) -> None:
         )
         for at in (1, 2**31, 3)
     ]
-    report = json.loads(run(job(tmp_path, book()), records))
+    report = json.loads(run(job(tmp_path, packed()), records))
     assert [{"code": "column", "path": "/protocoloptions", "count": 1}] == [
         {name: one[name] for name in ("code", "path", "count")} for one in report["problems"]
     ]
@@ -113,7 +112,7 @@ def test_a_value_that_arrow_does_not_take(tmp_path: Path) -> None:
 def test_a_time_that_no_column_holds(tmp_path: Path) -> None:
     """It lands without the column's value, and the text is among the extensions; so do those beside it."""
     odd = "0000-01-01T00:00:00Z"
-    report, tables = land(tmp_path, book(), [event(1), event(2, time=odd, other="x"), event(3, time=odd)])
+    report, tables = land(tmp_path, packed(), [event(1), event(2, time=odd, other="x"), event(3, time=odd)])
     found = {row["id"]: (row["time"], row["extensions"]) for row in tables["fleet/moved"]}
     assert {"e1": (None, None), "e2": (None, [("other", "x"), ("time", odd)]), "e3": (None, [("time", odd)])} == found
     assert (3, 3, 0) == (report["input"], report["landed"], report["dead"])
@@ -128,7 +127,7 @@ def test_a_payload_of_no_bytes(tmp_path: Path) -> None:
         "dataschemaformat": "Protobuf/3",
         "dataschema": text,
     }
-    catalog = Book.of({"messagegroups": {"fleet": {"messages": {"moved": moved}}}})
+    catalog = PackedCatalog.of({"messagegroups": {"fleet": {"messages": {"moved": moved}}}})
     bare = {"specversion": "1.0", "type": "moved", "source": "/a", "datacontenttype": "application/protobuf"}
     empty = json.dumps({**bare, "id": "empty", "data_base64": ""}).encode()
     none = json.dumps({**bare, "id": "none"}).encode()
@@ -146,7 +145,7 @@ def test_a_schema_that_does_not_say_what_a_payload_is(tmp_path: Path) -> None:
     moved |= {"dataschemaformat": "Protobuf/3", "dataschema": 'syntax = "proto3"; message A {} message B {}'}
     bare = {"specversion": "1.0", "id": "e", "type": "moved", "source": "/cars/A1"}
     lines = [json.dumps(one).encode() for one in (bare, {**bare, "data_base64": "CAc="})]
-    report, tables = land(tmp_path, Book.of(meant), lines)
+    report, tables = land(tmp_path, PackedCatalog.of(meant), lines)
     assert (1, 1) == (report["landed"], report["dead"])
     assert ["schema_unavailable"] == [one["code"] for one in tables[DEAD_LETTERS][0]["problems"]]
 
@@ -179,19 +178,19 @@ MALFORMED = [
 @pytest.mark.parametrize(("message", "expect"), MALFORMED)
 def test_a_malformed_event_is_named(tmp_path: Path, message: Any, expect: tuple[str | None, ...]) -> None:
     """The dead letter of an event that is none has its id, source and type where they can be read."""
-    _, tables = land(tmp_path, book(), [json.dumps(message).encode()])
+    _, tables = land(tmp_path, packed(), [json.dumps(message).encode()])
     (letter,) = tables[DEAD_LETTERS]
     assert ("malformed", *expect) == (letter["outcome"], letter["id"], letter["source"], letter["type"])
 
 
-def test_a_batch_on_paper(tmp_path: Path) -> None:
-    """Each event of a batch that HTTP carried is one input, and a dead one can be judged again by itself."""
+def test_a_batch_in_a_message(tmp_path: Path) -> None:
+    """Each event of a batch that HTTP carried is one input, and a dead one can be matched again by itself."""
     headers = [["content-type", "application/cloudevents-batch+json; charset=utf-8"]]
     events = [json.loads(event(1)), json.loads(event(2, type="unheard"))]
     message = {"protocol": "HTTP", "method": "POST", "path": "/", "headers": headers, "payload_json": events}
-    report, tables = land(tmp_path, book(), [json.dumps(message).encode(), b"[%b, %b]" % (event(3), event(4))])
+    report, tables = land(tmp_path, packed(), [json.dumps(message).encode(), b"[%b, %b]" % (event(3), event(4))])
     assert (4, 2, 3, 1) == tuple(report[name] for name in ("input", "records", "landed", "dead"))
-    again = book().catalog().match(tables[DEAD_LETTERS][0]["record"])
+    again = packed().catalog().match(tables[DEAD_LETTERS][0]["record"])
     assert ("unexpected", "e2") == (again.outcome.value, again.cloudevent.id if again.cloudevent else None)
 
 
@@ -219,8 +218,8 @@ TIGHT = Bounds(rows=3, row_bytes=2000, column_bytes=4000, table_bytes=1000, open
 @given(LINES, st.sampled_from([Bounds(), TIGHT]))
 def test_a_task_says_what_the_catalog_says(tmp_path_factory: Any, lines: list[bytes], bounds: Bounds) -> None:
     """Row for row, a task's outcome, definition, context and problems are those of `catalog.match`."""
-    catalog: Catalog = book().catalog()
-    report, tables = land(tmp_path_factory.mktemp("lake"), book(), lines, bounds=bounds)
+    catalog: Catalog = packed().catalog()
+    report, tables = land(tmp_path_factory.mktemp("lake"), packed(), lines, bounds=bounds)
     rows = {row["judged"]["position"]: (table, row) for table, some in tables.items() for row in some}
     assert len(lines) == len(rows) == report["input"] == report["landed"] + report["dead"]
     for number, line in enumerate(lines):
@@ -242,14 +241,14 @@ def test_thousands_of_tables_in_bounds(tmp_path: Path) -> None:
         f"m{number}": {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": f"t{number}"}}}
         for number in range(300)
     }
-    catalog = Book.of({"messagegroups": {"g": {"messages": messages}}})
+    catalog = PackedCatalog.of({"messagegroups": {"g": {"messages": messages}}})
     lines = [event(number, type=f"t{number % 300}") for number in range(900)]
     report, tables = land(tmp_path, catalog, lines, bounds=Bounds(rows=500, open_files=8))
     assert (900, 300) == (report["landed"], len(tables))
     assert {3} == {len(rows) for rows in tables.values()}
 
 
-def far(**more: Any) -> Book:
+def far(**more: Any) -> PackedCatalog:
     """A catalog of one definition whose schema lies elsewhere."""
     definition = {
         "envelope": "CloudEvents/1.0",
@@ -259,7 +258,7 @@ def far(**more: Any) -> Book:
     }
     schemas = {"n": {"format": "JsonSchema/draft-07", "schema": {"type": "integer"}}}
     document = {"messagegroups": {"g": {"messages": {"far": definition}}}, "schemagroups": {"s": {"schemas": schemas}}}
-    return Book.of(document, **more)
+    return PackedCatalog.of(document, **more)
 
 
 FAR = b'{"specversion":"1.0","id":"%d","type":"far","source":"/s","data":{"a":1}}'
@@ -301,7 +300,9 @@ def test_an_encoding_that_nobody_knows(tmp_path: Path) -> None:
     headers = (("content-type", b"application/json"), ("content-encoding", b"aes"))
     fields = {"topic": "t", "headers": (*headers, ("ce_specversion", b"1.0"), ("ce_id", b"1"), ("ce_type", b"moved"))}
     fields["headers"] += (("ce_source", b"/cars/A1"),)
-    report = json.loads(run(job(tmp_path, book()), [Record(None, "given", 0, message=Message("KAFKA", fields, b"?"))]))
+    report = json.loads(
+        run(job(tmp_path, packed()), [Record(None, "given", 0, message=Message("KAFKA", fields, b"?"))])
+    )
     assert (1, 1, 1) == tuple(report[name] for name in ("input", "landed", "unchecked"))
     (file,) = report["files"]
     (row,) = pq.ParquetFile(tmp_path / file["table"] / file["path"]).read().to_pylist()

@@ -40,9 +40,9 @@ def test_messages(case: Case) -> None:
     """A message on paper is the event it says, in the mode its content type says, or has these problems."""
     message = Message.from_json(case.given)
     if "problems" in case.expect:
-        with pytest.raises(CloudEventError) as refused:
+        with pytest.raises(CloudEventError) as rejected:
             from_message(message)
-        assert case.expect["problems"] == [[problem.path, problem.code] for problem in refused.value.problems]
+        assert case.expect["problems"] == [[problem.path, problem.code] for problem in rejected.value.problems]
         return
     event = from_message(message)
     assert case.expect["attributes"] == dict(event.attributes)
@@ -85,7 +85,7 @@ def test_http() -> None:
 
 
 def test_http_batches() -> None:
-    """A batch has its own content type; one event is no batch and a batch no event."""
+    """A batch has its own content type; one event is not a batch and a batch is not an event."""
     message = batch_to_http([EVENT, EVENT], method="PUT")
     assert (("content-type", "application/cloudevents-batch+json"),) == message.get("headers")
     assert [EVENT, EVENT] == batch_from_http(message) == list(events_of(message))
@@ -163,7 +163,7 @@ def test_nats() -> None:
 
 @pytest.mark.parametrize("protocol", ["HTTP", "AMQP/1.0", "MQTT/5.0", "NATS"])
 def test_zero_bytes_are_not_lost(protocol: str) -> None:
-    """Zero bytes of data, which these bindings cannot tell from no data, are refused in binary mode (R41)."""
+    """Zero bytes of data, which these bindings would read as no data, are rejected in binary mode (R41)."""
     event = CloudEvent(BASE, Data.binary(b""))
     with pytest.raises(CloudEventError, match="R41"):
         to_message(event, protocol, "binary")
@@ -180,7 +180,7 @@ def test_an_event_as_data_is_not_taken_for_the_event() -> None:
 
 
 def test_own_fields_do_not_become_attributes() -> None:
-    """Metadata of the caller that would be read as an attribute is refused (R39)."""
+    """Metadata of the caller that would be read as an attribute is rejected (R39)."""
     for to, metadata in (
         (to_http, {"headers": (("CE-X", "1"),)}),
         (to_mqtt, {"user_properties": (("tenant", "1"),)}),
@@ -192,7 +192,7 @@ def test_own_fields_do_not_become_attributes() -> None:
 
 @cases("cloudevents/own_fields")
 def test_own_fields(case: Case) -> None:
-    """The caller's own fields go along, or are refused where the event would hide them or be changed by them."""
+    """The caller's own fields go along, or are rejected where the event would hide them or be changed by them."""
     mode, message = case.given["mode"], Message.from_json(case.given["message"])
     if isinstance(case.expect, str):
         with pytest.raises(CloudEventError, match=case.expect):
@@ -205,7 +205,7 @@ def test_own_fields(case: Case) -> None:
 
 
 def test_a_batch_has_its_own_content_type() -> None:
-    """A batch keeps the caller's fields, and refuses another content type."""
+    """A batch keeps the caller's fields, and rejects another content type."""
     made = batch_to_http([EVENT], headers={"x": "1"}, path="/in")
     assert (("x", "1"), ("content-type", "application/cloudevents-batch+json")) == made.get("headers")
     with pytest.raises(CloudEventError, match="R39"):
@@ -224,14 +224,14 @@ def test_older_spellings() -> None:
     [("KAFKA", {"nope": 1}, "/nope"), ("KAFKA", {"key": 5}, "/key"), ("FOO", {}, "/protocol")],
 )
 def test_fields_that_there_are_not(protocol: str, fields: dict[str, Any], path: str) -> None:
-    """A protocol or field that there is not, or a value of another type, is refused with its place."""
-    with pytest.raises(WireError) as refused:
+    """A protocol or field that there is not, or a value of another type, is rejected with its place."""
+    with pytest.raises(WireError) as rejected:
         to_message(EVENT, protocol, **fields)
-    assert [path] == [problem.path for problem in refused.value.problems]
+    assert [path] == [problem.path for problem in rejected.value.problems]
 
 
 def test_text_goes_out_in_its_charset() -> None:
-    """Text becomes the bytes that its content type says, and is refused where it cannot (R31)."""
+    """Text becomes the bytes that its content type says, and is rejected where it cannot (R31)."""
     event = CloudEvent({**BASE, "datacontenttype": "text/plain; charset=utf-16-be"}, Data.text("é"))
     message = to_http(event)
     assert b"\x00\xe9" == message.payload
@@ -268,7 +268,7 @@ def test_claims(given: dict[str, Any], claims: bool) -> None:
 
 
 def test_broken_json_is_said_when_it_is_read() -> None:
-    """A body that is not the JSON its content type says is kept, and refused when its value is asked for (R41)."""
+    """A body that is not the JSON its content type says is kept, and rejected when its value is asked for (R41)."""
     message = Message(
         "HTTP", {"headers": (*((f"ce-{n}", v) for n, v in BASE.items()), ("content-type", "text/json"))}, b"x"
     )

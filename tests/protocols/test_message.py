@@ -20,7 +20,7 @@ from signalbook.protocols import (
     sending_problems,
 )
 from signalbook.protocols.message import ALIASES
-from signalbook.protocols.values import Place, Section
+from signalbook.protocols.values import PropertyPlace, PropertySection
 from signalbook.spec.dialects import DIALECTS
 from tests.cases import Case, cases
 
@@ -37,11 +37,11 @@ def test_paper(case: Case) -> None:
 @cases("wire/refused")
 def test_refused(case: Case) -> None:
     """Everything that is wrong with a message on paper is listed, each with its path."""
-    with pytest.raises(WireError) as refused:
+    with pytest.raises(WireError) as rejected:
         Message.from_json(case.given)
-    assert case.expect == [problem.path for problem in refused.value.problems]
-    assert all(problem.message for problem in refused.value.problems)
-    assert str(refused.value).startswith(case.expect[0] or "(message)")
+    assert case.expect == [problem.path for problem in rejected.value.problems]
+    assert all(problem.message for problem in rejected.value.problems)
+    assert str(rejected.value).startswith(case.expect[0] or "(message)")
 
 
 @pytest.mark.parametrize(
@@ -140,22 +140,22 @@ def test_every_protocol_has_its_fields() -> None:
 
 @cases("wire/unsettled")
 def test_unsettled(case: Case) -> None:
-    """A field that a protocol does not have, or that is of another type, is refused with its place."""
+    """A field that a protocol does not have, or that is of another type, is rejected with its place."""
     protocol, fields = case.given
-    with pytest.raises(WireError) as refused:
+    with pytest.raises(WireError) as rejected:
         Message(protocol, fields).settled()
-    assert case.expect == [problem.path for problem in refused.value.problems]
+    assert case.expect == [problem.path for problem in rejected.value.problems]
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, Typed("uint", -1), {"a": {1, 2}}])
 def test_values_of_no_amqp_type(value: Any) -> None:
-    """A Python value that AMQP has no type for is refused."""
+    """A Python value that AMQP has no type for is rejected."""
     with pytest.raises(WireError, match="/header"):
         Message("AMQP/1.0", {"header": {"a": value} if not isinstance(value, dict) else value}).settled()
 
 
 def test_a_payload_is_bytes() -> None:
-    """A payload of another type is refused."""
+    """A payload of another type is rejected."""
     with pytest.raises(WireError, match="/payload"):
         Message("NATS", {}, "text").settled()  # type: ignore[arg-type]
 
@@ -186,7 +186,7 @@ def test_settled(protocol: str, given: dict[str, Any], settled: dict[str, Any]) 
 
 @cases("wire/sending")
 def test_sending(case: Case) -> None:
-    """What would be cut, changed, refused or misunderstood on its way is listed, each with its place."""
+    """What would be cut, changed, rejected or misunderstood on its way is listed, each with its place."""
     message = Message.from_json(case.given)
     assert case.expect == [problem.path for problem in sending_problems(message)]
     if case.expect:
@@ -207,7 +207,7 @@ def test_sending(case: Case) -> None:
     ids=["topic", "user property", "correlation data", "payload"],
 )
 def test_too_long(fields: dict[str, object], payload: bytes | None, path: str) -> None:
-    """MQTT counts the bytes of strings and packets, and one too many is refused."""
+    """MQTT counts the bytes of strings and packets, and one too many is rejected."""
     assert [path] == [problem.path for problem in sending_problems(Message("MQTT/5.0", fields, payload))]
 
 
@@ -242,7 +242,7 @@ def test_what_a_row_names_is_there(name: str) -> None:
     row = PROTOCOLS[name]
     fields = {one.field for one in row.fields.values()}
     for option, member in row.keys:
-        assert isinstance(row.options[option], Section if member else Place)
+        assert isinstance(row.options[option], PropertySection if member else PropertyPlace)
     assert {*row.beside_key, *row.needed} <= row.options.keys()
     assert {*row.texts, *row.pairs, *row.of_connection, *row.of_payload, *row.whole_pairs} <= fields
     assert {row.address, row.binding.attributes_in} - {None, ""} <= fields

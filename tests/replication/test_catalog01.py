@@ -15,8 +15,8 @@ from signalbook.errors import UsageError
 from signalbook.replication.catalog01 import Catalog01Source, definition_path
 from signalbook.replication.peers import HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
 from tests.patience import LONG, until
 from tests.replication.catalog01_server import CatalogServer
 from tests.replication.peers import ApiPeer
@@ -83,11 +83,11 @@ def post(catalog: CatalogServer, body: Json, group: str = "orders") -> None:
     send(catalog, "POST", f"/{group}/messagedefinitions", body)
 
 
-def pull(catalog: CatalogServer, target: ApiPeer, scope: str = "/", **options: Any) -> Report:
+def pull(catalog: CatalogServer, target: ApiPeer, scope: str = "/", **options: Any) -> ReplicationReport:
     """Replicate once from a catalog of 0.1."""
     peer = HttpPeer(catalog.address, catalog.token)
     try:
-        return Replication(peer, target, Scope.parse(scope, ()), **options).run()
+        return Replication(peer, target, ReplicationScope.parse(scope, ()), **options).run()
     finally:
         peer.close()
 
@@ -212,7 +212,7 @@ def test_what_is_told_by_an_option(a: ApiPeer, catalog: CatalogServer, b: ApiPee
     """Which API a source speaks may be said; a Signalbook can be read by its 0.1 API too."""
     a.api("PUT", "/messagecatalog/g", {"specversion": "0.1", "format": "CloudEvents"})
     a.api("POST", "/messagecatalog/g/messagedefinitions", definition("t"))
-    assert {} == Replication(a, b, Scope(), apis=("0.1", "auto")).run().problems
+    assert {} == Replication(a, b, ReplicationScope(), apis=("0.1", "auto")).run().problems
     assert "http://a.test/messagecatalog" == shown(b, "g", "t")[0]["authority"]
     with pytest.raises(PeerError):
         pull(catalog, b, apis=("xregistry", "auto"))
@@ -221,11 +221,11 @@ def test_what_is_told_by_an_option(a: ApiPeer, catalog: CatalogServer, b: ApiPee
 # ---- pushing
 
 
-def push(source: ApiPeer, catalog: CatalogServer, scope: str = "/", *maps: str, **options: Any) -> Report:
+def push(source: ApiPeer, catalog: CatalogServer, scope: str = "/", *maps: str, **options: Any) -> ReplicationReport:
     """Replicate once to a catalog of 0.1."""
     peer = HttpPeer(catalog.address, catalog.token)
     try:
-        return Replication(source, peer, Scope.parse(scope, maps), **options).run()
+        return Replication(source, peer, ReplicationScope.parse(scope, maps), **options).run()
     finally:
         peer.close()
 
@@ -312,7 +312,7 @@ def test_a_follower_deletes_what_it_pushed(full: ApiPeer, make_catalog: MakeCata
     """5.3: all changes are forwarded: what the same process found at the source before goes, whoever has authority."""
     catalog = make_catalog()
     with closing(HttpPeer(catalog.address, catalog.token)) as peer:
-        replication = Replication(full, peer, Scope.parse("/", ()))
+        replication = Replication(full, peer, ReplicationScope.parse("/", ()))
         replication.run()
         for id_ in ("a.reply", "b.reply"):
             full.api("DELETE", f"/messagecatalog/orders/messagedefinitions/{id_}")
@@ -446,11 +446,11 @@ class Following:
 
     def __init__(self, catalog: CatalogServer, target: ApiPeer, scope: str = "/", every: float = 300) -> None:
         self.peer = HttpPeer(catalog.address, catalog.token)
-        replication = Replication(self.peer, target, Scope.parse(scope, ()))
-        self.bell = replication.bell("127.0.0.1:0", "")
-        self.reports: list[Report] = []
+        replication = Replication(self.peer, target, ReplicationScope.parse(scope, ()))
+        self.webhook = replication.webhook("127.0.0.1:0", "")
+        self.reports: list[ReplicationReport] = []
         self._ended = threading.Event()
-        self._reports = replication.follow(every, bell=self.bell, pause=lambda _: self._ended.wait(0.05) and None)
+        self._reports = replication.follow(every, webhook=self.webhook, pause=lambda _: self._ended.wait(0.05) and None)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -466,7 +466,7 @@ class Following:
         wake()
         self._thread.join(LONG)
         assert not self._thread.is_alive()
-        self.bell.close()
+        self.webhook.close()
         self.peer.close()
 
 
@@ -622,7 +622,7 @@ def test_a_token(make_catalog: MakeCatalog, b: ApiPeer) -> None:
     catalog.token = "another"
     peer = HttpPeer(catalog.address, "wrong")
     with pytest.raises(PeerError, match="give its token"):
-        Replication(peer, b, Scope()).run()
+        Replication(peer, b, ReplicationScope()).run()
     peer.close()
 
 
@@ -675,15 +675,17 @@ def hub(a: ApiPeer, b: ApiPeer, make_peer: Callable[[str], ApiPeer]) -> ApiPeer:
         assert 201 == peer.api("PUT", "/messagecatalog/g", group).status
         write(peer, "g", definition("ev", f"/{number}"))
         write(peer, "g", definition("ev", f"/{number}/{{id}}", description="Later."))
-        assert {} == Replication(peer, hub, Scope.parse("/", ()), keep_both=True).run().problems
+        assert {} == Replication(peer, hub, ReplicationScope.parse("/", ()), keep_both=True).run().problems
     two = "urn:two"
-    assert {} == Replication(a, hub, Scope.parse("/", ("g=renamed",)), authority=two).run(compare=True).problems
+    assert (
+        {} == Replication(a, hub, ReplicationScope.parse("/", ("g=renamed",)), authority=two).run(compare=True).problems
+    )
     return hub
 
 
-def by_01(hub: ApiPeer, target: ApiPeer, **options: Any) -> Report:
+def by_01(hub: ApiPeer, target: ApiPeer, **options: Any) -> ReplicationReport:
     """Pull from a Signalbook by its 0.1 API."""
-    return Replication(hub, target, Scope.parse("/", ()), apis=("0.1", "auto")).run(**options)
+    return Replication(hub, target, ReplicationScope.parse("/", ()), apis=("0.1", "auto")).run(**options)
 
 
 def test_a_copy_of_a_copy_has_its_owner_s_uri(hub: ApiPeer, make_peer: Callable[[str], ApiPeer]) -> None:
@@ -761,10 +763,10 @@ def test_a_group_that_states_no_format_is_pushed(
     assert ({}, {"written": 2 + 2 * len(messages)}) == (report.problems, dict(report.outcomes))
     assert [form, form] == [catalog.groups[group]["format"] for group in ("g", "h")]
     assert 0 == push(a, catalog).changed
-    report = Replication(a, b, Scope.parse("/", ()), apis=("auto", "0.1")).run()
+    report = Replication(a, b, ReplicationScope.parse("/", ()), apis=("auto", "0.1")).run()
     assert ({}, {"written": 2 + 2 * len(messages)}) == (report.problems, dict(report.outcomes))
     copied = b.api("GET", "/messagegroups/g?inline=messages").json["messages"]
     for name, message in messages.items():
         assert message == {key: value for key, value in copied[name].items() if key in {*_EVENT, *_AMQP}}
     assert form == b.api("GET", "/messagecatalog/g").json["format"]
-    assert 0 == Replication(a, b, Scope.parse("/", ()), apis=("auto", "0.1")).run().changed
+    assert 0 == Replication(a, b, ReplicationScope.parse("/", ()), apis=("auto", "0.1")).run().changed

@@ -9,7 +9,7 @@ import pytest
 
 from signalbook import Registry
 from signalbook.registry.store import Connection, open_store
-from signalbook.replication.entries import Origin
+from signalbook.replication.entries import EntryOrigin
 from tests.conftest import POSTGRES, FreshStore
 from tests.registry.conftest import Api, MakeApi, api, make_api
 
@@ -261,5 +261,5 @@ def test_no_log(api: Api, log: Any) -> None:
 )
 def test_what_is_older(new: tuple[int, int], old: tuple[int, int], is_direct: bool, is_older: bool) -> None:
     """Numbers decide where the times are near each other; else the times."""
-    here, there = (Origin("a", "", *one) for one in (new, old))
+    here, there = (EntryOrigin("a", "", *one) for one in (new, old))
     assert is_older is here.is_older(there, is_direct=is_direct)

@@ -12,8 +12,8 @@ from signalbook.errors import UsageError
 from signalbook.registry.changes import trim
 from signalbook.replication.peers import PeerError, refusal
 from signalbook.replication.replicate import Replication
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
 from signalbook.server.events.changes import expand
 from tests.replication.conftest import MakePeer
 from tests.replication.peers import ApiPeer, catalog_of, content, without_feed
@@ -23,9 +23,9 @@ MESSAGE = "/messagegroups/g/messages/m"
 SCHEMA = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}}
 
 
-def pull(source: ApiPeer, target: ApiPeer, scope: str = "/", *maps: str, compare: bool = False) -> Report:
+def pull(source: ApiPeer, target: ApiPeer, scope: str = "/", *maps: str, compare: bool = False) -> ReplicationReport:
     """Replicate once."""
-    return Replication(source, target, Scope.parse(scope, maps)).run(compare=compare)
+    return Replication(source, target, ReplicationScope.parse(scope, maps)).run(compare=compare)
 
 
 def fill(peer: ApiPeer) -> None:
@@ -349,9 +349,9 @@ def test_a_deleted_group_lingers_while_it_holds_resources(a: ApiPeer, b: ApiPeer
 # ---- both of one name
 
 
-def keep(source: ApiPeer, target: ApiPeer, scope: str = "/", *, compare: bool = False) -> Report:
+def keep(source: ApiPeer, target: ApiPeer, scope: str = "/", *, compare: bool = False) -> ReplicationReport:
     """Replicate once, keeping both of what two origins have under one name."""
-    return Replication(source, target, Scope.parse(scope, ()), keep_both=True).run(compare=compare)
+    return Replication(source, target, ReplicationScope.parse(scope, ()), keep_both=True).run(compare=compare)
 
 
 def kept_xid(authority: str, xid: str = MESSAGE) -> str:
@@ -833,7 +833,7 @@ def test_following_waits_for_a_source_that_is_not_up_yet(a: ApiPeer, b: ApiPeer)
     a.api("PUT", MESSAGE, {})
     for peer in (a, b):
         peer.before = nobody_answers
-        reports = Replication(a, b, Scope()).follow(1, pause=lambda _: None)
+        reports = Replication(a, b, ReplicationScope()).follow(1, pause=lambda _: None)
         assert ["nothing answers"] * 2 == [next(reports).to_dict()["failure"] for _ in range(2)]
         peer.before = lambda method, path: None
         assert "failure" not in next(reports).to_dict()
@@ -844,7 +844,7 @@ def test_following_ends_where_it_is_refused_from_the_start(a: ApiPeer, b: ApiPee
     """A source that refuses the very first request would refuse the next: that is an error."""
     a.before = refused
     with pytest.raises(PeerError, match="its token"):
-        next(Replication(a, b, Scope()).follow(1, pause=lambda _: None))
+        next(Replication(a, b, ReplicationScope()).follow(1, pause=lambda _: None))
 
 
 def nobody_answers(method: str, path: str) -> None:
@@ -868,7 +868,7 @@ def test_the_target_has_to_be_ours(a: ApiPeer, b: ApiPeer) -> None:
 def test_no_authority(a: ApiPeer, b: ApiPeer, authority: str) -> None:
     """What is no URI cannot be an authority (seed 004, 2.2.4)."""
     with pytest.raises(UsageError, match="not an authority"):
-        Replication(a, b, Scope(), authority=authority)
+        Replication(a, b, ReplicationScope(), authority=authority)
 
 
 def test_a_target_that_is_read_only(a: ApiPeer, b: ApiPeer) -> None:
@@ -881,6 +881,6 @@ def test_a_target_that_is_read_only(a: ApiPeer, b: ApiPeer) -> None:
 def test_who_it_is(a: ApiPeer, b: ApiPeer) -> None:
     """`authority` names the source where its address does not."""
     fill(a)
-    Replication(a, b, Scope(), authority="urn:example:a").run()
+    Replication(a, b, ReplicationScope(), authority="urn:example:a").run()
     assert "urn:example:a" == b.api("GET", MESSAGE).json["authority"]
     assert catalog_of(a.api) != catalog_of(b.api)

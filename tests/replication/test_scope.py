@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signalbook.errors import UsageError
-from signalbook.replication.scope import Scope, entity_of
+from signalbook.replication.scope import ReplicationScope, entity_of
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from signalbook.replication.scope import Scope, entity_of
 )  # fmt: skip
 def test_what_it_holds(scope: str, inside: list[str], outside: list[str]) -> None:
     """A scope holds itself, what is below, and the group that a lone resource is in."""
-    chosen = Scope.parse(scope, ())
+    chosen = ReplicationScope.parse(scope, ())
     assert [True] * len(inside) == [chosen.holds(xid) for xid in inside]
     assert [False] * len(outside) == [chosen.holds(xid) for xid in outside]
 
@@ -28,14 +28,14 @@ def test_what_it_holds(scope: str, inside: list[str], outside: list[str]) -> Non
 def test_no_scope(scope: str) -> None:
     """What is no xid of a collection, group or resource is refused."""
     with pytest.raises(UsageError):
-        Scope.parse(scope, ())
+        ReplicationScope.parse(scope, ())
 
 
 @pytest.mark.parametrize("mapping", ["", "a", "=b", "a=", "/x/a=b", "/x/a=/y/b", "/x/a/z=/x/b/z"])
 def test_no_mapping(mapping: str) -> None:
     """What maps no group is refused."""
     with pytest.raises(UsageError):
-        Scope.parse("/", (mapping,))
+        ReplicationScope.parse("/", (mapping,))
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_no_mapping(mapping: str) -> None:
 def test_two_groups_of_one_name(mappings: tuple[str, ...]) -> None:
     """No two groups can have one name, and no group two."""
     with pytest.raises(UsageError):
-        Scope.parse("/", mappings)
+        ReplicationScope.parse("/", mappings)
 
 
 def test_names_in_a_circle() -> None:
     """Groups may change their names with each other, and have one in different collections."""
-    assert "/x/b" == Scope.parse("/", ("a=b", "b=a")).renamed("/x/a")
-    assert "/y/b" == Scope.parse("/", ("/x/a=/x/b", "/y/c=/y/b")).renamed("/y/c")
+    assert "/x/b" == ReplicationScope.parse("/", ("a=b", "b=a")).renamed("/x/a")
+    assert "/y/b" == ReplicationScope.parse("/", ("/x/a=/x/b", "/y/c=/y/b")).renamed("/y/c")
 
 
 def test_names() -> None:
     """Groups are renamed by id or by xid, below too, and references with them; words stay."""
-    scope = Scope.parse("/", ("a=b", "/schemagroups/s=/schemagroups/t"))
+    scope = ReplicationScope.parse("/", ("a=b", "/schemagroups/s=/schemagroups/t"))
     assert "/messagegroups/b/messages/a" == scope.renamed("/messagegroups/a/messages/a")
     assert "/messagegroups/s" == scope.renamed("/messagegroups/s")
     assert "/schemagroups/t/schemas/x" == scope.renamed("/schemagroups/s/schemas/x")

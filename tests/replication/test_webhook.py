@@ -14,12 +14,12 @@ import httpx
 import pytest
 
 from signalbook.errors import UsageError
-from signalbook.replication import webhook as bells
+from signalbook.replication import webhook as webhooks
 from signalbook.replication.peers import Answer, HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
-from signalbook.replication.webhook import Bell, Listener
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
+from signalbook.replication.webhook import Webhook, WebhookListener
 from tests.conftest import StartServer
 from tests.patience import LONG, until
 from tests.replication.peers import ApiPeer
@@ -57,9 +57,9 @@ def source(start_server: StartServer) -> Iterator[Source]:
 
 
 @pytest.fixture
-def bell(source: Source) -> Iterator[Bell]:
-    """A bell that the source may ring."""
-    made = Bell(source, HERE)
+def webhook(source: Source) -> Iterator[Webhook]:
+    """A webhook that the source may call."""
+    made = Webhook(source, HERE)
     yield made
     made.close()
 
@@ -67,10 +67,10 @@ def bell(source: Source) -> Iterator[Bell]:
 class Following:
     """A replication that follows in a thread until the test ends."""
 
-    def __init__(self, source: HttpPeer, target: ApiPeer, bell: Bell, every: float = 10 * LONG) -> None:
-        self.reports: list[Report] = []
+    def __init__(self, source: HttpPeer, target: ApiPeer, webhook: Webhook, every: float = 10 * LONG) -> None:
+        self.reports: list[ReplicationReport] = []
         self._ended = threading.Event()
-        self._reports = Replication(source, target, Scope()).follow(every, bell=bell, wait=1)
+        self._reports = Replication(source, target, ReplicationScope()).follow(every, webhook=webhook, wait=1)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -93,10 +93,10 @@ def put(source: HttpPeer, xid: str) -> None:
     httpx.put(source.address + xid, json={}, timeout=LONG).raise_for_status()
 
 
-def test_a_change_rings(source: Source, bell: Bell, b: ApiPeer) -> None:
+def test_a_change_rings(source: Source, webhook: Webhook, b: ApiPeer) -> None:
     """The source is subscribed to, then caught up with; each change is at the target at once, and nothing polls."""
     put(source, MESSAGE)
-    following = Following(source, b, bell)
+    following = Following(source, b, webhook)
     assert until(lambda: len(following.reports) > 1)
     asked = len(source.asked)
     time.sleep(0.5)
@@ -111,15 +111,15 @@ def test_a_change_rings(source: Source, bell: Bell, b: ApiPeer) -> None:
         one["sinkcredential"],
     )
     following.end(lambda: put(source, f"{MESSAGE}-last"))
-    bell.close()
+    webhook.close()
     assert [] == source.subscriptions()
 
 
 def test_a_source_that_cannot_call(start_server: StartServer, b: ApiPeer) -> None:
     """Where the source refuses the sink, it is told once, and the feed is waited at."""
     source = Source(start_server("--no-log"))
-    bell = Bell(source, HERE)
-    following = Following(source, b, bell)
+    webhook = Webhook(source, HERE)
+    following = Following(source, b, webhook)
     for number in range(3):
         put(source, f"{MESSAGE}{number}")
         assert until(lambda: b.api("GET", f"{MESSAGE}{number}").status == 200)
@@ -128,46 +128,46 @@ def test_a_source_that_cannot_call(start_server: StartServer, b: ApiPeer) -> Non
     assert "--allow-sink" in failures[0]
     assert any("wait=" in path for path in source.asked)
     following.end(lambda: put(source, f"{MESSAGE}-last"))
-    bell.close()
+    webhook.close()
     source.close()
 
 
 def test_what_an_earlier_run_left_is_taken_up(source: Source) -> None:
     """A run that was killed leaves its subscription; the next at the same place renews it and has its own secret."""
-    first = Bell(source, HERE)
+    first = Webhook(source, HERE)
     assert first.wait(0)
     place = urlsplit(first._listener.address).netloc
     first._listener.close()
     (before,) = source.subscriptions()
-    second = Bell(source, place)
+    second = Webhook(source, place)
     assert second.wait(0)
     assert [before["id"]] == [one["id"] for one in source.subscriptions()]
     put(source, MESSAGE)
-    assert second._rung.wait(LONG)
+    assert second._called.wait(LONG)
     second.close()
 
 
-def test_a_subscription_that_was_deleted_is_made_again(source: Source, bell: Bell) -> None:
+def test_a_subscription_that_was_deleted_is_made_again(source: Source, webhook: Webhook) -> None:
     """When nothing rings for a while, the subscription is looked after."""
-    assert bell.wait(0)
+    assert webhook.wait(0)
     (before,) = source.subscriptions()
     httpx.delete(f"{source.address}/subscriptions/{before['id']}", timeout=LONG).raise_for_status()
-    assert bell.wait(0.05)
+    assert webhook.wait(0.05)
     (after,) = source.subscriptions()
     assert before["id"] != after["id"]
     put(source, MESSAGE)
-    assert bell._rung.wait(LONG)
+    assert webhook._called.wait(LONG)
 
 
-def test_a_bell_that_cannot_be_reached_any_more(source: Source, bell: Bell) -> None:
+def test_a_bell_that_cannot_be_reached_any_more(source: Source, webhook: Webhook) -> None:
     """Deliveries that fail are seen, and the source is not waited for; after a while it is asked again."""
-    assert bell.wait(0)
-    bell._listener.close()
+    assert webhook.wait(0)
+    webhook._listener.close()
     put(source, MESSAGE)
     assert until(lambda: bool(source.subscriptions()[0]["status"].get("failures")))
-    assert not bell.wait(0.05)
-    assert "nothing answers" in bell.refusal
-    assert not bell.wait(0.05)
+    assert not webhook.wait(0.05)
+    assert "nothing answers" in webhook.refusal
+    assert not webhook.wait(0.05)
 
 
 class Moody:
@@ -191,19 +191,21 @@ class Moody:
 
 def test_a_source_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is the follower's to deal with, and it is asked again at once; after a refusal only in a while."""
-    bell = Bell(Moody(), HERE)
+    webhook = Webhook(Moody(), HERE)
     for words in ("nothing answers", "busy"):
         with pytest.raises(PeerError, match=words):
-            bell.wait(0)
-    assert (False, "its token") == (bell.wait(0), bell.refusal)
-    assert not bell.wait(0)
-    monkeypatch.setattr(bell, "_next", 0.0)
-    assert bell.wait(0)
-    bell._id = ""  # there is nothing to delete
-    bell.close()
+            webhook.wait(0)
+    assert (False, "its token") == (webhook.wait(0), webhook.refusal)
+    assert not webhook.wait(0)
+    monkeypatch.setattr(webhook, "_next", 0.0)
+    assert webhook.wait(0)
+    webhook._id = ""  # there is nothing to delete
+    webhook.close()
 
 
-def call(listener: Listener, method: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, dict[str, str]]:
+def call(
+    listener: WebhookListener, method: str, headers: dict[str, str], body: bytes = b""
+) -> tuple[int, dict[str, str]]:
     """What a listener answers."""
     connection = http.client.HTTPConnection(urlsplit(listener.address).netloc, timeout=LONG)
     connection.putrequest(method, "/")
@@ -218,8 +220,8 @@ def call(listener: Listener, method: str, headers: dict[str, str], body: bytes =
 
 def test_who_is_heard() -> None:
     """Only a caller with the secret rings, and only it is agreed with; what is too large is refused unread."""
-    rung: list[None] = []
-    listener = Listener(HERE, lambda: rung.append(None))
+    calls: list[None] = []
+    listener = WebhookListener(HERE, lambda: calls.append(None))
     known = {"Authorization": f"Bearer {listener.secret}"}
     try:
         for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": listener.secret}):
@@ -229,9 +231,9 @@ def test_who_is_heard() -> None:
         assert 413 == call(listener, "POST", {**known, "Content-Length": "99999999999"})[0]
         assert 413 == call(listener, "POST", {**known, "Transfer-Encoding": "chunked"})[0]
         assert 501 == call(listener, "GET", known)[0]
-        assert [] == rung
+        assert [] == calls
         assert 204 == call(listener, "POST", known, b"x" * 1000)[0]
-        assert [None] == rung
+        assert [None] == calls
         status, answered = call(listener, "OPTIONS", {**known, "WebHook-Request-Origin": "a.example"})
         assert (200, "a.example") == (status, answered["webhook-allowed-origin"])
     finally:
@@ -241,7 +243,7 @@ def test_who_is_heard() -> None:
 @contextmanager
 def held_by_others() -> Iterator[Callable[[], bool]]:
     """A listener whose connections are all held by callers who say nothing; whether it answers one more."""
-    listener = Listener(HERE, lambda: None)
+    listener = WebhookListener(HERE, lambda: None)
     known = {"Authorization": f"Bearer {listener.secret}"}
 
     def is_answered() -> bool:
@@ -253,7 +255,7 @@ def held_by_others() -> Iterator[Callable[[], bool]]:
     with ExitStack() as stack:
         stack.callback(listener.close)
         place = urlsplit(listener.address)
-        for _ in range(bells._MOST_CONNECTIONS):
+        for _ in range(webhooks._MOST_CONNECTIONS):
             connection = http.client.HTTPConnection(place.netloc, timeout=LONG)
             stack.callback(connection.close)
             connection.connect()
@@ -262,10 +264,10 @@ def held_by_others() -> Iterator[Callable[[], bool]]:
 
 def test_connections_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers that hold their connections keep no more than a few of them, for no longer than a while."""
-    monkeypatch.setattr(bells, "_SECONDS", LONG)
+    monkeypatch.setattr(webhooks, "_SECONDS", LONG)
     with held_by_others() as is_answered:
         assert until(lambda: not is_answered())
-    monkeypatch.setattr(bells, "_SECONDS", 0.1)
+    monkeypatch.setattr(webhooks, "_SECONDS", 0.1)
     with held_by_others() as is_answered:
         assert until(is_answered)
 
@@ -274,12 +276,12 @@ def test_connections_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_places_that_are_none(place: str) -> None:
     """What nothing can listen at is wrong usage."""
     with pytest.raises(UsageError, match="listen"):
-        Listener(place, lambda: None)
+        WebhookListener(place, lambda: None)
 
 
 def test_a_place_that_is_taken() -> None:
     """So is a place where somebody listens already; one of IPv6 is written in brackets."""
-    listener = Listener(HERE, lambda: None)
+    listener = WebhookListener(HERE, lambda: None)
     with pytest.raises(UsageError, match="nothing can listen"):
-        Listener(urlsplit(listener.address).netloc, lambda: None)
+        WebhookListener(urlsplit(listener.address).netloc, lambda: None)
     listener.close()

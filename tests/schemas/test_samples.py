@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from hypothesis_jsonschema._canonicalise import canonicalish
 
 from signalbook import schemas
-from signalbook.schemas import SchemaError
+from signalbook.schemas import SchemaError, payload_of, sample
 from signalbook.schemas.avro.encode import encode_value
 from signalbook.schemas.format import BadValue
-from signalbook.schemas.samples import payload_of, sample
 from tests.cases import Case, cases
 from tests.schemas import avro_values, protobuf_values
 from tests.schemas.bounds import bounded

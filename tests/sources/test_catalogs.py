@@ -13,7 +13,7 @@ import pytest
 
 import signalbook
 from signalbook.errors import UsageError
-from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.worker import PackedCatalog
 from signalbook.sources import Reach, SourceError, open_source
 from signalbook.sources import catalogs as external_module
 from tests.conftest import StartServer
@@ -111,7 +111,8 @@ def test_a_schema_by_any_address_of_the_registry(web: Web, asked: str, named: st
     event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": "no"}
     with open_source(asked) as source:
         outcomes = [
-            one.match(event).outcome.value for one in (source.catalog(), Book.of_contents(source.read()).catalog())
+            one.match(event).outcome.value
+            for one in (source.catalog(), PackedCatalog.of_contents(source.read()).catalog())
         ]
     assert ["nonconformant"] * 2 == outcomes
 

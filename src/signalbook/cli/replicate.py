@@ -19,8 +19,8 @@ from signalbook.cli.output import Exit, print_json, say
 from signalbook.errors import UsageError
 from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
 from signalbook.replication.webhook import check_place
 
 __all__ = ["replicate"]
@@ -152,7 +152,7 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
             told = wrong
 
 
-def _tell(report: Report, *, as_json: bool) -> int:
+def _tell(report: ReplicationReport, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_dict(), compact=True)
     else:
@@ -171,7 +171,7 @@ def _replication(
     from_token_file: Path | None, to_token: str | None, to_token_file: Path | None, on_conflict: str, ca: Path | None,
     from_api: str, to_api: str,
 ) -> Iterator[Replication]:  # fmt: skip
-    chosen = Scope.parse(scope, map_group)
+    chosen = ReplicationScope.parse(scope, map_group)
     tokens = (
         options.read_secret("--from-token", from_token, from_token_file),
         options.read_secret("--to-token", to_token, to_token_file),

@@ -1,7 +1,7 @@
 """AMQP 1.0: the messages of python-qpid-proton.
 
 Rule 1: a message goes through its bytes (AMQP 1.0 part 3, section 3.2), section by section: the attributes of a
-`proton.Message` do not tell what is absent from what has its default.
+`proton.Message` do not distinguish what is absent from what has its default.
 Rule 2: the members of `header` and `properties` have the types that the specification gives them; on paper their texts
 are plain, strings and symbols alike, and everything else keeps its type.
 Rule 3: several data sections are one payload; a body that is a value or a sequence is its JSON form on paper.
@@ -18,19 +18,19 @@ from typing import Any
 import msgspec
 import orjson
 
-from signalbook.clients.refusals import MissingLibrary, refusal, to_send
+from signalbook.clients import MissingLibrary, checked_to_send, wire_error
 from signalbook.errors import Problem
 from signalbook.protocols import Message, Typed, WireError, amqp
 
-__all__ = ["FORMATS", "Format", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
+__all__ = ["FORMATS", "DecimalFormat", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
 
 # Decimal floating-point numbers as AMQP has them: IEEE 754-2008, section 3.5.2, binary integer significand.
 #
-# Rule: a number keeps its digits and its exponent, so that 1.50 stays 1.50; what does not fit is refused, not rounded.
+# Rule: a number keeps its digits and its exponent, so that 1.50 stays 1.50; what does not fit is an error, not rounded.
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class DecimalFormat:
     """One width: its bits, those of the exponent, and what is subtracted from the exponent."""
 
     width: int
@@ -72,10 +72,10 @@ class Format:
         return (sign << (self.width - 1)) | rest
 
 
-FORMATS: Mapping[str, Format] = {
-    "decimal32": Format(32, 8, 101, 7),
-    "decimal64": Format(64, 10, 398, 16),
-    "decimal128": Format(128, 14, 6176, 34),
+FORMATS: Mapping[str, DecimalFormat] = {
+    "decimal32": DecimalFormat(32, 8, 101, 7),
+    "decimal64": DecimalFormat(64, 10, 398, 16),
+    "decimal128": DecimalFormat(128, 14, 6176, 34),
 }
 
 
@@ -136,11 +136,11 @@ def read_value(value: Any, path: str, depth: int = 0) -> Any:
     try:
         return Typed(name, read(value))
     except ValueError as error:
-        raise refusal(path, f"{error}, which has no form on paper") from None
+        raise wire_error(path, f"{error}, which has no form on paper") from None
 
 
 def write_value(value: Any, path: str, depth: int = 0) -> Any:
-    """The value for proton to encode of one on paper; raises `WireError` where it is none of its type."""
+    """The value for proton to encode of one on paper; raises `WireError` where it is not of its type."""
     _check_depth(path, depth)
     if type(value) in _PLAIN:
         return value
@@ -151,9 +151,9 @@ def write_value(value: Any, path: str, depth: int = 0) -> Any:
     try:
         return _WRITE[value.type](value.value)
     except (AttributeError, KeyError):
-        raise refusal(path, "does not have an AMQP type") from None
+        raise wire_error(path, "does not have an AMQP type") from None
     except (AssertionError, TypeError, ValueError) as error:
-        raise refusal(path, f"is not a valid {value.type}: {error}") from None
+        raise wire_error(path, f"is not a valid {value.type}: {error}") from None
 
 
 def _name(name: Any, path: str) -> str:
@@ -162,12 +162,12 @@ def _name(name: Any, path: str) -> str:
         return str(name)
     if isinstance(name, proton.ulong):
         return str(int(name))
-    raise refusal(path, f"is a map with a key that is not a text: {name!r}")
+    raise wire_error(path, f"is a map with a key that is not a text: {name!r}")
 
 
 def _check_depth(path: str, depth: int) -> None:
     if depth > _MAX_DEPTH:
-        raise refusal(path, f"is nested deeper than {_MAX_DEPTH} levels")
+        raise wire_error(path, f"is nested deeper than {_MAX_DEPTH} levels")
 
 
 try:
@@ -224,16 +224,16 @@ def to_paper(message: proton.Message) -> Message:
 
 
 def to_client(message: Message) -> proton.Message:
-    """The message for `sender.send`; proton has no footer, and a message with one is refused."""
+    """The message for `sender.send`; proton has no footer: raises `WireError` for a message with one."""
     if message.get("footer"):
-        raise refusal("/footer", "is not sent by python-qpid-proton")
+        raise wire_error("/footer", "is not sent by python-qpid-proton")
     made = proton.Message()
     made.decode(encode(message))
     return made
 
 
 def decode(content: bytes) -> Message:
-    """The message on paper of an encoded one; raises `WireError` where it is none."""
+    """The message on paper of an encoded one; raises `WireError` where it is not one."""
     fields: dict[str, Any] = {}
     bodies: dict[str, list[Any]] = {}
     for code, value in _sections(content):
@@ -261,7 +261,7 @@ def decode(content: bytes) -> Message:
 
 def encode(message: Message) -> bytes:
     """The bytes of a message, section after section in their order."""
-    message = to_send(message, "AMQP/1.0")
+    message = checked_to_send(message, "AMQP/1.0")
     sections: dict[str, Any] = {}
     for name, members in _LISTS.values():
         if message.get(name):
@@ -358,9 +358,9 @@ def _write_member(value: Any, kind: str, path: str) -> Any:
     if kind == "*":
         kind = "ulong" if given == "long" else given
         if kind not in _IDS:
-            raise refusal(path, f"is a {given}; it may be one of {', '.join(sorted(_IDS))}")
+            raise wire_error(path, f"is a {given}; it may be one of {', '.join(sorted(_IDS))}")
     if given != kind and (given, kind) not in _TAKEN:
-        raise refusal(path, f"is a {given} and must be a {kind}")
+        raise wire_error(path, f"is a {given} and must be a {kind}")
     if kind in _NATURAL.values():
         return value
     return write_value(Typed(kind, value.value if isinstance(value, Typed) else value), path)
@@ -382,7 +382,7 @@ def _write_body(name: str, payload: bytes) -> Any:
     try:
         value = amqp.read_value(msgspec.json.decode(payload), "/payload", problems)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise refusal("/payload", f"must be JSON where the body is a {name}: {error}") from None
+        raise wire_error("/payload", f"must be JSON where the body is a {name}: {error}") from None
     if name == "sequence" and not isinstance(value, tuple):
         problems.append(Problem("/payload", "type", "must be an array where the body is a sequence"))
     if problems:
@@ -396,4 +396,4 @@ def _encoded(name: str, section: Any) -> bytes:
         data.put_object(proton.Described(proton.ulong(_CODES[name]), section))
         return bytes(data.encode())
     except (OverflowError, TypeError, UnicodeEncodeError, proton.DataException) as error:
-        raise refusal(f"/{name}", f"cannot be encoded: {error}") from None
+        raise wire_error(f"/{name}", f"cannot be encoded: {error}") from None

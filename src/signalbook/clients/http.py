@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
+from signalbook.clients import MissingLibrary, checked_to_send, required_field, wire_error
 from signalbook.errors import UsageError
 from signalbook.protocols import Message
 from signalbook.protocols.http import connection_headers
@@ -43,7 +43,7 @@ def request_to_paper(request: httpx.Request) -> Message:
 def asgi_to_paper(scope: Mapping[str, Any], body: bytes) -> Message:
     """The message of a request that an ASGI application was called with: its scope, and the body put together."""
     if scope.get("type") != "http":
-        raise refusal("", f"an ASGI scope of the type {scope.get('type')} is not an HTTP request")
+        raise wire_error("", f"an ASGI scope of the type {scope.get('type')} is not an HTTP request")
     path = scope.get("raw_path") or quote(scope["path"], safe=_PATH_MARKS).encode()
     return _request(scope["method"], path.partition(b"?")[0], scope.get("query_string", b""), scope["headers"], body)
 
@@ -62,12 +62,12 @@ def to_request(message: Message, base_url: str) -> httpx.Request:
 
     Headers of the connection that it came over, its length and its host are left out: the client writes its own.
     """
-    message = to_send(message, "HTTP")
+    message = checked_to_send(message, "HTTP")
     method = message.get("method", "POST")
-    url = _below(base_url, needed(message, "path"), message.get("query", ()))
+    url = _below(base_url, required_field(message, "path"), message.get("query", ()))
     request = httpx.Request(method, url, headers=_write_headers(message), content=message.payload)
     if request.method != method:
-        raise refusal("/method", f"would be sent as {request.method}")
+        raise wire_error("/method", f"would be sent as {request.method}")
     return request
 
 
@@ -106,7 +106,7 @@ def _write_headers(message: Message) -> list[tuple[bytes, bytes]]:
     left = connection_headers(pairs)
     for index, (name, _) in enumerate(pairs):
         if name.lower() in left and name.lower().startswith(_OF_EVENTS):
-            raise refusal(f"/headers/{index}", "is claimed for the connection by another header, and would be lost")
+            raise wire_error(f"/headers/{index}", "is claimed for the connection by another header, and would be lost")
     return [(name.encode(), value.encode(_CHARSET)) for name, value in pairs if name.lower() not in left]
 
 
@@ -123,15 +123,15 @@ def _below(base_url: str, path: str, query: Iterable[tuple[str, str]]) -> httpx.
     target = whole + b"?" + asked.encode() if asked else whole
     url = base.copy_with(raw_path=target)
     if url.raw_path != target:
-        raise refusal("/path", f"would be sent as {url.raw_path.decode(_CHARSET)[:80]!r}")
+        raise wire_error("/path", f"would be sent as {url.raw_path.decode(_CHARSET)[:80]!r}")
     return url
 
 
 def _response(message: Message) -> Message:
-    message = to_send(message, "HTTP")
+    message = checked_to_send(message, "HTTP")
     status = message.get("status")
     if status is None or status < 200:
-        raise refusal("/status", "is missing: a response has one, from 200")
+        raise wire_error("/status", "is missing: a response has one, from 200")
     if status in _BODILESS and message.payload:
-        raise refusal("/payload", f"is not sent with the status {status}")
+        raise wire_error("/payload", f"is not sent with the status {status}")
     return message

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
+from signalbook.clients import MissingLibrary, checked_to_send, required_field, wire_error
 from signalbook.cloudevents.attributes import is_timestamp
 from signalbook.protocols import Message
 
@@ -24,10 +24,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_paper(record: confluent_kafka.Message) -> Message:
-    """The message of a record that was consumed or delivered; raises `WireError` for an event that is none."""
+    """The message of a record that was consumed or delivered; raises `WireError` for an event of the client itself."""
     error = record.error()
     if error is not None:
-        raise refusal("", f"is not a record but a client event: {error.str()}")
+        raise wire_error("", f"is not a record but a client event: {error.str()}")
     kind, moment = record.timestamp()
     headers: Any = record.headers() or ()
     fields = {
@@ -45,8 +45,8 @@ def to_paper(record: confluent_kafka.Message) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `producer.produce(**…)`; the offset is the broker's to give and is left out."""
-    message = to_send(message, "KAFKA")
-    args: dict[str, Any] = {"topic": needed(message, "topic"), "value": message.payload}
+    message = checked_to_send(message, "KAFKA")
+    args: dict[str, Any] = {"topic": required_field(message, "topic"), "value": message.payload}
     for name, value in (("key", message.get("key")), ("partition", message.get("partition"))):
         if value is not None:
             args[name] = value
@@ -66,7 +66,7 @@ def _milliseconds(moment: int | str) -> int:
     if isinstance(moment, str):
         moment = _since_epoch(moment)
     if not 0 < moment < 2**63:
-        raise refusal(
+        raise wire_error(
             "/timestamp", "must be later than 1970-01-01 and fit 64 bits; the client takes 0 to mean the present"
         )
     return moment
@@ -78,4 +78,4 @@ def _since_epoch(text: str) -> int:
             raise ValueError
         return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(milliseconds=1)
     except ValueError:
-        raise refusal("/timestamp", "must be milliseconds since 1970, or RFC 3339 without a leap second") from None
+        raise wire_error("/timestamp", "must be milliseconds since 1970, or RFC 3339 without a leap second") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, needed, to_send
+from signalbook.clients import MissingLibrary, checked_to_send, required_field
 from signalbook.protocols import Message
 
 try:
@@ -48,9 +48,9 @@ def to_paper(message: MQTTMessage) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `client.publish(**…)`, with properties where the message is one of 5.0."""
-    message = to_send(message, "MQTT/5.0", "MQTT/3.1.1")
+    message = checked_to_send(message, "MQTT/5.0", "MQTT/3.1.1")
     args: dict[str, Any] = {
-        "topic": needed(message, "topic_name"),
+        "topic": required_field(message, "topic_name"),
         "payload": message.payload,
         "qos": message.get("qos", 0),
         "retain": message.get("retain", False),

@@ -1,6 +1,6 @@
 """NATS: the messages of nats-py, core and JetStream alike.
 
-Rule 1: nats-py shows one value a header's name, and trims it; what would not come back so is refused.
+Rule 1: nats-py shows one value a header's name, and trims it; what would not come back so is a `WireError`.
 Rule 2: NATS does not tell a payload of zero bytes from none: it is None on paper.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from signalbook.clients.refusals import MissingLibrary, needed, refusal, to_send
+from signalbook.clients import MissingLibrary, checked_to_send, required_field, wire_error
 from signalbook.protocols import Message
 
 try:
@@ -33,8 +33,8 @@ def to_paper(message: Msg) -> Message:
 
 def publish_args(message: Message) -> dict[str, Any]:
     """The arguments for `client.publish(**…)` or, where the message has no `reply`, `jetstream.publish(**…)`."""
-    message = to_send(message, "NATS")
-    args: dict[str, Any] = {"subject": needed(message, "subject"), "payload": message.payload or b""}
+    message = checked_to_send(message, "NATS")
+    args: dict[str, Any] = {"subject": required_field(message, "subject"), "payload": message.payload or b""}
     if message.get("reply"):
         args["reply"] = message.get("reply")
     if message.get("headers"):
@@ -46,6 +46,6 @@ def _write_headers(message: Message) -> dict[str, str]:
     headers: dict[str, str] = {}
     for index, (name, value) in enumerate(message.get("headers")):
         if name in headers:
-            raise refusal(f"/headers/{index}/0", f"{name} occurs again, and nats-py carries one value a name")
+            raise wire_error(f"/headers/{index}/0", f"{name} occurs again, and nats-py carries one value a name")
         headers[name] = value
     return headers

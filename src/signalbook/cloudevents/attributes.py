@@ -440,7 +440,7 @@ def pointer(name: str) -> str:
 
 
 def said(name: str) -> str:
-    """The name as an error says it: one that is none is quoted, and cut where it is long."""
+    """The name as an error says it: one that is not valid is quoted, and cut where it is long."""
     return name if is_name(name) and len(name) <= 60 else repr(name[:60])
 
 

@@ -35,7 +35,7 @@ __all__ = ["ABSENT", "CloudEvent", "Data", "Kind", "data_problem"]
 #
 # Rule 1: no data is None in place of a `Data`; JSON null is a `Data`; empty text and zero bytes are too.
 # Rule 2: `content` is the JSON text, the text in UTF-8, or the bytes themselves; nothing is reformatted.
-# Rule 3: JSON that came as the body of a message is not read until asked for: `value` says then that it is none.
+# Rule 3: JSON that came as the body of a message is not read until asked for: `value` raises then where it is not JSON.
 
 
 class Kind(enum.StrEnum):
@@ -95,7 +95,7 @@ class Data:
         raise CloudEventError(Problem("/data", "R31", words))
 
     def value(self) -> Any:
-        """The JSON value, the text or the bytes, read anew each time; raises `CloudEventError` where JSON is none."""
+        """The JSON value, the text or the bytes, read anew each time; raises `CloudEventError` where it is not JSON."""
         if self.kind is Kind.BINARY:
             return self.content
         if self.kind is Kind.TEXT:
@@ -255,7 +255,7 @@ class CloudEvent:
 
 
 _new = object.__new__
-# How the slots are set, once, past the `__setattr__` that refuses it.
+# How the slots are set, once, past the `__setattr__` that raises.
 _set_attributes: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_attributes"].__set__
 _set_data: Callable[[CloudEvent, Any], None] = CloudEvent.__dict__["_data"].__set__
 

@@ -1,9 +1,9 @@
 """The JSON event format and the JSON batch format, CloudEvents 1.0.2.
 
-Rule 1: a document is read on the quickest road that it fits. `_at_once` takes what most writers write, `_by_members`
-everything else; both leave the data as the text it is, and neither has words for what is wrong.
-Rule 2: where both refuse, `_findings` reads the document again, patiently, and lists every problem; so a good event
-pays nothing for the words of an error.
+Rule 1: `_decode_fast` reads what most writers write, `_decode_general` everything else; both leave the data as the text
+it is, and neither says what is wrong.
+Rule 2: where both fail, `_findings` reads the document again and lists every problem; so a good event pays nothing for
+the words of an error.
 Rule 3: `encode` gives back the data's own text; what was read is written unchanged.
 """
 
@@ -48,15 +48,15 @@ __all__ = ["decode", "decode_batch", "encode", "encode_batch", "iter_batch"]
 Document = bytes | bytearray | memoryview | str
 
 _loads = orjson.loads
-_text = msgspec.json.Decoder(str).decode
-_raw = msgspec.json.Decoder(msgspec.Raw).decode
+_read_text = msgspec.json.Decoder(str).decode
+_read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _unpaired = re.compile("[\ud800-\udfff]").search
 _JSON = Kind.JSON
 _CLOSES = ord("}")
 _WHITE = b" \t\r\n"
 # What is remembered of attributes stays small.
-_LONGEST_AT_ONCE = 2000
+_LONGEST_FAST = 2000
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -64,16 +64,16 @@ def decode(document: Document) -> CloudEvent:
     """The event that a JSON text holds; raises `CloudEventError` with everything that is wrong with it."""
     if document.__class__ is bytes:
         try:
-            event = _at_once(document)
+            event = _decode_fast(document)
             if event is not None:
                 return event
         except (ValueError, TypeError, AttributeError, RecursionError):
-            pass  # it looks otherwise than that road expects
+            pass  # not in the form that the fast path reads
         text: Any = document
     else:
         text = _bytes(document)
     try:
-        return _by_members(text)
+        return _decode_general(text)
     except (ValueError, RecursionError):
         raise CloudEventError(*_findings(text)) from None
 
@@ -88,12 +88,12 @@ def encode(event: CloudEvent) -> bytes:
         return b'%b,"data":%b}' % (head[:-1], content)
     if kind is Kind.TEXT:
         return b'%b,"data":%b}' % (head[:-1], orjson.dumps(content.decode()))
-    # Bytes; also those that a message called JSON and that are none: so they stay what they are.
+    # Bytes; also those that a message called JSON and that are not: so they stay what they are.
     return b'%b,"data_base64":"%b"}' % (head[:-1], b64encode(content))
 
 
 def decode_batch(document: Document) -> list[CloudEvent]:
-    """All events of a JSON batch; one bad element refuses the whole, and the path begins with its index."""
+    """All events of a JSON batch; raises where an element is bad, and its path begins with the index of the element."""
     events: list[CloudEvent] = []
     wrong: list[Problem] = []
     for index, element in enumerate(_split(document)):
@@ -122,18 +122,18 @@ def encode_batch(events: Iterable[CloudEvent]) -> bytes:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def _at_once(document: bytes) -> CloudEvent | None:
+def _decode_fast(document: bytes) -> CloudEvent | None:
     """The event, where the data stands last and the attributes are strings without escapes; else None, or it raises.
 
     What comes before the data, closed with a brace, is an object; what comes after it is one value. So the text is an
-    event, and the attributes can be read by the quickest reader there is and judged all together.
+    event, and the attributes can be read by orjson and checked all together.
     """
     head, mark, tail = document.partition(b',"data":')
     if not mark:
         head, mark, tail = document.partition(b', "data": ')
     if mark:
         head += b"}"
-    if len(head) > _LONGEST_AT_ONCE:
+    if len(head) > _LONGEST_FAST:
         return None
     given = _loads(head)
     text, get = "".join(given.values()), given.get
@@ -153,7 +153,7 @@ def _at_once(document: bytes) -> CloudEvent | None:
     if not mark:
         return made(given, None)
     content = tail[:-1].strip(_WHITE)
-    _raw(content)
+    _read_raw(content)
     if tail[-1] != _CLOSES or not (content.isascii() or content.decode()):
         return None
     return made(given, (_JSON, content, True))
@@ -164,7 +164,7 @@ def _at_once(document: bytes) -> CloudEvent | None:
 
 @lru_cache(1024)
 def _least_length(names: tuple[str, ...]) -> int:
-    """How long an object of empty strings under these names is; 0 where they are not for the quickest road.
+    """How long an object of empty strings under these names is; 0 where they are not for the fast path.
 
     A document just so long, and longer by its values, has no white space, no escapes and no name that occurs twice.
     """
@@ -187,7 +187,7 @@ def _is_plain(head: bytes, given: dict[str, str]) -> bool:
     return bool(named) and head.translate(None, _WHITE).count(b'":') == len(given)
 
 
-def _by_members(document: bytes) -> CloudEvent:
+def _decode_general(document: bytes) -> CloudEvent:
     """The event, whatever it looks like; raises ValueError at the first sign that something is wrong."""
     members = split_members(document)
     count, length = len(members), len("".join(members))
@@ -212,14 +212,14 @@ def _data_of(named: Any, content: bytes, coded: msgspec.Raw | None) -> tuple[Kin
     if coded is not None and bytes(coded) != b"null":
         if content:
             raise ValueError
-        return Kind.BINARY, _unbase64(_text(coded)), True
+        return Kind.BINARY, _unbase64(_read_text(coded)), True
     if not content:
         return None
     content.decode()
     media = None if named is None else read_media_type(named)
     if media is None or media.is_json:
         return _JSON, content, True
-    return Kind.TEXT, _text(content).encode(), True
+    return Kind.TEXT, _read_text(content).encode(), True
 
 
 def _unbase64(text: str) -> bytes:
@@ -268,7 +268,7 @@ def _base64(value: bytes) -> str:
 
 
 def _findings(document: bytes) -> list[Problem]:
-    """Every problem of a document that was refused."""
+    """Every problem of a document that could not be read."""
     try:
         found = read_plainly(document)
     except JsonError:

@@ -14,14 +14,15 @@ from itertools import pairwise
 from typing import Any
 
 from signalbook.dialects.forms import FORMS
-from signalbook.dialects.registry_documents import Json, as_it_came, keep_as_it_came, labels_in, refuse, without_given
-from signalbook.dialects.rows import Step, from_id, inward, names_in, outward, to_id
+from signalbook.dialects.registry_documents import as_it_came, keep_as_it_came, labels_in, refuse, without_given
+from signalbook.dialects.rows import ConversionStep, from_id, inward, names_in, outward, to_id
 from signalbook.errors import Problem
+from signalbook.jsontext import Json
 from signalbook.model.normalise import to_canonical
 from signalbook.model.xids import MAP_KEY
 from signalbook.protocols.message import ALIASES, find_protocol
 from signalbook.spec.builtin import MESSAGE
-from signalbook.spec.dialects.dialect import Dialect, Format, Row
+from signalbook.spec.dialects.dialect import Dialect, DialectRow, Format01
 from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = [
@@ -67,11 +68,11 @@ NO_PROTOCOL = "-"
 HEAD = ("id", "format", "specversion")
 _SPACE = re.compile(r"[\s~]")
 _CONVERTED = ("0.1.", "1.0.")
-_CUSTOM = (Row("definition", "protocoloptions"),)
-_PROTOCOL = (Row("definition/payload/dataschema", "", "dataschema"), *_CUSTOM)
+_CUSTOM = (DialectRow("definition", "protocoloptions"),)
+_PROTOCOL = (DialectRow("definition/payload/dataschema", "", "dataschema"), *_CUSTOM)
 _SCHEMA = ("dataschema", "dataschemauri", "dataschemaformat")
 _ASSIGNED = ("version", "createdtimeutc", "updatedtimeutc")
-_REST = Row("definition", "labels/0.1.definition", "rest")  # sections that a format does not define
+_REST = DialectRow("definition", "labels/0.1.definition", "rest")  # sections that a format does not define
 
 
 # --- into the canonical form ------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _converted(version: Json, form: str, dialect: Dialect, notes: list[Problem],
     protocol = marked_protocol(rest, form, dialect) or protocol
     if labels == {}:
         del rest["labels"]
-    step = Step(dialect, notes, at, rest, names=taken)
+    step = ConversionStep(dialect, notes, at, rest, names=taken)
     known = protocol and protocol != opaque(form)
     rows = (*dialect.tables["message"].rows, *(_PROTOCOL if known else _rows(form, dialect)))
     found = inward(step, rows, FORMS)
@@ -110,7 +111,7 @@ def _converted(version: Json, form: str, dialect: Dialect, notes: list[Problem],
     return dict(to_canonical(MESSAGE, found, at))
 
 
-def _rows(form: str, dialect: Dialect) -> tuple[Row, ...]:
+def _rows(form: str, dialect: Dialect) -> tuple[DialectRow, ...]:
     known = dialect.formats.get(form)
     return _CUSTOM if known is None else (*known.rows, _REST)
 
@@ -192,7 +193,7 @@ def write_version(message: Json, form: str, dialect: Dialect, notes: list[Proble
 
 def _written(message: Json, form: str, dialect: Dialect, notes: list[Problem], at: str) -> Json:
     skipped = {"messageid", "versions"}
-    known: Format | None = dialect.formats.get(form)
+    known: Format01 | None = dialect.formats.get(form)
     if known is None or _tells_protocol(known, message.get("protocol")):
         skipped.add("protocol")
     if known is not None and message.get("envelope") == known.envelope:
@@ -201,7 +202,7 @@ def _written(message: Json, form: str, dialect: Dialect, notes: list[Problem], a
     table = dialect.tables["message"]
     protocol = message.get("protocol")
     own = known is None and protocol == opaque(form) and not any(name in message for name in _SCHEMA)
-    step = Step(dialect, notes, at, rest, protocol=str(protocol or ""))
+    step = ConversionStep(dialect, notes, at, rest, protocol=str(protocol or ""))
     rows = _rows(form, dialect) if own or known is not None else _PROTOCOL
     found = outward(step, (*table.rows, *rows), FORMS, table)
     found.setdefault("definition", {})
@@ -211,7 +212,7 @@ def _written(message: Json, form: str, dialect: Dialect, notes: list[Problem], a
     return found
 
 
-def _tells_protocol(known: Format, protocol: Any) -> bool:
+def _tells_protocol(known: Format01, protocol: Any) -> bool:
     """Whether a format says which protocol a message has; that of MQTT has a member for the version."""
     return bool(known.protocol) and (protocol in (None, known.protocol) or _family(known.protocol) == "mqtt")
 
@@ -358,7 +359,7 @@ def _family(selector: str) -> str:
 
 def _read_own(rest: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
     """The attributes that a group has of itself."""
-    found = inward(Step(dialect, notes, at, dict(rest)), dialect.tables["messagegroup"].rows, FORMS)
+    found = inward(ConversionStep(dialect, notes, at, dict(rest)), dialect.tables["messagegroup"].rows, FORMS)
     labels_of_tags(found, at)
     return found
 
@@ -529,7 +530,7 @@ def _marks(group: Json, form: str, dialect: Dialect) -> dict[str, str]:
 
 def _write_own(own: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
     table = dialect.tables["messagegroup"]
-    found = outward(Step(dialect, notes, at, dict(own)), table.rows, FORMS, table)
+    found = outward(ConversionStep(dialect, notes, at, dict(own)), table.rows, FORMS, table)
     tags_of_labels(found)
     return found
 

@@ -13,8 +13,8 @@ from typing import Any
 from signalbook.dialects.rows import (
     MISSING,
     PLAIN_FORMS,
-    Form,
-    Step,
+    ConversionStep,
+    ValueForm,
     has_placeholder,
     is_same_in_both,
     is_template,
@@ -22,7 +22,8 @@ from signalbook.dialects.rows import (
     parsed,
     template_text,
 )
-from signalbook.spec.dialects.dialect import Row
+from signalbook.jsontext import Json
+from signalbook.spec.dialects.dialect import DialectRow
 from signalbook.spec.dialects.v01 import UNTYPED
 
 __all__ = ["CATALOG_FORMS"]
@@ -30,11 +31,11 @@ __all__ = ["CATALOG_FORMS"]
 _TEMPLATES = ("string", "uritemplate")  # the types whose values are templates anyway
 
 
-def _template_inward(value: Any, step: Step, row: Row) -> Any:
+def _template_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return _read(value, step, row.here)
 
 
-def _read(value: Any, step: Step, place: str) -> Any:
+def _read(value: Any, step: ConversionStep, place: str) -> Any:
     definition = dict(value) if isinstance(value, dict) else {"value": value}
     text = definition.pop("value", "")
     if text is None:
@@ -52,11 +53,11 @@ def _read(value: Any, step: Step, place: str) -> Any:
     return {**definition, **rest}
 
 
-def _template_outward(value: Any, step: Step, row: Row) -> Any:
+def _template_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return _written(value, step, row.here)
 
 
-def _written(value: Any, step: Step, place: str) -> Any:
+def _written(value: Any, step: ConversionStep, place: str) -> Any:
     if not isinstance(value, dict):
         return {"value": str(value)}
     rest = {name: member for name, member in value.items() if name not in ("value", "required", "description")}
@@ -79,7 +80,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _attributes_inward(value: Any, step: Step, row: Row) -> Any:
+def _attributes_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     found = _named_inward(value, step, row)
     content = found.get("datacontenttype") if isinstance(found, dict) else None
     constant = content.get("value") if isinstance(content, dict) else None
@@ -88,14 +89,14 @@ def _attributes_inward(value: Any, step: Step, row: Row) -> Any:
     return found
 
 
-def _named_inward(value: Any, step: Step, row: Row) -> Any:
+def _named_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, dict):
         return value
     found = {name: _read(member, step, f"{row.here}/{name}") for name, member in value.items()}
     return {name: member for name, member in found.items() if member is not MISSING}
 
 
-def _named_outward(value: Any, step: Step, row: Row) -> Any:
+def _named_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, dict):
         return value
     return {
@@ -112,7 +113,7 @@ def _unnamed(member: Any) -> Any:
     return {k: v for k, v in member.items() if k != "name"} if isinstance(member, dict) else member
 
 
-def _listed_inward(value: Any, step: Step, row: Row) -> Any:
+def _listed_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     options = step.target.get("protocoloptions")
     if isinstance(options, dict) and "user_properties" in options:
         return MISSING
@@ -120,7 +121,7 @@ def _listed_inward(value: Any, step: Step, row: Row) -> Any:
     return [{"name": name, **member} for name, member in found.items()] if isinstance(found, dict) else found
 
 
-def _listed_outward(value: Any, step: Step, row: Row) -> Any:
+def _listed_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """One property a name; those that repeat one are held as well."""
     if not isinstance(value, list):
         return value
@@ -150,7 +151,7 @@ def _inferred(schema: Any) -> str:
     return "Protobuf" if _PROTO.match(text) else "XSD" if text.lstrip().startswith("<") else "Unknown"
 
 
-def _schema_format(schematype: str, schema: Any, step: Step) -> str:
+def _schema_format(schematype: str, schema: Any, step: ConversionStep) -> str:
     """`Avro`, `JSON` and `Protobuf` with their versions; any other name with one, for 1.0 wants both."""
     if schematype == "JSON" and isinstance(schema, dict):
         found = _DIALECT.fullmatch(str(schema.get("$schema", "")))
@@ -161,7 +162,7 @@ def _schema_format(schematype: str, schema: Any, step: Step) -> str:
     return step.dialect.schematypes.get(schematype) or f"{schematype}/unversioned"
 
 
-def _schema_type(form: str, step: Step) -> str:
+def _schema_type(form: str, step: ConversionStep) -> str:
     name = form.partition("/")[0].lower()
     for schematype, known in step.dialect.schematypes.items():
         if known.partition("/")[0].lower() == name:
@@ -173,7 +174,7 @@ def _schema_type(form: str, step: Step) -> str:
 _ADDRESSES = ("1.0.dataschemauri", "1.0.dataschemauri.declared")
 
 
-def _dataschema_inward(value: Any, step: Step, row: Row) -> Any:
+def _dataschema_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     event = row.there.startswith("definition/attributes")
     given = dict(value) if isinstance(value, dict) else {"value": value}
     schematype, schema, uri = given.pop("schematype", None), given.pop("schema", None), given.pop("value", None)
@@ -203,11 +204,11 @@ def _dataschema_inward(value: Any, step: Step, row: Row) -> Any:
     return MISSING
 
 
-def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
+def _dataschema_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     event = row.there.startswith("definition/attributes")
     form, schema, uri = (step.take(name) for name in ("dataschemaformat", "dataschema", "dataschemauri"))
     declared = step.take("envelopemetadata/dataschema") if event else step.take("labels/0.1.dataschema")
-    found: dict[str, Any] = {}
+    found: Json = {}
     if isinstance(declared, dict):
         found = _written(declared, step, "envelopemetadata/dataschema")
         if not found["value"]:
@@ -238,33 +239,33 @@ def _dataschema_outward(value: Any, step: Step, row: Row) -> Any:
 _MQTT_DEFAULT = "5.0"  # section 3.4.1
 
 
-def _mqttversion_inward(value: Any, step: Step, row: Row) -> Any:
+def _mqttversion_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     version = value.get("value") if isinstance(value, dict) else value
     if version is not None:
         step.put("protocol", f"MQTT/{version}")
     return MISSING
 
 
-def _mqttversion_outward(value: Any, step: Step, row: Row) -> Any:
+def _mqttversion_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     version = step.protocol.partition("/")[2]
     return MISSING if version in ("", _MQTT_DEFAULT) else version
 
 
-def _choice_inward(value: Any, step: Step, row: Row) -> Any:
+def _choice_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """One of a few texts, be it a template's value; `null` means that it is not listed."""
     text = value.get("value") if isinstance(value, dict) else value
     return MISSING if text is None else text
 
 
-def _choice_outward(value: Any, step: Step, row: Row) -> Any:
+def _choice_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return value
 
 
-def _number_inward(value: Any, step: Step, row: Row) -> Any:
+def _number_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return MISSING if "versionid" in step.target else str(value)
 
 
-def _number_outward(value: Any, step: Step, row: Row) -> Any:
+def _number_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     text = str(value)
     if text.isascii() and text.isdigit() and text == str(int(text)):
         return int(text)
@@ -272,19 +273,19 @@ def _number_outward(value: Any, step: Step, row: Row) -> Any:
     return MISSING
 
 
-def _filled(value: Any, step: Step, row: Row) -> Any:
+def _filled(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return value or MISSING
 
 
-CATALOG_FORMS: Mapping[str, Form] = {
+CATALOG_FORMS: Mapping[str, ValueForm] = {
     **PLAIN_FORMS,
-    "template": Form(_template_inward, _template_outward),
-    "attributes": Form(_attributes_inward, _named_outward),
-    "named_templates": Form(_named_inward, _named_outward),
-    "listed_templates": Form(_listed_inward, _listed_outward),
-    "dataschema": Form(_dataschema_inward, _dataschema_outward),
-    "mqttversion": Form(_mqttversion_inward, _mqttversion_outward),
-    "choice": Form(_choice_inward, _choice_outward),
-    "number": Form(_number_inward, _number_outward),
-    "filled": Form(_filled, _filled),
+    "template": ValueForm(_template_inward, _template_outward),
+    "attributes": ValueForm(_attributes_inward, _named_outward),
+    "named_templates": ValueForm(_named_inward, _named_outward),
+    "listed_templates": ValueForm(_listed_inward, _listed_outward),
+    "dataschema": ValueForm(_dataschema_inward, _dataschema_outward),
+    "mqttversion": ValueForm(_mqttversion_inward, _mqttversion_outward),
+    "choice": ValueForm(_choice_inward, _choice_outward),
+    "number": ValueForm(_number_inward, _number_outward),
+    "filled": ValueForm(_filled, _filled),
 }

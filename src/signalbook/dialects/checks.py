@@ -18,9 +18,10 @@ from signalbook.cloudevents.attributes import is_clean, is_timestamp, is_uri_ref
 from signalbook.dialects.detect import level_of
 from signalbook.dialects.rows import SEGMENT, may_become, to_id
 from signalbook.errors import Problem
+from signalbook.jsontext import Json
 from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
-from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section
+from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section01
 
 __all__ = ["check", "check_definition", "check_group"]
 
@@ -29,7 +30,6 @@ __all__ = ["check", "check_definition", "check_group"]
 # Rule: a format that 0.1 does not define has rules of its own, which nobody here knows.
 
 
-Json = Mapping[str, Any]
 # RFC 6570 section 2: an expression is an operator, then variables with modifiers between commas.
 _VARIABLE = r"(?:[A-Za-z0-9_.-]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9][0-9]{0,3})?"
 _TEMPLATE = re.compile(rf"(?:[^{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*", re.DOTALL)
@@ -125,7 +125,7 @@ def _sections(body: Json, metaschema: Metaschema) -> Iterator[Problem]:
             yield from _fields(value, section, path)
 
 
-def _fields(value: Json, section: Section, path: str) -> Iterator[Problem]:
+def _fields(value: Json, section: Section01, path: str) -> Iterator[Problem]:
     for name, member in value.items():
         place = f"{path}/{name}"
         if section.fields is None:
@@ -346,8 +346,6 @@ def _related(definition: Json, body: Json, metaschema: Metaschema) -> Iterator[P
         yield _problem("/relatedvia", f"must be {' or '.join(places) or 'absent in this format'}")
 
 
-JsonObject = dict[str, Any]
-
 _EXPECTED = {str: "text", dict: "object", bool: "true or false", list: "list"}
 _RESOURCES: Mapping[str, Mapping[str, str]] = dict(CANONICAL.values())
 # Seed 003, the tables of the bindings: options that are numbers or flags, as `{"value": …}` or plainly.
@@ -364,7 +362,7 @@ _ONLY_IN_5 = (
 )  # fmt: skip
 _SAMPLES_checks = {int: ("1",), bool: ("true", "false")}  # of whose parts one stands for a placeholder
 _IN_TEXT = {int: re.compile(r"-?\d+"), bool: re.compile("true|false")}
-# Section 2.2: what is common to all versions of a definition.
+# Section01 2.2: what is common to all versions of a definition.
 _COMMON = ("id", "format", "authority")
 
 
@@ -385,9 +383,7 @@ def _check_maps(document: Any, dialect: Dialect, level: str) -> Iterator[Problem
         yield from _entity(document, level or level_of(document), dialect, "", "")
 
 
-def _entity(
-    entity: JsonObject, level: str, dialect: Dialect, at: str, key: str, binding: Any = None
-) -> Iterator[Problem]:
+def _entity(entity: Json, level: str, dialect: Dialect, at: str, key: str, binding: Any = None) -> Iterator[Problem]:
     """What is wrong with an entity and all below it; `binding` is that of its group."""
     plain = level.removesuffix("version")
     for name, kinds in dialect.shapes.get(plain, {}).items():
@@ -407,7 +403,7 @@ def _entity(
                 yield from _entity(member, below, dialect, f"{at}/{name}/{inner}", inner, binding)
 
 
-def _options(message: JsonObject, binding: Any, at: str) -> Iterator[Problem]:
+def _options(message: Json, binding: Any, at: str) -> Iterator[Problem]:
     """Options that are numbers or flags have such values, or templates of them."""
     protocol, options = find_protocol(binding), message.get("message")
     if not isinstance(options, dict):
@@ -427,7 +423,7 @@ def _options(message: JsonObject, binding: Any, at: str) -> Iterator[Problem]:
                 yield _invalid(f"{at}/message{where}/{name}", f"must be {words}, and '{value}' is not")
 
 
-def _together(message: JsonObject, binding: Any, at: str) -> Iterator[Problem]:
+def _together(message: Json, binding: Any, at: str) -> Iterator[Problem]:
     """Members and options that exclude or need each other, and options that the version of a protocol has not."""
     schema, url, form = (message.get(name) for name in ("schema", "schemaurl", "schemaformat"))
     if schema is not None and url is not None:
@@ -452,7 +448,7 @@ def _fits_type(value: Any, kinds: type | tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)
 
 
-def _key(entity: JsonObject, level: str, dialect: Dialect, at: str, key: str) -> Iterator[Problem]:
+def _key(entity: Json, level: str, dialect: Dialect, at: str, key: str) -> Iterator[Problem]:
     """An entity's id is its key in the map it stands in."""
     name = next((row.there for row in _rows(dialect, level) if row.here == f"{level}id"), f"{level}id")
     if entity.get(name, key) != key:
@@ -494,7 +490,7 @@ def _check_lists(document: Any, dialect: Dialect, level: str) -> Iterator[Proble
             yield from _relations(definition, ids, where)
 
 
-def _definition(definition: JsonObject, form: str, at: str) -> Iterator[Problem]:
+def _definition(definition: Json, form: str, at: str) -> Iterator[Problem]:
     if definition.get("format", form) != form:
         yield _invalid(f"{at}/format", f"must be that of the group ({form})")
     common = {name: value for name, value in definition.items() if name != "versions"}
@@ -511,7 +507,7 @@ def _definition(definition: JsonObject, form: str, at: str) -> Iterator[Problem]
             yield from _placed(check_definition({**common, **version}, form), where)
 
 
-def _relations(definition: JsonObject, ids: set[str], at: str) -> Iterator[Problem]:
+def _relations(definition: Json, ids: set[str], at: str) -> Iterator[Problem]:
     """Section 2.2.4: `relatedto` names a definition of the same group."""
     versions = definition.get("versions")
     for one in (definition, *(versions if isinstance(versions, list) else ())):

@@ -30,7 +30,8 @@ from signalbook.dialects.registry_documents import (
     write_registry,
 )
 from signalbook.errors import Problem, UsageError
-from signalbook.spec.dialects import Dialect, Table
+from signalbook.jsontext import Json
+from signalbook.spec.dialects import Dialect, DialectTable
 from signalbook.spec.dialects.dialect import CANONICAL
 
 __all__ = [
@@ -50,8 +51,6 @@ __all__ = [
     "whole",
     "write",
 ]
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def read(document: Any, dialect: Dialect, level: str = "") -> Reading:
 def _named(note: Problem, dialect: Dialect) -> Problem:
     """A note about an attribute of a message, by the name that the dialect has for it."""
     place, _, name = note.path.rpartition("/")
-    table = dialect.tables.get("message", Table())
+    table = dialect.tables.get("message", DialectTable())
     return replace(note, path=f"{place}/{next((row.there for row in table.rows if row.here == name), name)}")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import Problem, UsageError
+from signalbook.jsontext import Json
 from signalbook.model.normalise import PROPERTY, is_event
 from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects import DIALECTS
@@ -26,7 +27,6 @@ from signalbook.spec.versions import DEFAULT, plain_label
 
 __all__ = ["Detection", "ForeignDocument", "detect", "level_of", "relabelled"]
 
-Json = Mapping[str, Any]
 # So many names of 0.5 make an entity one of 0.5 under a label that says otherwise; one alone may be an extension.
 TELLING = 2
 _SHOWN = 5
@@ -100,7 +100,7 @@ def _plain(named: list[Dialect]) -> Dialect:
     return next((dialect for dialect in named if dialect.written), named[-1])
 
 
-def _first(dialects: list[Dialect], members: _Members, ranks: tuple[str, ...]) -> Detection | None:
+def _first(dialects: list[Dialect], members: _SeenMembers, ranks: tuple[str, ...]) -> Detection | None:
     for rank in ranks:
         for dialect in dialects:
             for sign in dialect.signs:
@@ -109,7 +109,7 @@ def _first(dialects: list[Dialect], members: _Members, ranks: tuple[str, ...]) -
     return None
 
 
-def _seen(sign: Sign, members: _Members) -> str:
+def _seen(sign: Sign, members: _SeenMembers) -> str:
     if sign.beside and (sign.level, sign.beside) not in members.found:
         return ""
     for value, place in members.found.get((sign.level, sign.name), ()):
@@ -164,7 +164,7 @@ _OLDER: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Entity:
+class _DetectedEntity:
     """One entity of a document: its place, its kind, its members, and the names that are of one side only."""
 
     place: str
@@ -186,7 +186,7 @@ class _Entity:
         return f"{self.place or '/'} has " + ", ".join(f'"{name}"' for name in names[:_SHOWN])
 
 
-def _sides(entities: list[_Entity]) -> tuple[list[_Entity], list[_Entity]]:
+def _sides(entities: list[_DetectedEntity]) -> tuple[list[_DetectedEntity], list[_DetectedEntity]]:
     """The entities that are of 0.5 or before, and those of 1.0; where one has names of both, the ids tell."""
     newer = [one for one in entities if one.newer]
     certain = {one.place for one in newer if _IDS & set(one.newer) or len(one.older) < TELLING}
@@ -194,7 +194,7 @@ def _sides(entities: list[_Entity]) -> tuple[list[_Entity], list[_Entity]]:
     return older, newer
 
 
-def _refuse_relabelled(label: str, named: Dialect, older: list[_Entity], newer: list[_Entity]) -> None:
+def _refuse_relabelled(label: str, named: Dialect, older: list[_DetectedEntity], newer: list[_DetectedEntity]) -> None:
     """Refuse a document whose label says one thing and whose entities are another."""
     if named.modern:
         wrong = [one for one in older if not one.newer and (len(one.older) >= TELLING or one.kind == "registry")]
@@ -208,14 +208,14 @@ def _refuse_relabelled(label: str, named: Dialect, older: list[_Entity], newer: 
         raise UsageError(f'the label is "{label}", but {_all_named(wrong, "newer")}, {words}')
 
 
-def _all_named(entities: list[_Entity], side: str) -> str:
+def _all_named(entities: list[_DetectedEntity], side: str) -> str:
     """Entities and their members of one side, in words: so many as a reader can do with."""
     told = ", and ".join(one.named(getattr(one, side)) for one in entities[:_SHOWN])
     left = len(entities) - _SHOWN
     return f"{told} (and {left} more entities)" if left > 0 else told
 
 
-def _mixture(older: _Entity, newer: _Entity) -> UsageError:
+def _mixture(older: _DetectedEntity, newer: _DetectedEntity) -> UsageError:
     words = "which no one dialect has; label the document with its specversion, or say what it is with --from"
     if older.place == newer.place:
         return UsageError(f"{older.named(older.older)} beside {_quoted(newer.newer)}, {words}")
@@ -350,14 +350,14 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[Any], object]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Members:
+class _SeenMembers:
     """Every distinct member by level and name; of values of one name, the first of each text or type."""
 
     label: str
     found: Mapping[tuple[str, str], list[tuple[Any, str]]]
 
 
-def _members(document: Any, entities: list[_Entity]) -> _Members:
+def _members(document: Any, entities: list[_DetectedEntity]) -> _SeenMembers:
     found: dict[tuple[str, str], list[tuple[Any, str]]] = defaultdict(list)
     kept: set[tuple[str, str, object]] = set()
     for root in document if isinstance(document, list) else [document]:
@@ -369,18 +369,18 @@ def _members(document: Any, entities: list[_Entity]) -> _Members:
             if mark not in kept:
                 kept.add(mark)
                 found[kind, name].append((value, place))
-    return _Members(_label(document), found)
+    return _SeenMembers(_label(document), found)
 
 
-def _entities(document: Any) -> Iterator[_Entity]:
+def _entities(document: Any) -> Iterator[_DetectedEntity]:
     for root in document if isinstance(document, list) else [document]:
         if isinstance(root, dict):
             level = level_of(root)
             yield from _walk(root, _KINDS.get(level, level), "")
 
 
-def _walk(entity: Json, kind: str, place: str) -> Iterator[_Entity]:
-    yield _Entity(place, kind, entity)
+def _walk(entity: Json, kind: str, place: str) -> Iterator[_DetectedEntity]:
+    yield _DetectedEntity(place, kind, entity)
     for name, below in _COLLECTIONS.get(kind, {}).items():
         value = entity.get(name)
         members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -389,7 +389,7 @@ def _walk(entity: Json, kind: str, place: str) -> Iterator[_Entity]:
                 yield from _walk(member, below, f"{place}/{name}/{key}")
 
 
-def _own(entity: _Entity) -> Iterator[tuple[str, str, Any, str]]:
+def _own(entity: _DetectedEntity) -> Iterator[tuple[str, str, Any, str]]:
     for name, value in entity.content.items():
         yield entity.kind, name, value, entity.place
         if entity.kind in ("message", "schema"):
@@ -398,7 +398,7 @@ def _own(entity: _Entity) -> Iterator[tuple[str, str, Any, str]]:
             yield from _definitions_in(value, f"{entity.place}/{name}", 4)
 
 
-def _is_known(entity: _Entity, name: str) -> bool:
+def _is_known(entity: _DetectedEntity, name: str) -> bool:
     """Whether the message's own selector gives its properties a meaning: those of others tell nothing of a dialect."""
     selector, find = _PROPERTIES[name]
     return bool(find(entity.content.get(selector)))

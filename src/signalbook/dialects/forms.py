@@ -15,38 +15,49 @@ from typing import Any
 import orjson
 
 from signalbook.dialects.catalog01_forms import CATALOG_FORMS
-from signalbook.dialects.rows import LABELS, MISSING, NOW, PROPERTY, Form, Step, parsed, unwrapped, wrapped
+from signalbook.dialects.rows import (
+    LABELS,
+    MISSING,
+    NOW,
+    PROPERTY,
+    ConversionStep,
+    ValueForm,
+    parsed,
+    unwrapped,
+    wrapped,
+)
+from signalbook.jsontext import Json
 from signalbook.model.normalise import is_event
 from signalbook.protocols.message import find_protocol
-from signalbook.spec.dialects.dialect import CANONICAL, Row
+from signalbook.spec.dialects.dialect import CANONICAL, DialectRow
 from signalbook.spec.dialects.v05 import V05
 
 __all__ = ["FORMS", "has_inferred_schema", "holds_more", "with_held"]
 
-Convert = Callable[[Any, Step, Row], Any]
+Convert = Callable[[Any, ConversionStep, DialectRow], Any]
 
 
-def _same(value: Any, step: Step, row: Row) -> Any:
+def _same(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return value
 
 
-def _nothing(value: Any, step: Step, row: Row) -> Any:
+def _nothing(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return MISSING
 
 
-def _into_label(value: Any, step: Step, row: Row) -> Any:
+def _into_label(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return orjson.dumps(value).decode()
 
 
-def _out_of_label(value: Any, step: Step, row: Row) -> Any:
+def _out_of_label(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return parsed(value)
 
 
-def _json_inward(value: Any, step: Step, row: Row) -> Any:
+def _json_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return (_into_label if row.here.startswith(LABELS) else _out_of_label)(value, step, row)
 
 
-def _json_outward(value: Any, step: Step, row: Row) -> Any:
+def _json_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return (_into_label if row.there.startswith(LABELS) else _out_of_label)(value, step, row)
 
 
@@ -57,25 +68,25 @@ def _renames(names: Mapping[str, str], value: Any) -> Any:
 # --- references ---------------------------------------------------------------------------------------------------
 
 
-def _pointer_inward(value: Any, step: Step, row: Row) -> Any:
+def _pointer_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """A JSON Pointer into the document as an xid, with today's names of the collections."""
     if not isinstance(value, str) or not value.startswith("#/"):
         return value
     return "/".join(step.dialect.collections.get(part, part) for part in value[1:].split("/"))
 
 
-def _pointer_outward(value: Any, step: Step, row: Row) -> Any:
+def _pointer_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return f"#{value}" if isinstance(value, str) and value.startswith("/") else value
 
 
 def _each(convert: Convert) -> Convert:
-    def change(value: Any, step: Step, row: Row) -> Any:
+    def change(value: Any, step: ConversionStep, row: DialectRow) -> Any:
         return [convert(member, step, row) for member in value] if isinstance(value, list) else value
 
     return change
 
 
-def _xref_inward(value: Any, step: Step, row: Row) -> Any:
+def _xref_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """A pointer into the document, or an address that is relative to the registry, as an xid; others are held."""
     xid = _pointer_inward(value, step, row)
     if isinstance(xid, str) and xid.partition("/")[0] in CANONICAL:
@@ -86,7 +97,7 @@ def _xref_inward(value: Any, step: Step, row: Row) -> Any:
     return MISSING
 
 
-def _xref_outward(value: Any, step: Step, row: Row) -> Any:
+def _xref_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """An address that is relative to the registry: in 0.5 it does not begin with a slash."""
     return value[1:] if isinstance(value, str) and value.startswith("/") else value
 
@@ -94,15 +105,15 @@ def _xref_outward(value: Any, step: Step, row: Row) -> Any:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _protocol_inward(value: Any, step: Step, row: Row) -> Any:
+def _protocol_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return find_protocol(value) or value
 
 
-def _protocol_outward(value: Any, step: Step, row: Row) -> Any:
+def _protocol_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return step.dialect.protocols.get(value, value) if isinstance(value, str) else value
 
 
-def _binding_inward(value: Any, step: Step, row: Row) -> Any:
+def _binding_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """An endpoint's `binding` beside `config.protocol`: the same, alone, or something that 1.0 cannot say."""
     protocol = _protocol_inward(value, step, row)
     if "protocol" not in step.target:
@@ -124,16 +135,16 @@ def _definition(types: Mapping[str, str], now: tuple[str, str], value: Any) -> A
     return {**value, "value": now[1]} if value.get("value") == now[0] else value
 
 
-def _definition_inward(value: Any, step: Step, row: Row) -> Any:
+def _definition_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return _definition(step.dialect.types, (step.dialect.now, NOW), value)
 
 
-def _definition_outward(value: Any, step: Step, row: Row) -> Any:
+def _definition_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return _definition(step.dialect.types_out, (NOW, step.dialect.now), value)
 
 
 def _all(convert: Convert) -> Convert:
-    def change(value: Any, step: Step, row: Row) -> Any:
+    def change(value: Any, step: ConversionStep, row: DialectRow) -> Any:
         if isinstance(value, dict):
             return {name: convert(member, step, row) for name, member in value.items()}
         return _each(convert)(value, step, row)
@@ -141,11 +152,11 @@ def _all(convert: Convert) -> Convert:
     return change
 
 
-def _keyed_outward(value: Any, step: Step, row: Row) -> Any:
+def _keyed_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """Named properties under their names, which the dialect takes for keys; of one name that comes again, the key."""
     if not isinstance(value, dict):
         return _all(_definition_outward)(value, step, row)
-    found: dict[str, Any] = {}
+    found: Json = {}
     taken = {_named(key, member) for key, member in value.items()}
     for key, member in value.items():
         name = _named(key, member)
@@ -164,7 +175,7 @@ def _named(key: str, member: Any) -> str:
 def _metadata(convert: Convert) -> Convert:
     """Metadata of an event, also in the level `attributes` that the prose of the texts has; others stay as they are."""
 
-    def change(value: Any, step: Step, row: Row) -> Any:
+    def change(value: Any, step: ConversionStep, row: DialectRow) -> Any:
         if not isinstance(value, dict) or _is_foreign(step):
             return value
         inner = value.get("attributes")
@@ -175,14 +186,14 @@ def _metadata(convert: Convert) -> Convert:
     return change
 
 
-def _is_foreign(step: Step) -> bool:
+def _is_foreign(step: ConversionStep) -> bool:
     """Whether an entity has an envelope that the specification does not define."""
     own = step.source if step.dialect.modern else step.target
     envelope = own.get("envelope") or step.envelope
     return bool(envelope) and not is_event(envelope)
 
 
-def _datacontenttype_outward(value: Any, step: Step, row: Row) -> Any:
+def _datacontenttype_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """Where there is an envelope, the content type is one of its attributes; else a label holds it."""
     if "envelope" not in step.source and "envelopemetadata" not in step.source:
         return value
@@ -217,7 +228,7 @@ def _key_text(encoded: str) -> str | None:
     return None if _NO_TEXT.search(text) else text
 
 
-def _key_inward(value: Any, step: Step, row: Row) -> Any:
+def _key_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """A Kafka key: text, unless it is declared as bytes that are none."""
     kind = value.get("type") if isinstance(value, dict) else None
     key = unwrapped(value, step, "protocoloptions/key")
@@ -235,7 +246,7 @@ def _key_inward(value: Any, step: Step, row: Row) -> Any:
     return MISSING
 
 
-def _key_outward(value: Any, step: Step, row: Row) -> Any:
+def _key_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     encoded = step.take("protocoloptions/key_base64")
     if encoded is not MISSING:
         return {"type": "binary", "value": encoded}
@@ -243,7 +254,7 @@ def _key_outward(value: Any, step: Step, row: Row) -> Any:
     return key if key is MISSING else wrapped(key, step, "protocoloptions/key")
 
 
-def _user_properties_inward(value: Any, step: Step, row: Row) -> Any:
+def _user_properties_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """Properties as 0.5 has them, one object of one member each, with the name beside the value."""
     if not isinstance(value, list):
         return value
@@ -258,7 +269,7 @@ def _user_properties_inward(value: Any, step: Step, row: Row) -> Any:
     return found
 
 
-def _user_properties_outward(value: Any, step: Step, row: Row) -> Any:
+def _user_properties_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, list):
         return value
     return [
@@ -269,16 +280,16 @@ def _user_properties_outward(value: Any, step: Step, row: Row) -> Any:
     ]
 
 
-def _without(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _without(name: str, value: Mapping[str, Any]) -> Json:
     return {key: member for key, member in value.items() if key != name}
 
 
-def _query_inward(value: Any, step: Step, row: Row) -> Any:
+def _query_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     known = step.target.get("protocoloptions")
     return MISSING if isinstance(known, dict) and "query" in known else value
 
 
-def _query_outward(value: Any, step: Step, row: Row) -> Any:
+def _query_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     """A map of names and values; what that cannot say is held as well."""
     if not isinstance(value, list):
         return value
@@ -295,11 +306,11 @@ def _query_outward(value: Any, step: Step, row: Row) -> Any:
 # --- endpoints ----------------------------------------------------------------------------------------------------
 
 
-def _usage_inward(value: Any, step: Step, row: Row) -> Any:
+def _usage_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return MISSING if "usage" in step.target else value if isinstance(value, list) else [value]
 
 
-def _usage_outward(value: Any, step: Step, row: Row) -> Any:
+def _usage_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, list) or not value:
         return value
     if len(value) > 1:
@@ -307,7 +318,7 @@ def _usage_outward(value: Any, step: Step, row: Row) -> Any:
     return value[0]
 
 
-def _addresses_inward(value: Any, step: Step, row: Row) -> Any:
+def _addresses_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, list):
         return value
     return [{"uri": member} if isinstance(member, str) else member for member in value]
@@ -317,14 +328,14 @@ _AUTHORIZATION = {"resourceurl": "resourceuri", "grant_types": "granttypes"}
 _AUTHORIZATION_OUT = {name: old for old, name in _AUTHORIZATION.items()}
 
 
-def _authorization_inward(value: Any, step: Step, row: Row) -> Any:
+def _authorization_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if step.dialect.modern and find_protocol(step.source.get("protocol")) is None:
         return value
     members = value if isinstance(value, list) else [value]
     return [_renames(_AUTHORIZATION, member) for member in members]
 
 
-def _authorization_outward(value: Any, step: Step, row: Row) -> Any:
+def _authorization_outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     members = [_renames(_AUTHORIZATION_OUT, member) for member in value] if isinstance(value, list) else [value]
     return members[0] if len(members) == 1 else members
 
@@ -332,50 +343,50 @@ def _authorization_outward(value: Any, step: Step, row: Row) -> Any:
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
-def _compatibility_inward(value: Any, step: Step, row: Row) -> Any:
+def _compatibility_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if isinstance(value, str) and value.lower() == "none":
         step.note("respelled", row.there, f'is left out: without it the compatibility is "{value}" as well')
         return MISSING
     return value
 
 
-def _unconverted(value: Any, step: Step, row: Row) -> Any:
+def _unconverted(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     step.note("lost", row.there or row.here, "is written in another model language, and left out")
     return MISSING
 
 
-FORMS: Mapping[str, Form] = {
-    "same": Form(_same, _same),
-    "text": Form(_same, _same),
-    "json": Form(_json_inward, _json_outward),
-    "pointer": Form(_pointer_inward, _pointer_outward),
-    "pointers": Form(_each(_pointer_inward), _each(_pointer_outward)),
-    "xref": Form(_xref_inward, _xref_outward),
-    "envelope": Form(_same, _same),
-    "protocol": Form(_protocol_inward, _protocol_outward),
-    "endpoint_protocol": Form(_protocol_inward, _same),
-    "binding": Form(_binding_inward, _nothing),
-    "definition": Form(_definition_inward, _definition_outward),
-    "definitions": Form(_all(_definition_inward), _all(_definition_outward)),
-    "keyed": Form(_all(_definition_inward), _keyed_outward),
-    "metadata": Form(_metadata(_definition_inward), _metadata(_definition_outward)),
-    "datacontenttype": Form(_same, _datacontenttype_outward),
-    "options": Form(_same, _same),
-    "key": Form(_key_inward, _key_outward),
-    "user_properties": Form(_user_properties_inward, _user_properties_outward),
-    "query": Form(_query_inward, _query_outward),
-    "usage": Form(_usage_inward, _usage_outward),
-    "addresses": Form(_addresses_inward, _same),
-    "authorization": Form(_authorization_inward, _authorization_outward),
-    "deprecation": Form(
+FORMS: Mapping[str, ValueForm] = {
+    "same": ValueForm(_same, _same),
+    "text": ValueForm(_same, _same),
+    "json": ValueForm(_json_inward, _json_outward),
+    "pointer": ValueForm(_pointer_inward, _pointer_outward),
+    "pointers": ValueForm(_each(_pointer_inward), _each(_pointer_outward)),
+    "xref": ValueForm(_xref_inward, _xref_outward),
+    "envelope": ValueForm(_same, _same),
+    "protocol": ValueForm(_protocol_inward, _protocol_outward),
+    "endpoint_protocol": ValueForm(_protocol_inward, _same),
+    "binding": ValueForm(_binding_inward, _nothing),
+    "definition": ValueForm(_definition_inward, _definition_outward),
+    "definitions": ValueForm(_all(_definition_inward), _all(_definition_outward)),
+    "keyed": ValueForm(_all(_definition_inward), _keyed_outward),
+    "metadata": ValueForm(_metadata(_definition_inward), _metadata(_definition_outward)),
+    "datacontenttype": ValueForm(_same, _datacontenttype_outward),
+    "options": ValueForm(_same, _same),
+    "key": ValueForm(_key_inward, _key_outward),
+    "user_properties": ValueForm(_user_properties_inward, _user_properties_outward),
+    "query": ValueForm(_query_inward, _query_outward),
+    "usage": ValueForm(_usage_inward, _usage_outward),
+    "addresses": ValueForm(_addresses_inward, _same),
+    "authorization": ValueForm(_authorization_inward, _authorization_outward),
+    "deprecation": ValueForm(
         lambda value, step, row: _renames({"docs": "documentation"}, value),
         lambda value, step, row: _renames({"documentation": "docs"}, value),
     ),
-    "sticky": Form(lambda value, step, row: "true" if value is True else MISSING, _out_of_label),
-    "compatibility": Form(_compatibility_inward, _same),
-    "unconverted": Form(_unconverted, _unconverted),
-    "rest": Form(lambda value, step, row: _json_inward(value, step, row) if value else MISSING, _json_outward),
-    "marker": Form(_nothing, _nothing),
+    "sticky": ValueForm(lambda value, step, row: "true" if value is True else MISSING, _out_of_label),
+    "compatibility": ValueForm(_compatibility_inward, _same),
+    "unconverted": ValueForm(_unconverted, _unconverted),
+    "rest": ValueForm(lambda value, step, row: _json_inward(value, step, row) if value else MISSING, _json_outward),
+    "marker": ValueForm(_nothing, _nothing),
     **CATALOG_FORMS,
 }
 
@@ -387,8 +398,6 @@ FORMS: Mapping[str, Form] = {
 # definition where 1.0 has a plain value: `required`, a type, a template where 1.0 has a number or a flag.
 # Rule 2: it counts where the message at hand has such a field: Kafka's timestamp, the section of an AMQP body.
 
-
-Attributes = Mapping[str, Any]
 
 _OPTIONS = "protocoloptions"
 # Options that are numbers or flags in 1.0, and can be templates in 0.1: what is there is any value that fits.
@@ -402,13 +411,13 @@ _LABELS = ("0.5.properties", "0.1.properties", "0.5.timestamp", "0.1.amqpencodin
 _SAYS = ("value", "required", "type")
 
 
-def with_held(message: Attributes) -> Attributes:
+def with_held(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """A message with what its labels hold of its options."""
     labels = message.get("labels")
     if not isinstance(labels, Mapping):
         return message
     options = message.get(_OPTIONS)
-    found: dict[str, Any] = dict(options) if isinstance(options, Mapping) else {}
+    found: Json = dict(options) if isinstance(options, Mapping) else {}
     count = 0
     for path, rest in _held(labels, message.get("protocol")):
         _put(found, path, rest)
@@ -416,19 +425,19 @@ def with_held(message: Attributes) -> Attributes:
     return {**message, _OPTIONS: found} if count else message
 
 
-def holds_more(message: Attributes) -> bool:
+def holds_more(message: Mapping[str, Any]) -> bool:
     """Whether a definition, or a base of it, has labels with what 1.0 has no place for."""
     labels = message.get("labels")
     return isinstance(labels, Mapping) and not labels.keys().isdisjoint(_LABELS)
 
 
-def has_inferred_schema(message: Attributes) -> bool:
+def has_inferred_schema(message: Mapping[str, Any]) -> bool:
     """Whether a definition of 0.1 did not say what its schema is (section 3.1.2), so that it was inferred."""
     labels = message.get("labels")
     return isinstance(labels, Mapping) and labels.get("0.1.schematype") == "inferred"
 
 
-def _held(labels: Attributes, protocol: Any) -> Iterator[tuple[list[str], dict[str, Any]]]:
+def _held(labels: Mapping[str, Any], protocol: Any) -> Iterator[tuple[list[str], Json]]:
     for label in _LABELS[:2]:
         kept = parsed(labels.get(label))
         for place, rest in kept.items() if isinstance(kept, dict) else ():
@@ -445,7 +454,7 @@ def _held(labels: Attributes, protocol: Any) -> Iterator[tuple[list[str], dict[s
         yield ["body"], {"value": labels["0.1.amqpencoding"].lower(), "required": True}
 
 
-def _put(options: dict[str, Any], path: list[str], rest: Mapping[str, Any]) -> None:
+def _put(options: Json, path: list[str], rest: Mapping[str, Any]) -> None:
     """Join a property at a path with what is held of it."""
     *above, name = path
     for step in above:

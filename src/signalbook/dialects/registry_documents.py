@@ -11,11 +11,12 @@ from typing import Any
 import orjson
 
 from signalbook.dialects.forms import FORMS
-from signalbook.dialects.rows import MAX_LABEL, Step, inward, outward, parsed
+from signalbook.dialects.rows import MAX_LABEL, ConversionStep, inward, outward, parsed
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.normalise import differences, from_canonical, respelled, spelled_members, to_canonical
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
-from signalbook.spec.dialects.dialect import CANONICAL, Dialect, Table
+from signalbook.spec.dialects.dialect import CANONICAL, Dialect, DialectTable
 from signalbook.spec.versions import DEFAULT
 
 __all__ = [
@@ -93,7 +94,7 @@ def _properties(value: Any) -> Any:
     )
 
 
-def _content_type(found: dict[str, Any]) -> dict[str, Any]:
+def _content_type(found: Json) -> Json:
     """A message's content type where an envelope has it, be it stated there, beside it, or in both places."""
     content, metadata = found.get("datacontenttype"), found.get("envelopemetadata")
     if content is None or "envelope" not in found:
@@ -113,7 +114,6 @@ def _content_type(found: dict[str, Any]) -> dict[str, Any]:
 # Rule 2: it is shown as long as it means what the entity says now; once somebody changed that, it is shown no longer.
 
 
-Json = dict[str, Any]
 Read = Callable[[Json], Json]
 
 
@@ -212,7 +212,7 @@ _DOMAINS = {
 _RESOURCES: Mapping[str, Mapping[str, str]] = dict(CANONICAL.values())
 _GROUPS = frozenset(_RESOURCES)
 _UNSPELLED = frozenset({"registry", "meta"})
-_NO_TABLE = Table()
+_NO_TABLE = DialectTable()
 
 
 def refuse(at: str, name: str, words: str) -> RegistryError:
@@ -308,7 +308,7 @@ def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: 
 
 def _read_plain(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     table = _table(dialect, level)
-    step = Step(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
+    step = ConversionStep(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
     found = inward(step, table.rows, FORMS) if table.rows else step.source
     if level.removesuffix("version") == "message" and "protocol" not in found and "protocoloptions" in found:
         found = _read_inherited(entity, dialect, at, group, table) or found
@@ -323,17 +323,17 @@ def _is_alias(found: Json) -> bool:
     return isinstance(meta, dict) and "xref" in meta
 
 
-def _names(table: Table) -> frozenset[str]:
+def _names(table: DialectTable) -> frozenset[str]:
     """The members of an entity that are spelled otherwise in 1.0."""
     return frozenset(row.there.partition("/")[0] for row in table.rows) - {"", "labels", "id", *_META, *_VERSIONS}
 
 
-def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table: Table) -> Json | None:
+def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table: DialectTable) -> Json | None:
     """A message that leaves its protocol to its group, read by that protocol's options."""
     protocol = group.get("protocol")
     if not isinstance(protocol, str) or protocol not in dialect.options:
         return None
-    step = Step(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
+    step = ConversionStep(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
     return inward(step, table.rows, FORMS)
 
 
@@ -341,7 +341,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _table(dialect: Dialect, level: str) -> Table:
+def _table(dialect: Dialect, level: str) -> DialectTable:
     return dialect.tables.get(level) or dialect.tables.get(level.removesuffix("version"), _NO_TABLE)
 
 
@@ -379,7 +379,7 @@ def respellings(
             yield from respellings(member, dialect, below, f"{at}/{collection}/{key}", verb)
 
 
-def _deprecations(value: Any, table: Table, dialect: Dialect, at: str, verb: str) -> Iterator[Problem]:
+def _deprecations(value: Any, table: DialectTable, dialect: Dialect, at: str, verb: str) -> Iterator[Problem]:
     """A note for a member of `deprecated`, of a group or a meta, whose name the dialect does not have."""
     if not isinstance(value, dict):
         return
@@ -460,10 +460,10 @@ def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at:
     )
 
 
-def _outward(entity: Json, table: Table, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
+def _outward(entity: Json, table: DialectTable, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     protocol = str(entity.get("protocol") or group.get("protocol") or "")
     envelope = _text(entity.get("envelope") or group.get("envelope"))
-    step = Step(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
+    step = ConversionStep(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
     return outward(step, table.rows, FORMS, table)
 
 
@@ -492,7 +492,7 @@ def without_given(entity: Json) -> Json:
 _PARTS = ("envelopemetadata", "protocoloptions", "envelopeoptions")
 
 
-def overrides(document: dict[str, Any]) -> Iterator[Problem]:
+def overrides(document: Json) -> Iterator[Problem]:
     """A note for each part of a message that 1.0 fills up from its base, where the document holds the base too."""
     messages = _messages(document)
     for xid, message in messages.items():
@@ -512,7 +512,7 @@ def _more(base: Any, own: Any) -> Iterator[str]:
             yield from (f"{name}.{inner}" for inner in _more(base[name], own[name]))
 
 
-def filled_formats(document: dict[str, Any]) -> Iterator[Problem]:
+def filled_formats(document: Json) -> Iterator[Problem]:
     """Give each message that refers to a schema of the document, and leaves its format out, that format; note each."""
     for _, group in _members(document, "schemagroups"):
         for _, schema in _members(group, "schemas"):
@@ -541,7 +541,7 @@ def _format(document: Mapping[str, Any], steps: list[str]) -> str:
     return next((str(one["format"]) for one in places if isinstance(one, dict) and one.get("format")), "")
 
 
-def _messages(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _messages(document: Mapping[str, Any]) -> dict[str, Json]:
     return {
         f"/{groups}/{groupid}/messages/{messageid}": message
         for groups in ("messagegroups", "endpoints")
@@ -550,7 +550,7 @@ def _messages(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _members(entity: Mapping[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _members(entity: Mapping[str, Any], name: str) -> Iterator[tuple[str, Json]]:
     """The objects of a collection; a document from outside may have anything in its place."""
     members = entity.get(name)
     if isinstance(members, dict):

@@ -18,8 +18,9 @@ from urllib.parse import quote, unquote
 import orjson
 
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import ID, MAP_KEY, kept_of
-from signalbook.spec.dialects.dialect import Dialect, Row, Table
+from signalbook.spec.dialects.dialect import Dialect, DialectRow, DialectTable
 
 __all__ = [
     "MISSING",
@@ -27,9 +28,9 @@ __all__ = [
     "PLAIN_FORMS",
     "PROPERTY",
     "SEGMENT",
-    "Form",
-    "Forms",
-    "Step",
+    "ConversionStep",
+    "ValueForm",
+    "ValueForms",
     "from_id",
     "has_placeholder",
     "inward",
@@ -184,11 +185,10 @@ def renamed(text: str, names: dict[str, str], note: Callable[[str, str], None]) 
 MISSING: Final = object()
 LABELS: Final = "labels/"
 MAX_LABEL: Final = 4096  # core/spec.md: the name and the value of a scalar together
-Attributes = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Step:
+class ConversionStep:
     """One entity on its way: what is left of the source, what there is of the target, and the notes of the way.
 
     `protocol` and `envelope` are the canonical ones of the entity, or of its group; `rests` are members of property
@@ -199,14 +199,14 @@ class Step:
     dialect: Dialect
     notes: list[Problem]
     at: str
-    source: Attributes
-    target: Attributes = field(default_factory=dict)
+    source: Json
+    target: Json = field(default_factory=dict)
     protocol: str = ""
     envelope: str = ""
     rests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kept: dict[str, Json] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # placeholders that had to be renamed
-    row: Row | None = None  # the one that is read just now
+    row: DialectRow | None = None  # the one that is read just now
     aside: Mapping[str, Any] = field(default_factory=dict)  # extension attributes that were held in labels
     said: dict[str, str] = field(default_factory=dict)  # the place in the source of what stands in the target
 
@@ -256,21 +256,21 @@ class Step:
         return True
 
 
-Convert = Callable[[Any, Step, Row], Any]
+Convert = Callable[[Any, ConversionStep, DialectRow], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ValueForm:
     """How a value is converted into the canonical form and out of it; MISSING leaves it out."""
 
     inward: Convert
     outward: Convert
 
 
-Forms = Mapping[str, Form]
+ValueForms = Mapping[str, ValueForm]
 
 
-def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
+def inward(step: ConversionStep, rows: Iterable[DialectRow], forms: ValueForms) -> Json:
     """The canonical attributes of the step's entity."""
     step.rests = _popped(step.source, "1.0.properties")
     rows = tuple(rows)
@@ -298,7 +298,7 @@ def inward(step: Step, rows: Iterable[Row], forms: Forms) -> Attributes:
     return step.target
 
 
-def _refuse_other(step: Step, here: str, value: Any, there: str, *, whole: bool = False) -> None:
+def _refuse_other(step: ConversionStep, here: str, value: Any, there: str, *, whole: bool = False) -> None:
     """Refuse what contradicts another member of the source, which says the same; objects are joined, unless `whole`."""
     known: Any = step.target
     for name in here.split("/"):
@@ -313,7 +313,7 @@ def _refuse_other(step: Step, here: str, value: Any, there: str, *, whole: bool 
             raise RegistryError("invalid_attribute", step.at or "/", name=there + below, error_detail=words)
 
 
-def _there(row: Row, place: str) -> str:
+def _there(row: DialectRow, place: str) -> str:
     """A place of what a row reads, by the names of the dialect."""
     if place.startswith(row.there):
         return place
@@ -322,7 +322,7 @@ def _there(row: Row, place: str) -> str:
     return place if row.here else row.there
 
 
-def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attributes:
+def outward(step: ConversionStep, rows: Iterable[DialectRow], forms: ValueForms, table: DialectTable) -> Json:
     """The attributes of the step's entity, which is canonical, as the dialect has them."""
     step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
     rows = tuple(rows)
@@ -351,7 +351,7 @@ def outward(step: Step, rows: Iterable[Row], forms: Forms, table: Table) -> Attr
     return step.target
 
 
-def _expanded(step: Step, rows: Iterable[Row], other: str) -> Iterator[Row]:
+def _expanded(step: ConversionStep, rows: Iterable[DialectRow], other: str) -> Iterator[DialectRow]:
     """The rows of one direction; in front of one for all options, those for each option of the entity's protocol."""
     for row in rows:
         if row.only == other:
@@ -364,14 +364,14 @@ def _expanded(step: Step, rows: Iterable[Row], other: str) -> Iterator[Row]:
         yield row
 
 
-def _within(row: Row, option: Row) -> Row:
+def _within(row: DialectRow, option: DialectRow) -> DialectRow:
     there = f"{row.there}/{option.there}" if option.there else ""
     here = f"{row.here}/{option.here}" if option.here else ""
-    return Row(there, here, option.form, option.only)
+    return DialectRow(there, here, option.form, option.only)
 
 
 @lru_cache(maxsize=64)
-def _one_sided(rows: tuple[Row, ...]) -> tuple[frozenset[str], frozenset[str]]:
+def _one_sided(rows: tuple[DialectRow, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """The names of attributes that only the dialect has, and those that only the canonical form has.
 
     On the other side such a name is one of an extension. A registry's own members are left alone.
@@ -386,17 +386,17 @@ def _tops(places: Iterable[str]) -> frozenset[str]:
     return frozenset(place.partition("/")[0] for place in places if place) - {"labels"}
 
 
-def _has_extensions(step: Step) -> bool:
+def _has_extensions(step: ConversionStep) -> bool:
     return step.dialect.form == "registry" and bool(step.dialect.prefix)
 
 
-def _put_aside(step: Step, prefix: str, names: frozenset[str]) -> None:
+def _put_aside(step: ConversionStep, prefix: str, names: frozenset[str]) -> None:
     """Hold in labels the extension attributes that have a meaning of their own on the other side."""
     for name in sorted(names & step.source.keys()) if _has_extensions(step) else ():
         step.hold(f"{prefix}.{name}", orjson.dumps(step.source.pop(name)).decode(), name)
 
 
-def _put_back(step: Step, prefix: str, names: frozenset[str]) -> None:
+def _put_back(step: ConversionStep, prefix: str, names: frozenset[str]) -> None:
     """Take the extension attributes out of the labels that hold them; they are the last to be carried over."""
     labels = step.source.get("labels")
     if not isinstance(labels, dict) or not _has_extensions(step):
@@ -408,7 +408,7 @@ def _put_back(step: Step, prefix: str, names: frozenset[str]) -> None:
         _take(step.source, ["labels", f"{prefix}.{name}"])
 
 
-def _carry_over(step: Step) -> None:
+def _carry_over(step: ConversionStep) -> None:
     labels = step.source.pop("labels", None)
     for name, value in {**step.source, **step.aside}.items():
         step.put(name, value)
@@ -418,7 +418,7 @@ def _carry_over(step: Step) -> None:
         step.target["labels"] = labels
 
 
-def _take(source: Attributes, path: list[str]) -> Any:
+def _take(source: Json, path: list[str]) -> Any:
     name, *rest = path
     if name not in source:
         return MISSING
@@ -434,7 +434,7 @@ def _take(source: Attributes, path: list[str]) -> Any:
     return value
 
 
-def _popped(source: Attributes, label: str) -> Mapping[str, Mapping[str, Any]]:
+def _popped(source: Json, label: str) -> Mapping[str, Mapping[str, Any]]:
     """The members of property definitions that a label of the source holds; the label goes."""
     labels = source.get("labels")
     if not isinstance(labels, dict) or label not in labels:
@@ -461,7 +461,7 @@ NOW = "0000-01-01T00:00:00Z"
 PROPERTY = frozenset({"description", "name", "required", "specurl", "type", "value"})
 
 
-def unwrapped(value: Any, step: Step, place: str) -> Any:
+def unwrapped(value: Any, step: ConversionStep, place: str) -> Any:
     """The plain value of a property definition; its other members are kept for the way back."""
     held = step.rests.get(place, {})
     if "value" in held and held["value"] == (value.get("value") if isinstance(value, dict) else value):
@@ -475,14 +475,14 @@ def unwrapped(value: Any, step: Step, place: str) -> Any:
     return plain
 
 
-def _filled(value: Any, step: Step, place: str) -> Any:
+def _filled(value: Any, step: ConversionStep, place: str) -> Any:
     """A template's text in names that 1.0 takes; the empty one of 0.1 stands for any content."""
     if step.dialect.formats and isinstance(value, str):
         return template_text(value, step, place) if value else MISSING
     return MISSING if value is None else value
 
 
-def template_text(value: str, step: Step, place: str) -> str:
+def template_text(value: str, step: ConversionStep, place: str) -> str:
     """A template of 0.1 with names that 1.0 takes; what it takes for something else is noted."""
     if is_beyond_level_one(value):
         step.note("changed", place, f"'{value}' has an expression that 1.0 takes for plain text")
@@ -493,13 +493,13 @@ def template_text(value: str, step: Step, place: str) -> str:
     return renamed(value, step.names, note)
 
 
-def note_template(value: str, step: Step, place: str) -> None:
+def note_template(value: str, step: ConversionStep, place: str) -> None:
     """Note a text of 1.0 that is a template in 0.1, for it has expressions there."""
     if is_beyond_level_one(value):
         step.note("changed", place, f"'{value}' has braces that are text in 1.0, and an expression in 0.1")
 
 
-def wrapped(value: Any, step: Step, place: str) -> Any:
+def wrapped(value: Any, step: ConversionStep, place: str) -> Any:
     """The property definition of a plain value, with what was kept of it."""
     if step.dialect.formats and isinstance(value, str):
         if not is_same_in_both(value):
@@ -511,8 +511,8 @@ def wrapped(value: Any, step: Step, place: str) -> Any:
     return {**step.rests.get(place, {}), "value": value}
 
 
-def _inward(read: Callable[[Any], Any]) -> Callable[[Any, Step, Row], Any]:
-    def convert(value: Any, step: Step, row: Row) -> Any:
+def _inward(read: Callable[[Any], Any]) -> Callable[[Any, ConversionStep, DialectRow], Any]:
+    def convert(value: Any, step: ConversionStep, row: DialectRow) -> Any:
         plain = unwrapped(value, step, row.here)
         made = plain if plain is MISSING else read(plain)
         if made is MISSING and plain is not MISSING:  # a template where 1.0 has a number or a flag
@@ -522,11 +522,11 @@ def _inward(read: Callable[[Any], Any]) -> Callable[[Any, Step, Row], Any]:
     return convert
 
 
-def _outward(value: Any, step: Step, row: Row) -> Any:
+def _outward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return wrapped(value, step, row.here)
 
 
-def _bare(value: Any, step: Step, row: Row) -> Any:
+def _bare(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return wrapped(value, step, row.here) if row.here in step.rests else value
 
 
@@ -541,8 +541,8 @@ def _boolean(value: Any) -> Any:
 
 
 PLAIN_FORMS = {
-    "plain": Form(_inward(lambda value: value), _outward),
-    "bare": Form(_inward(lambda value: value), _bare),
-    "integer": Form(_inward(_integer), _outward),
-    "boolean": Form(_inward(_boolean), _outward),
+    "plain": ValueForm(_inward(lambda value: value), _outward),
+    "bare": ValueForm(_inward(lambda value: value), _bare),
+    "integer": ValueForm(_inward(_integer), _outward),
+    "boolean": ValueForm(_inward(_boolean), _outward),
 }

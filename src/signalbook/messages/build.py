@@ -24,8 +24,8 @@ from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name, read_med
 from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import BadJson, decode, quick
 from signalbook.messages.carry import (
+    BuildPlan,
     Built,
-    Plan,
     carry,
     content_type_of,
     content_type_texts,
@@ -69,16 +69,16 @@ from signalbook.protocols import (
 from signalbook.protocols.message import stated_protocol
 from signalbook.protocols.protocol import as_text, pointer
 from signalbook.protocols.values import canonical
+from signalbook.schemas import payload_of
 from signalbook.schemas.format import BadValue
-from signalbook.schemas.samples import payload_of
 from signalbook.template import Template
 
 __all__ = [
     "STAND_IN",
+    "BuildPlan",
     "Built",
-    "Plan",
-    "bent",
     "build",
+    "changed_in_json",
     "context_texts",
     "json_flaws",
     "own_values",
@@ -89,9 +89,8 @@ __all__ = [
 
 # What a build is given, checked before it is used: the values of placeholders and properties, and the data.
 #
-# Rule: nothing is dropped or bent on the way: a name that nothing asks for, a value that is not a scalar, and a number
-# or a
-# name that JSON has not are said.
+# Rule: nothing is dropped or changed silently: a name that nothing asks for, a value that is not a scalar, and a number
+# or a name that JSON does not have are problems.
 
 
 # What takes the place of a value that is missing or wrong, so that everything else can be judged.
@@ -133,19 +132,19 @@ def scalar_flaw(value: Any) -> str | None:
 def unknown_name(name: str, kind: str, known: Collection[str]) -> Problem:
     """That a definition has nothing of a name, with the one that may have been meant."""
     words = f'the definition has no {kind} "{name}"'
-    likest = min(known, key=lambda one: (edits(one.lower(), name.lower()), one), default=None)
-    if likest is not None and edits(likest.lower(), name.lower()) <= max(1, len(name) // 3):
-        words += f'; it has "{likest}"'
+    nearest = min(known, key=lambda one: (edits(one.lower(), name.lower()), one), default=None)
+    if nearest is not None and edits(nearest.lower(), name.lower()) <= max(1, len(name) // 3):
+        words += f'; it has "{nearest}"'
     return Problem(pointer("", name), "value", words)
 
 
-def bent(data: Any, text: bytes) -> list[tuple[str, str]]:
-    """The places in a value whose JSON text may be another value's, and in words what JSON does not have there."""
+def changed_in_json(data: Any, text: bytes) -> list[tuple[str, str]]:
+    """The places where the JSON text of a value may be that of another value, and in words why."""
     try:
         if quick(text) == data:
             return []
     except (ValueError, RecursionError):
-        pass  # a number that a quick reader does not take; a closer look is always right
+        pass  # a number that orjson does not take; the closer look below is always right
     return list(json_flaws(data))
 
 
@@ -240,7 +239,7 @@ def _decoded(value: Any, twice: bool) -> bytes:
 
 
 def build(
-    plan: Plan,
+    plan: BuildPlan,
     *,
     data: Any = ABSENT,
     context: Mapping[str, Any] | None = None,
@@ -257,24 +256,24 @@ def build(
     """
     if schemaid is not None:
         plan = replace(plan, asked=schemaid_of(schemaid))
-    return _Building(plan, dict(attributes or {}), origin or Origin()).build(data, context or {}, protocol)
+    return _MessageBuild(plan, dict(attributes or {}), origin or Origin()).build(data, context or {}, protocol)
 
 
-class _Building:
+class _MessageBuild:
     """One build.
 
     What is missing or wrong is noted, and a stand-in or nothing takes its place, so that all else is judged as well;
-    `unsure` has the paths of which nothing more is said then, `refused` those whose given value was not taken.
+    `unsure` has the paths of which nothing more is said then, `rejected` those whose given value was not used.
     """
 
-    def __init__(self, plan: Plan, given: dict[str, Any], origin: Origin) -> None:
+    def __init__(self, plan: BuildPlan, given: dict[str, Any], origin: Origin) -> None:
         self.plan = plan
         self.document = plan.document
         self.given = given
         self.filling = Filling({}, origin)
         self.unchecked: tuple[str, ...] = ()
         self.unsure: set[str] = set()
-        self.refused: set[str] = set()
+        self.rejected: set[str] = set()
         self.of_fields: list[Any] = []
         self.is_encoded = False  # the payload is bytes that have the content encoding, which is not known here
 
@@ -307,7 +306,7 @@ class _Building:
         self._judge(event, message)
         if isinstance(self.plan.schema, Problem) and type(self.plan.schema) is Problem:
             self._note(self.plan.schema)
-        missing = {name: gap for name, gap in self.filling.missing.items() if gap.path not in self.refused}
+        missing = {name: gap for name, gap in self.filling.missing.items() if gap.path not in self.rejected}
         problems = (*missing.values(), *self.filling.problems)
         if problems:
             return Built(None, None, tuple(missing), problems)
@@ -380,7 +379,7 @@ class _Building:
                 slot = slots.get(name) if name not in labels or of_event else labels[name]
                 path = pointer("/envelopemetadata", name) if slot is None else slot.path
                 self._wrong(path, "type", f"{name} {flaw}")
-                self.refused.add(path)
+                self.rejected.add(path)
             elif of_event or name not in labels:
                 for_event[name] = value
             else:
@@ -406,7 +405,7 @@ class _Building:
                 payload = payload_of(self.plan.usable_schema, data, content_type)
             else:
                 payload = written(data, content_type)
-            if self._is_bent(data, payload, content_type):
+            if self._is_changed(data, payload, content_type):
                 return b""
         except BadValue as bad:
             self._wrong(f"/data{bad.path}", "payload", bad.message)
@@ -442,13 +441,13 @@ class _Building:
             self.filling.missing.setdefault("schemaid", Problem("/data", "missing", words))
         return payload
 
-    def _is_bent(self, data: Any, payload: bytes, content_type: str) -> bool:
+    def _is_changed(self, data: Any, payload: bytes, content_type: str) -> bool:
         """Whether the data has something that JSON has not and that was written as something else; it is noted."""
         schema, media = self.plan.usable_schema, read_media_type(content_type) if content_type else None
         is_json = schema.format.lower().startswith("json") if schema is not None else media is None or media.is_json
         if not is_json or isinstance(data, bytes | bytearray | memoryview):
             return False
-        flaws = bent(data, payload)
+        flaws = changed_in_json(data, payload)
         for path, words in flaws:
             self._wrong(f"/data{path}", "payload", words)
         return bool(flaws)
@@ -539,7 +538,11 @@ class _Building:
     ) -> tuple[CloudEvent | None, Message | None]:
         fields = together(own, self._laid_out(protocol, filled))
         address = address_of(protocol)
-        if address is not None and address not in fields and f"/protocoloptions/{address}" not in self._said():
+        if (
+            address is not None
+            and address not in fields
+            and f"/protocoloptions/{address}" not in self._reported_paths()
+        ):
             self.filling.lacks(Slot(f"/protocoloptions/{address}", address, "", "string"), address)
         fields |= PROTOCOLS[protocol].added(fields)
         if event is None:
@@ -581,7 +584,7 @@ class _Building:
         try:
             return sendable(message)
         except WireError as error:
-            said = self._said()
+            said = self._reported_paths()
             for path, problem in in_definition(message, error.problems):
                 if path not in said:
                     self._wrong(path, "payload" if path == "/data" else problem.code, problem.message)
@@ -594,7 +597,7 @@ class _Building:
         built = message or event
         if built is None or self.plan.judge is None:
             return
-        said = self._said()
+        said = self._reported_paths()
         bad_data = any(path.startswith("/data") for path in said)
         answer = self.plan.judge(built)
         self.unchecked = answer.unchecked
@@ -605,7 +608,7 @@ class _Building:
             if not names and problem.path not in said and not (bad_data and problem.path.startswith("/data")):
                 self.filling.problems.append(problem)
 
-    def _said(self) -> set[str]:
+    def _reported_paths(self) -> set[str]:
         """The places of which something was said."""
         gaps = self.filling.missing.values()
         return self.unsure | {one.path for one in (*gaps, *self.filling.problems)}

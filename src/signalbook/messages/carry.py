@@ -2,7 +2,7 @@
 
 Rule: what the definition says about a header or user property that is an attribute of the event by the protocol's
 binding (`ce-subject`, or in MQTT any property named like an attribute) is said about that attribute: it is set where
-the event has none, and refused where the event's is another.
+the event has none, and a problem where the event's is another.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from signalbook.schemas.format import BadValue
 from signalbook.schemas.framing import frame, frame_id, is_framed
 
 __all__ = [
+    "BuildPlan",
     "Built",
-    "Plan",
     "carry",
     "content_type_of",
     "content_type_texts",
@@ -56,12 +56,12 @@ __all__ = [
     "written",
 ]
 
-# `Plan` and `Built`: what a build goes by, and what it gives, as a value and as JSON.
+# `BuildPlan` and `Built`: what a build goes by, and what it gives, as a value and as JSON.
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a build goes by: the materialised definition, its schema or why there is none, and what judges the result.
+class BuildPlan:
+    """What a build goes by: the materialised definition, its schema or why it has none, and what judges the result.
 
     `absolute` gives a reference its absolute form, where the catalog has an address; `schemaid` is the id that is known
     for Confluent's frame, `asked` the one that was asked for.
@@ -190,7 +190,7 @@ def schemaid_of(given: Any) -> int:
     return given
 
 
-def framed(plan: Plan, data: Any, payload: bytes, content_type: str) -> bytes:
+def framed(plan: BuildPlan, data: Any, payload: bytes, content_type: str) -> bytes:
     """The payload in the frame that it has to have; bytes that begin as a frame does have theirs.
 
     Raises KeyError where the id is not known, and `UsageError` where one was given that no frame takes.
@@ -215,7 +215,7 @@ def framed(plan: Plan, data: Any, payload: bytes, content_type: str) -> bytes:
     return frame(plan.usable_schema, schemaid, payload)
 
 
-def has_frame(plan: Plan, content_type: str) -> bool:
+def has_frame(plan: BuildPlan, content_type: str) -> bool:
     """Whether payloads of a definition have to be framed."""
     stated = plan.document.get("dataschemaframing")
     return is_framed(stated.lower() if isinstance(stated, str) else None, content_type)
@@ -260,7 +260,7 @@ def carry(event: CloudEvent, protocol: str, mode: str, fields: Mapping[str, Any]
         added |= dict(_attributes(row, event, pairs))
         # The binding lays the content type itself, unless an event has another place for it than other messages.
         laid = () if row.native_content_type else ("content-type",)
-        kept = [pair for pair in pairs if _name(row, pair[0]) is None and pair[0].lower() not in laid]
+        kept = [pair for pair in pairs if _attribute_name(row, pair[0]) is None and pair[0].lower() not in laid]
         left[field] = dict(kept) if isinstance(section, Mapping) else tuple(kept)
     carried = event.with_attributes(**added) if added else event
     return carried, to_message(carried, protocol, mode, **left)
@@ -342,7 +342,7 @@ def together(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any
 def _attributes(row: Binding, event: CloudEvent, pairs: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The attributes that the pairs add to the event."""
     for found, raw in pairs:
-        name = _name(row, found)
+        name = _attribute_name(row, found)
         if name is None or name in ("specversion", "datacontenttype"):
             continue
         try:
@@ -357,8 +357,8 @@ def _attributes(row: Binding, event: CloudEvent, pairs: list[tuple[str, Any]]) -
             raise CloudEventError(Problem(f"/{name}", "R39", words))
 
 
-def _name(row: Binding, found: str) -> str | None:
-    """The name of the attribute that a header or property is; None where it is none."""
+def _attribute_name(row: Binding, found: str) -> str | None:
+    """The name of the attribute that a header or property is; None where it is not an attribute."""
     plain = found.lower() if row.any_case else found
     for prefix in row.prefixes:
         if prefix and plain.startswith(prefix):

@@ -23,28 +23,28 @@ from signalbook.errors import Problem, SignalbookError, UsageError
 from signalbook.messages import match
 from signalbook.messages.answer import Answer
 from signalbook.messages.build import build
-from signalbook.messages.carry import Built, Plan
-from signalbook.messages.compile import Compiled, Limits, compile_definition
+from signalbook.messages.carry import BuildPlan, Built
+from signalbook.messages.compile import Compiled, EndpointLimits, compile_definition
 from signalbook.messages.definition import Absolute, Definition, Entities, Entity, materialise
-from signalbook.messages.fast import Entry, Scope
+from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
 from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
 from signalbook.schemas import Schema
 
-__all__ = ["Catalog", "CatalogError", "Judge", "MessageHandle", "in_canonical"]
+__all__ = ["Catalog", "CatalogError", "HandleCatalog", "MessageHandle", "in_canonical"]
 
 # `MessageHandle`: one definition of a catalog, to build, show and check messages by.
 #
 # catalog.message("/messagegroups/fleet/messages/moved").build(context={"vin": "A1"}, data={"speed": 80})
 
 
-class Judge(Protocol):
+class HandleCatalog(Protocol):
     """What a handle asks of its catalog."""
 
     def schema(self, xid: str) -> Schema | Problem | None:
-        """The payload schema of a definition, or why it cannot be had."""
+        """The payload schema of a definition, or why it is not available."""
         ...
 
     def validate(self, message: Given, xid: str) -> Answer:
@@ -64,7 +64,7 @@ class Judge(Protocol):
 class MessageHandle:
     """A definition, and the catalog that it stands in."""
 
-    catalog: Judge
+    catalog: HandleCatalog
     definition: Definition
 
     @property
@@ -113,9 +113,9 @@ class MessageHandle:
         """What is wrong with a message that is to be one of this definition."""
         return self.catalog.validate(message, self.xid)
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> BuildPlan:
         catalog = self.catalog
-        return Plan(
+        return BuildPlan(
             self.definition.document,
             catalog.schema(self.xid),
             self.validate,
@@ -174,7 +174,7 @@ class Catalog:
             xid: compile_definition(definition, self._library, known.get(xid))
             for xid, definition in self.definitions.items()
         }
-        self._scopes: dict[frozenset[str], Scope] = {}
+        self._scopes: dict[frozenset[str], MatchScope] = {}
 
     @classmethod
     def from_documents(
@@ -184,7 +184,7 @@ class Catalog:
         roots: Iterable[str] = (),
         schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
     ) -> Catalog:
-        """The catalog of documents, each read by its dialect as a file is; what is none of ours is a `UsageError`.
+        """The catalog of documents, each read by its dialect as a file is; raises `UsageError` where none is known.
 
         `bases` are definitions of other registries by their URI, `roots` the addresses by which this one is reached.
         """
@@ -251,7 +251,7 @@ class Catalog:
         return MessageHandle(self, self.definition(xid))
 
     def schema(self, xid: str) -> Schema | Problem | None:
-        """The payload schema of a definition, or why it cannot be had; None where it names none."""
+        """The payload schema of a definition, or why it is not available; None where it does not name one."""
         return self._of(xid).payload.schema
 
     def absolute(self, reference: str) -> str | None:
@@ -259,7 +259,7 @@ class Catalog:
         return self.entities.address(reference)
 
     def schemaid(self, xid: str) -> int | None:
-        """The id of Confluent's framing that is known for a definition's schema; None where there is none."""
+        """The id of Confluent's framing that is known for a definition's schema; None where it is not known."""
         payload = self._of(xid).payload
         return next((one for one in self.schemas.ids if payload.knows(one)), None)
 
@@ -270,7 +270,7 @@ class Catalog:
     def match(self, message: Given, within: Iterable[str] = ()) -> Answer:
         """What the catalog says about one message; `within` are groups, endpoints and definitions to look among."""
         if message.__class__ is bytes and not within:
-            answer = self._at_once(message)
+            answer = self._fast_answer(message)
             if answer is not None:
                 return answer
         _expect_one(message, "match_all")
@@ -292,25 +292,25 @@ class Catalog:
         observed = (found for one in each(message) for found in observe(one))
         return [match.answer_by_one(compiled, found, self.absolute) for found in observed]
 
-    def scope(self, within: Iterable[str] = ()) -> Scope:
+    def scope(self, within: Iterable[str] = ()) -> MatchScope:
         """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
         names = frozenset([within] if isinstance(within, str) else within)
         found = self._scopes.get(names)
         if found is None:
-            found = Scope(self._entries(names))
+            found = MatchScope(self._entries(names))
             if len(self._scopes) >= _MOST_SCOPES:
                 self._scopes.clear()
             self._scopes[names] = found
         return found
 
     @cached_property
-    def _at_once(self) -> Callable[[Any], Answer | None]:
-        return self.scope().swift.answer
+    def _fast_answer(self) -> Callable[[Any], Answer | None]:
+        return self.scope().fast.answer
 
-    def _entries(self, names: frozenset[str]) -> Iterable[Entry]:
+    def _entries(self, names: frozenset[str]) -> Iterable[ScopeEntry]:
         if not names:
-            return (Entry(compiled) for xid, compiled in self._compiled.items() if self._usable(xid))
-        found: list[Entry] = []
+            return (ScopeEntry(compiled) for xid, compiled in self._compiled.items() if self._usable(xid))
+        found: list[ScopeEntry] = []
         for name in names:
             endpoint = self.entities.endpoints.get(name)
             if endpoint is not None:
@@ -318,20 +318,20 @@ class Catalog:
             elif name in self.entities.groups:
                 found += self._of_group(name, None)
             elif name in self._compiled:
-                found += [Entry(self._compiled[name])] if self._usable(name) else []
+                found += [ScopeEntry(self._compiled[name])] if self._usable(name) else []
             else:
                 raise CatalogError(f'"{name}" is not a message group, endpoint or message of the catalog')
         return found
 
-    def _of_endpoint(self, endpoint: Entity) -> list[Entry]:
-        limits = Limits.of(endpoint.attributes)
+    def _of_endpoint(self, endpoint: Entity) -> list[ScopeEntry]:
+        limits = EndpointLimits.of(endpoint.attributes)
         carried = endpoint.attributes.get("messagegroups")
         groups = [name for name in carried if isinstance(name, str)] if isinstance(carried, list) else []
         known = [self.entities.located(name) for name in groups]
         return [entry for name in (endpoint.xid, *known) for entry in self._of_group(name, limits)]
 
-    def _of_group(self, name: str, limits: Limits | None) -> list[Entry]:
-        return [Entry(self._compiled[xid], limits) for xid in self._members.get(name, ()) if self._usable(xid)]
+    def _of_group(self, name: str, limits: EndpointLimits | None) -> list[ScopeEntry]:
+        return [ScopeEntry(self._compiled[xid], limits) for xid in self._members.get(name, ()) if self._usable(xid)]
 
     @cached_property
     def _members(self) -> dict[str, list[str]]:
@@ -354,7 +354,7 @@ def in_canonical(*documents: Any) -> list[Documents]:
     """Documents of any dialect as a registry has them; of a definition in several versions, the newest counts."""
     several = len(documents) > 1
     return [
-        _in_canonical(_plain(document), f"document {number}" if several else "the document")
+        _in_canonical(_with_plain_mappings(document), f"document {number}" if several else "the document")
         for number, document in enumerate(documents, 1)
     ]
 
@@ -372,28 +372,28 @@ def _in_canonical(document: Any, name: str) -> Documents:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """A value with dictionaries for other mappings; itself where there are none."""
+def _with_plain_mappings(value: Any) -> Any:
+    """A value with dictionaries in place of other mappings; itself where it has only dictionaries."""
     if isinstance(value, Mapping):
-        members = {key: _plain(member) for key, member in value.items()}
+        members = {key: _with_plain_mappings(member) for key, member in value.items()}
         same = isinstance(value, dict) and all(members[key] is member for key, member in value.items())
         return value if same else members
     if isinstance(value, list | tuple):
-        listed = [_plain(member) for member in value]
+        listed = [_with_plain_mappings(member) for member in value]
         same = isinstance(value, list) and all(one is other for one, other in zip(listed, value, strict=True))
         return value if same else listed
     return value
 
 
-def _answers(scope: Scope, message: Given, absolute: Absolute) -> list[Answer]:
+def _answers(scope: MatchScope, message: Given, absolute: Absolute) -> list[Answer]:
     """The answers about one message, or about each event of a batch that is one document."""
     if not isinstance(message, bytes):
         return [match.answer(scope, observed, absolute) for observed in observe(message)]
-    swift = scope.swift.answer(message)
-    if swift is not None:
-        return [swift]
+    fast = scope.fast.answer(message)
+    if fast is not None:
+        return [fast]
     answers = [match.answer(scope, observed, absolute) for observed in observe(message)]
-    scope.swift.learn(message, answers)
+    scope.fast.learn(message, answers)
     return answers
 
 

@@ -10,7 +10,7 @@ from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_absolute_uri
 from signalbook.dialects.forms import has_inferred_schema, holds_more
 from signalbook.errors import Problem
 from signalbook.messages.answer import UNCHECKED_PAYLOAD, Candidate
-from signalbook.messages.constraint import Constraint, ContentType, Context, Named, PayloadCheck, Read
+from signalbook.messages.constraint import ContentType, Context, Named, PayloadCheck, PropertyConstraint, Read
 from signalbook.messages.definition import Definition
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.messages.schema_library import SchemaLibrary
@@ -21,10 +21,10 @@ from signalbook.protocols.values import (
     ENVELOPE,
     EVENT_FORMAT,
     EVENT_MODE,
-    Form,
-    Place,
     Property,
-    Section,
+    PropertyPlace,
+    PropertySection,
+    ValueForm,
     canonical,
     fault,
     name_fault,
@@ -40,9 +40,9 @@ __all__ = [
     "CLOUDEVENTS",
     "TYPE",
     "Compiled",
+    "EndpointLimits",
     "Judged",
-    "Limits",
-    "Plan",
+    "MatchPlan",
     "compile_definition",
     "constants",
     "data_constraints",
@@ -52,6 +52,7 @@ __all__ = [
     "key_holds",
     "may_hold",
     "mode_constraint",
+    "payload_check",
     "protocol_constraints",
     "transport_constraints",
 ]
@@ -70,46 +71,46 @@ TYPE = "/envelopemetadata/type"
 _SAME_FOR_ALL = "/envelopemetadata/specversion"
 
 
-def envelope_constraints(stated: Any) -> Iterator[Constraint]:
+def envelope_constraints(stated: Any) -> Iterator[PropertyConstraint]:
     """What `envelopemetadata` says about an event, in the order in which it stands there."""
     for name, given in stated.items() if isinstance(stated, Mapping) else ():
         if given is not None:
-            yield Constraint.of(
+            yield PropertyConstraint.of(
                 pointer("/envelopemetadata", name),
                 _attribute(name) if name != "dataschema" else _schema_named(Property.of(given).value),
                 Property.of(given),
                 ENVELOPE.place(name),
-                Form.TEXT if name in ATTRIBUTE_TYPES else None,
+                ValueForm.TEXT if name in ATTRIBUTE_TYPES else None,
                 attribute=name,
             )
 
 
-def envelope_key(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+def envelope_key(constraints: Sequence[PropertyConstraint]) -> tuple[PropertyConstraint, ...]:
     """The key that `type` is, where it is declared with a value that has text in it."""
     return tuple(one for one in constraints if one.path == TYPE and one.is_key)
 
 
-def constants(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+def constants(constraints: Sequence[PropertyConstraint]) -> tuple[PropertyConstraint, ...]:
     """All constants among the metadata: together they are the key of a definition that has no other."""
     return tuple(one for one in constraints if one.is_constant and one.path != _SAME_FOR_ALL)
 
 
-def data_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+def data_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstraint]:
     """What `datacontenttype` says about the data of a message."""
     stated = document.get("datacontenttype")
     if stated is not None and not _is_of_event(stated):
-        yield _content_type("/datacontenttype", _data, stated)
+        yield _content_type("/datacontenttype", _data_content_type, stated)
 
 
-def transport_constraints(document: Mapping[str, Any]) -> Iterator[Constraint]:
+def transport_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstraint]:
     """What `datacontenttype` and `envelopeoptions.format` say about the content type at the message itself."""
     stated = document.get("datacontenttype")
     if _is_of_event(stated):
-        yield _content_type("/datacontenttype", _transport, stated)
+        yield _content_type("/datacontenttype", _transport_content_type, stated)
     options = document.get("envelopeoptions")
     named = options.get("format") if isinstance(options, Mapping) else None
     if named is not None:
-        yield _content_type("/envelopeoptions/format", _structured, named, EVENT_FORMAT)
+        yield _content_type("/envelopeoptions/format", _structured_content_type, named, EVENT_FORMAT)
 
 
 def _is_of_event(stated: Any) -> bool:
@@ -117,12 +118,14 @@ def _is_of_event(stated: Any) -> bool:
     return parsed is not None and parsed.is_event
 
 
-def mode_constraint(mode: Any) -> Constraint | None:
+def mode_constraint(mode: Any) -> PropertyConstraint | None:
     """What `envelopeoptions.mode` says about how an event is carried."""
     if mode is None:
         return None
     wrong = fault(EVENT_MODE, Property.plain(mode))
-    return Constraint("/envelopeoptions/mode", _mode, constant=canonical(mode).lower(), code="mode", fault=wrong)
+    return PropertyConstraint(
+        "/envelopeoptions/mode", _mode, constant=canonical(mode).lower(), code="mode", fault=wrong
+    )
 
 
 def _attribute(name: str) -> Read:
@@ -147,29 +150,29 @@ def _schema_named(stated: Any) -> Read:
     return read_both
 
 
-def _content_type(path: str, read: Read, stated: Any, place: Place = CONTENT_TYPE) -> Constraint:
-    return Constraint.of(path, read, Property.plain(stated), place, Form.TEXT)
+def _content_type(path: str, read: Read, stated: Any, place: PropertyPlace = CONTENT_TYPE) -> PropertyConstraint:
+    return PropertyConstraint.of(path, read, Property.plain(stated), place, ValueForm.TEXT)
 
 
-def _one(text: str | None) -> Sequence[str]:
+def _in_tuple(text: str | None) -> Sequence[str]:
     return () if text is None else (text,)
 
 
-def _transport(observed: Observed) -> Sequence[str]:
-    return _one(observed.transport_content_type())
+def _transport_content_type(observed: Observed) -> Sequence[str]:
+    return _in_tuple(observed.transport_content_type())
 
 
-def _data(observed: Observed) -> Sequence[str]:
-    return _one(observed.data_content_type())
+def _data_content_type(observed: Observed) -> Sequence[str]:
+    return _in_tuple(observed.data_content_type())
 
 
 def _mode(observed: Observed) -> Sequence[str]:
-    return _one(None if observed.mode is None else observed.mode.value)
+    return _in_tuple(None if observed.mode is None else observed.mode.value)
 
 
-def _structured(observed: Observed) -> Sequence[str]:
+def _structured_content_type(observed: Observed) -> Sequence[str]:
     """The content type of a structured event; in binary mode it is that of the data, and no format of an event."""
-    return _one(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
+    return _in_tuple(observed.transport_content_type() if observed.mode not in (None, "binary") else None)
 
 
 # The options of a protocol: what `protocoloptions` says about its messages.
@@ -183,7 +186,7 @@ def _structured(observed: Observed) -> Sequence[str]:
 _OPTIONS = "/protocoloptions"
 
 
-def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[Constraint]:
+def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[PropertyConstraint]:
     """What `protocoloptions` says about a message of a protocol, in the order in which it stands there.
 
     With `held` a property definition may stand where 1.0 has a plain value, see `dialects.held`.
@@ -194,35 +197,37 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
     excluded = exclusion_faults(protocol, stated)
     for name, value in stated.items():
         place = row.options.get(name)
-        if isinstance(place, Place):
-            constraint = _option(row, name, place, _plain(value, held))
+        if isinstance(place, PropertyPlace):
+            constraint = _option(row, name, place, _stated_property(value, held))
             if constraint is not None:
                 yield _faulty(constraint, excluded.get(name))
         elif place is not None:
             yield from _members(protocol, name, place, value, held)
 
 
-def _members(protocol: str, field_name: str, section: Section, value: Any, held: bool) -> Iterator[Constraint]:
+def _members(
+    protocol: str, field_name: str, section: PropertySection, value: Any, held: bool
+) -> Iterator[PropertyConstraint]:
     path = f"{_OPTIONS}/{field_name}"
     wrong = section_fault(value)
     if wrong is not None:
-        yield Constraint(path, _field(field_name), fault=wrong)
+        yield PropertyConstraint(path, _field(field_name), fault=wrong)
     taken: set[str] = set()
     for _, name, member in named_members(value):
-        given = _plain(member, held) if section.plain else Property.of(member)
+        given = _stated_property(member, held) if section.plain else Property.of(member)
         read = _member(field_name, name, _READERS[protocol, field_name])
-        made = Constraint.of(pointer(path, name), read, given, section.place(name), section.form)
+        made = PropertyConstraint.of(pointer(path, name), read, given, section.place(name), section.form)
         wrong = None if section.plain else name_fault(section, name) or unique_fault(section, name, taken)
         taken.add(name)
         yield _faulty(made, wrong)
 
 
-def _faulty(made: Constraint, wrong: str | None) -> Constraint:
+def _faulty(made: PropertyConstraint, wrong: str | None) -> PropertyConstraint:
     """The constraint, which nothing satisfies where something is wrong with it."""
     return made if wrong is None else replace(made, fault=made.fault or wrong)
 
 
-def _plain(value: Any, held: bool) -> Property:
+def _stated_property(value: Any, held: bool) -> Property:
     return Property.of(value) if held and isinstance(value, Mapping) else Property.plain(value)
 
 
@@ -231,12 +236,12 @@ def _fields(observed: Observed) -> Fields:
     return observed.message.fields
 
 
-def _option(row: Protocol, name: str, place: Place, given: Property) -> Constraint | None:
+def _option(row: Protocol, name: str, place: PropertyPlace, given: Property) -> PropertyConstraint | None:
     if given.value is None and not given.required:
         return None
     option = row.special.get(name)
     read = _field(name) if option is None else _special(option)
-    made = Constraint.of(f"{_OPTIONS}/{name}", read, given, place, Form.JSON)
+    made = PropertyConstraint.of(f"{_OPTIONS}/{name}", read, given, place, ValueForm.JSON)
     needed = row.needed.get(name)
     return made if needed is None else replace(made, needed=lambda observed: needed(_fields(observed)))
 
@@ -271,18 +276,18 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, str], Sequence[Any]]] = {
     (row.name, name): _read_map if section.is_map else Named(section.read, str.lower if section.any_case else None)
     for row in PROTOCOLS.values()
     for name, section in row.options.items()
-    if isinstance(section, Section)
+    if isinstance(section, PropertySection)
 }
 
 
-# `Compiled`: one definition made ready to be tested, and its `Plan` for each kind of message.
+# `Compiled`: one definition made ready to be tested, and its `MatchPlan` for each kind of message.
 #
 # Rule 1: a plan says which constraints apply to a kind of message, which of them are the key, and what can never fit.
 # Rule 2: a message of another protocol than the definition's is not tested on it, and its key does not hold.
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EndpointLimits:
     """What an endpoint says where its messages say nothing."""
 
     protocol: str | None = None
@@ -290,7 +295,7 @@ class Limits:
     envelope: str | None = None
 
     @classmethod
-    def of(cls, endpoint: Mapping[str, Any]) -> Limits:
+    def of(cls, endpoint: Mapping[str, Any]) -> EndpointLimits:
         """The limits of an endpoint's attributes."""
         options = endpoint.get("envelopeoptions")
         mode = options.get("mode") if isinstance(options, Mapping) else None
@@ -302,7 +307,7 @@ class Limits:
         )
 
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = EndpointLimits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,14 +317,14 @@ class Compiled:
     definition: Definition
     envelope: str | None
     protocol: str | None
-    on_envelope: tuple[Constraint, ...]
-    on_protocol: tuple[Constraint, ...]
-    on_data: tuple[Constraint, ...]
-    on_transport: tuple[Constraint, ...]
-    mode: Constraint | None
+    on_envelope: tuple[PropertyConstraint, ...]
+    on_protocol: tuple[PropertyConstraint, ...]
+    on_data: tuple[PropertyConstraint, ...]
+    on_transport: tuple[PropertyConstraint, ...]
+    mode: PropertyConstraint | None
     payload: PayloadCheck
 
-    def plan(self, kind: MessageKind, protocol: str | None, limits: Limits | None = None) -> Plan:
+    def plan(self, kind: MessageKind, protocol: str | None, limits: EndpointLimits | None = None) -> MatchPlan:
         """How messages of a kind that come over a protocol are tested."""
         limits = limits or _NO_LIMITS
         envelope, bound = self.envelope or limits.envelope, self.protocol or limits.protocol
@@ -344,20 +349,20 @@ class Compiled:
             *self.on_transport,
             *((mode,) if is_event and mode is not None else ()),
         )
-        key: tuple[Constraint, ...] = ()
+        key: tuple[PropertyConstraint, ...] = ()
         if misfit is None or misfit.code != "protocol":
             key = envelope_key(on_envelope) or self._protocol_key(on_protocol)
             key = key or constants((*on_envelope, *on_protocol))
-        return Plan(self, kind, tests, key, misfit, bound is not None)
+        return MatchPlan(self, kind, tests, key, misfit, bound is not None)
 
-    def _bare(self, envelope: str | None, bound: str | None) -> Plan:
+    def _bare(self, envelope: str | None, bound: str | None) -> MatchPlan:
         misfit = None if envelope == CLOUDEVENTS else _envelope_misfit(envelope)
         on_envelope = () if misfit else self.on_envelope
         key = envelope_key(on_envelope) or constants(on_envelope)
         # Where there is no transport, nothing is said about its content type.
-        return Plan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
+        return MatchPlan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
 
-    def _protocol_key(self, on_protocol: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    def _protocol_key(self, on_protocol: tuple[PropertyConstraint, ...]) -> tuple[PropertyConstraint, ...]:
         row = PROTOCOLS.get(self.protocol or "")
         if row is None:
             return ()
@@ -371,7 +376,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class MatchPlan:
     """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits.
 
     `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope.
@@ -379,8 +384,8 @@ class Plan:
 
     compiled: Compiled
     kind: MessageKind
-    tests: tuple[Constraint, ...]
-    key: tuple[Constraint, ...]
+    tests: tuple[PropertyConstraint, ...]
+    key: tuple[PropertyConstraint, ...]
     misfit: Problem | None = None
     is_bound: bool = False
 
@@ -400,21 +405,27 @@ class Plan:
         return self.compiled.definition.derives_from
 
 
-def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
-    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+def payload_check(definition: Definition, library: SchemaLibrary) -> PayloadCheck:
+    """How the payloads of a definition are judged."""
     document = definition.document
-    protocol = _protocol(document.get("protocol"))
-    options = document.get("envelopeoptions")
     framing = document.get("dataschemaframing")
-    payload = PayloadCheck(
+    return PayloadCheck(
         library.source(document),
         library,
         _payload_type(document.get("datacontenttype")),
         references=library.references(document),
         framing=framing.lower() if isinstance(framing, str) else None,
-        is_all=definition.envelope is None and protocol is None,
+        is_all=definition.envelope is None and _protocol(document.get("protocol")) is None,
         is_inferred=has_inferred_schema(document),
     )
+
+
+def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
+    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+    document = definition.document
+    protocol = _protocol(document.get("protocol"))
+    options = document.get("envelopeoptions")
+    payload = payload_check(definition, library)
     if before is not None and before.definition == definition:
         return replace(before, payload=payload)
     return Compiled(
@@ -439,7 +450,7 @@ def _protocol(value: Any) -> str | None:
 
 
 def _payload_type(stated: Any) -> str | None:
-    """The content type that a definition states for payloads; that of an envelope, or a template, is none."""
+    """The content type that a definition states for payloads; that of an envelope, or a template, does not count."""
     parsed = ContentType.parse(stated) if isinstance(stated, str) and Template.parse(stated).literal else None
     return None if parsed is None or parsed.is_event else str(stated)
 
@@ -463,7 +474,7 @@ class Judged:
     `is_unchecked` says that the payload was left unchecked.
     """
 
-    plan: Plan
+    plan: MatchPlan
     context: Context
     problems: tuple[Problem, ...]
     checked: Checked | None
@@ -499,7 +510,7 @@ class Judged:
         return Candidate(self.xid, self.problems)
 
 
-def key_holds(plan: Plan, observed: Observed) -> bool:
+def key_holds(plan: MatchPlan, observed: Observed) -> bool:
     """Whether the plan has a key, and the message has what it says."""
     if not plan.key:
         return False
@@ -507,13 +518,13 @@ def key_holds(plan: Plan, observed: Observed) -> bool:
     return all(part.holds(observed, context, present=True) for part in plan.key)
 
 
-def may_hold(plan: Plan, observed: Observed) -> bool:
+def may_hold(plan: MatchPlan, observed: Observed) -> bool:
     """Whether the metadata is as the definition says; the payload may still be wrong."""
     context: Context = {}
     return plan.misfit is None and all(test.holds(observed, context) for test in plan.tests)
 
 
-def judge(plan: Plan, observed: Observed) -> Judged:
+def judge(plan: MatchPlan, observed: Observed) -> Judged:
     """Everything that the definition says about the message."""
     context: Context = {}
     problems = [] if plan.misfit is None else [plan.misfit]

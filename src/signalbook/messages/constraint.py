@@ -1,4 +1,4 @@
-"""What a definition says about one property of a message (`Constraint`) or its payload (`PayloadCheck`), to be tested.
+"""What a definition demands of one property of a message (`PropertyConstraint`) and of its payload (`PayloadCheck`).
 
 Rule 1: a property that is absent is fine unless it is needed; of several values of one name, one has to satisfy. Of
 more than `_MOST_TRIED` it has to be the constant itself, or among the first that differ.
@@ -20,8 +20,19 @@ from typing import Any, NamedTuple
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
-from signalbook.messages.schema_library import SchemaLibrary, Source, UncheckedSchema
-from signalbook.protocols.values import NOW, TEXTS, Form, Place, Property, canonical, fault, is_of, same, value_template
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema
+from signalbook.protocols.values import (
+    NOW,
+    TEXTS,
+    Property,
+    PropertyPlace,
+    ValueForm,
+    canonical,
+    fault,
+    is_of,
+    same,
+    value_template,
+)
 from signalbook.schemas import Checked, Schema
 from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_framed
 from signalbook.template import Template
@@ -29,12 +40,12 @@ from signalbook.template import Template
 __all__ = [
     "NOW",
     "SPELLED",
-    "Constraint",
     "ContentType",
     "Context",
     "JudgedPayload",
     "Named",
     "PayloadCheck",
+    "PropertyConstraint",
     "Several",
     "is_json",
     "satisfies",
@@ -118,9 +129,8 @@ class Named:
 # Content types as constraints: what a definition states, and whether a message's satisfies it.
 #
 # Rule: type, subtype and parameter names compare without case, `charset` values too; order and white space of
-# parameters
-# do not matter, quoted equals unquoted. Every parameter of the definition must be there, more are allowed (RFC 2045
-# section 5.1; message/spec.md, `datacontenttype`).
+# parameters do not matter, quoted equals unquoted. Every parameter of the definition must be there, more are allowed
+# (RFC 2045 section 5.1; message/spec.md, `datacontenttype`).
 
 
 _TOKEN = r"[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+"
@@ -138,8 +148,8 @@ class ContentType:
 
     @classmethod
     def parse(cls, text: str) -> ContentType | None:
-        """The content type that a text is; None where it is none."""
-        return _remembered(text) if len(text) <= _LONGEST_KEPT else _parse(text)
+        """The content type that a text states; None where it is not a content type."""
+        return _parse_cached(text) if len(text) <= _LONGEST_KEPT else _parse(text)
 
     @property
     def is_event(self) -> bool:
@@ -185,7 +195,7 @@ def _parse(text: str) -> ContentType | None:
     return ContentType(head[1].lower(), frozenset(parameters))
 
 
-_remembered = lru_cache(4096)(_parse)
+_parse_cached = lru_cache(4096)(_parse)
 
 
 Context = dict[str, str]
@@ -200,7 +210,7 @@ SPELLED = frozenset({"number", "binary", "timestamp", "uuid"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constraint:
+class PropertyConstraint:
     """One property's constraint.
 
     `read` gives every value that a message has for it; `form` is how its transport carries them (None: as the event's
@@ -211,7 +221,7 @@ class Constraint:
 
     path: str
     read: Read
-    form: Form | None = Form.TEXT
+    form: ValueForm | None = ValueForm.TEXT
     type: str = "any"
     required: bool = False
     constant: str | None = None
@@ -227,8 +237,15 @@ class Constraint:
 
     @classmethod
     def of(
-        cls, path: str, read: Read, given: Property, place: Place, form: Form | None, *, attribute: str = ""
-    ) -> Constraint:
+        cls,
+        path: str,
+        read: Read,
+        given: Property,
+        place: PropertyPlace,
+        form: ValueForm | None,
+        *,
+        attribute: str = "",
+    ) -> PropertyConstraint:
         """The constraint of a property at its place; `attribute` is its name where it is one of an event."""
         value = given.value
         wrong = fault(place, given)
@@ -251,7 +268,7 @@ class Constraint:
 
     @property
     def is_constant(self) -> bool:
-        """Whether a message has one value for it that a consumer could route by; a content type is none."""
+        """Whether a message has one value for it that a consumer could route by; a content type is not one."""
         return self.constant is not None and self.code == "value"
 
     @property
@@ -270,7 +287,7 @@ class Constraint:
         values = self.read(observed)
         if not values:
             if present or self.required or (self.needed is not None and self.needed(observed)):
-                return Problem(self.path, "missing", f"{self._said} is missing")
+                return Problem(self.path, "missing", f"{self._property_name} is missing")
             return None
         form = self.form or observed.form
         first: Problem | None = None
@@ -291,12 +308,16 @@ class Constraint:
             return values[:1]
         return tuple(islice(texts.values(), _MOST_TRIED))
 
-    def _judge(self, value: Any, form: Form, context: Context) -> Problem | None:
+    def _judge(self, value: Any, form: ValueForm, context: Context) -> Problem | None:
         if self.fault is not None:
-            return Problem(self.path, "value", f"{self._said} cannot be what the definition says: it {self.fault}")
+            return Problem(
+                self.path, "value", f"{self._property_name} cannot be what the definition says: it {self.fault}"
+            )
         # Most values are strings of properties that take any.
         if not (value.__class__ is str and self.type in _ANY_STRING) and not is_of(self.type, form, value):
-            return Problem(self.path, "type", f"{self._said} is {_shown(value)}, which is not a valid {self.type}")
+            return Problem(
+                self.path, "type", f"{self._property_name} is {_shown(value)}, which is not a valid {self.type}"
+            )
         if self.constant is not None:
             return None if self._equals(value) else self._differs(value, f"must be {self._wanted(value)}")
         return None if self.template is None else self._captures(self.template, value, context)
@@ -318,7 +339,7 @@ class Constraint:
         for name, text in zip(self._names, found, strict=True):
             known = context.get(name, added.get(name))
             if known is not None and known != text:
-                words = f"{self._said} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
+                words = f"{self._property_name} says {_shown(text)} for {{{name}}}, which is {_shown(known)} elsewhere"
                 return Problem(self.path, "placeholder_conflict", words)
             added[name] = text
         context.update(added)
@@ -330,10 +351,10 @@ class Constraint:
         return _cut(constant) if not isinstance(value, str) and self.type in _NOT_QUOTED else _shown(constant)
 
     def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
-        return Problem(self.path, code or self.code, f"{self._said} {expected}, not {_shown(value)}")
+        return Problem(self.path, code or self.code, f"{self._property_name} {expected}, not {_shown(value)}")
 
     @property
-    def _said(self) -> str:
+    def _property_name(self) -> str:
         return self.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
@@ -387,7 +408,7 @@ class PayloadCheck:
 
     def __init__(
         self,
-        source: Source | Problem | None,
+        source: SchemaSource | Problem | None,
         library: SchemaLibrary,
         content_type: str | None,
         *,
@@ -402,12 +423,12 @@ class PayloadCheck:
         self.framing = framing
         self.is_all = is_all
         self._library = library
-        self._source = source if isinstance(source, Source) else None
+        self._source = source if isinstance(source, SchemaSource) else None
         self._schema: Schema | Problem | None = source if isinstance(source, Problem) else None
 
     @property
     def schema(self) -> Schema | Problem | None:
-        """The schema, or why there is none to be had; None where the definition names none."""
+        """The schema, or why it is not available; None where the definition does not name one."""
         if self._schema is None and self._source is not None:
             self._schema = self._library.schema(self._source)
         return self._schema

@@ -23,14 +23,11 @@ __all__ = ["Absolute", "Definition", "Entities", "Entity", "addresses_of", "mate
 #
 # Rule 1: several documents are one catalog; of two entities with one xid the later document's counts.
 # Rule 2: what the registry says about an entity (epochs, times, counts, its own URLs) is left out, and what it would
-# say
-# where an author did not is taken as said: a lone version is version 1, and only `meta` holds a cross reference. So a
-# document means the same read from a file and read back from a server.
+# say where an author did not is taken as said: a lone version is version 1, and only `meta` holds a cross reference.
+# So a document means the same read from a file and read back from a server.
 # Rule 3: the catalog's own addresses (`roots`, and the URLs that its documents state as `self`) lead to its xids,
-# with or
-# without `$details`; what else has a scheme lies elsewhere.
-# Rule 4: nothing here is refused: what has a wrong shape is passed over, what cannot be spelled canonically is a
-# problem.
+# with or without `$details`; what else has a scheme lies elsewhere.
+# Rule 4: nothing is rejected: what has a wrong shape is skipped, what has no canonical spelling is a problem.
 
 
 Attributes = Mapping[str, Any]
@@ -57,7 +54,7 @@ _SYSTEM = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _GroupKind:
     """A collection of groups: the names of its own id, of its resources, and the domains of both."""
 
     plural: str
@@ -68,10 +65,10 @@ class _Kind:
     resource_domain: str
 
 
-_KINDS = (
-    _Kind("schemagroups", "schemagroup", SCHEMA, "schemas", "schema", SCHEMA),
-    _Kind("messagegroups", "messagegroup", MESSAGE, "messages", "message", MESSAGE),
-    _Kind("endpoints", "endpoint", ENDPOINT, "messages", "message", MESSAGE),
+_GROUP_KINDS = (
+    _GroupKind("schemagroups", "schemagroup", SCHEMA, "schemas", "schema", SCHEMA),
+    _GroupKind("messagegroups", "messagegroup", MESSAGE, "messages", "message", MESSAGE),
+    _GroupKind("endpoints", "endpoint", ENDPOINT, "messages", "message", MESSAGE),
 )
 
 
@@ -87,11 +84,6 @@ class Entity:
     versions: Mapping[str, Attributes] = field(default_factory=dict)
     xref: str | None = None
     problems: tuple[Problem, ...] = ()
-
-    @property
-    def group(self) -> str:
-        """The xid of the group that a resource is in."""
-        return self.xid.rsplit("/", 2)[0]
 
     def content(self) -> dict[str, Any]:
         """What a digest of the catalog is made of."""
@@ -122,7 +114,7 @@ class Entities:
             stated = document.get("self")
             if isinstance(stated, str) and _scheme(stated):
                 found.roots.setdefault(_root(stated))
-            for kind in _KINDS:
+            for kind in _GROUP_KINDS:
                 for groupid, group in _members(document, kind.plural):
                     found._add_group(kind, f"/{kind.plural}/{groupid}", group)
         return found
@@ -183,7 +175,7 @@ class Entities:
             return None
         return entity.xid, entity.versions[versionid]
 
-    def _add_group(self, kind: _Kind, xid: str, group: Attributes) -> None:
+    def _add_group(self, kind: _GroupKind, xid: str, group: Attributes) -> None:
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
         attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
         entity = Entity(xid, attributes, problems=problems)
@@ -193,7 +185,7 @@ class Entities:
             place = f"{xid}/{kind.resources}/{resourceid}"
             collection[place] = self._resource(kind, place, resource)
 
-    def _resource(self, kind: _Kind, xid: str, resource: Attributes) -> Entity:
+    def _resource(self, kind: _GroupKind, xid: str, resource: Attributes) -> Entity:
         meta = resource.get("meta")
         meta = meta if isinstance(meta, Mapping) else {}
         xref = meta.get("xref")
@@ -297,7 +289,7 @@ def _canonical(
 
 
 def _misshapen(message: Attributes) -> Iterator[Problem]:
-    """What of a message is an object, whatever its envelope and its protocol are, and is none here."""
+    """The attributes that have to be objects, whatever the envelope and protocol are, and are not."""
     for _, metadata in SELECTORS:
         for name in sorted(metadata):
             if not isinstance(message.get(name), Mapping | None):
@@ -353,7 +345,7 @@ class Definition:
     @property
     def envelope(self) -> str | None:
         """The envelope it has."""
-        return _text(self.document.get("envelope"))
+        return _text_or_none(self.document.get("envelope"))
 
     def origins(self) -> dict[str, str]:
         """The xid of the definition, or of the group, that each value comes from, by JSON Pointer."""
@@ -361,7 +353,7 @@ class Definition:
         return {path: _origin(steps, layers) for path, steps in _leaves(self.document, "", ())}
 
 
-def _text(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
@@ -386,9 +378,8 @@ def _origin(steps: tuple[str, ...], layers: tuple[tuple[str, Mapping[str, Any]],
 #
 # Rule 1: what is merged with what, and what a group adds, is said in `model.message_rules`.
 # Rule 2: a chain that comes back to itself, or that is too long, makes the definition unusable; a base that is
-# missing or
-# lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition is part of
-# answers, so its code is one of theirs.
+# missing or lies in another registry is a note (message/spec.md, `basemessage`). The problem of an unusable definition
+# is part of answers, so its code is one of theirs.
 # Rule 3: materialising what is materialised changes nothing.
 # Rule 4: a definition that names no envelope or no protocol, and has none from its bases, has its group's: that of the
 # group it stands in, then those of what it is an alias of or derives from, the nearest first (message/spec.md: all
@@ -474,7 +465,7 @@ class _Chains:
         while at is not None and at not in self._done:
             if at in path:
                 words = f"leads back to itself: {_shown_chain([*path, at])}"
-                self._refuse(path, Problem("/basemessage", _UNUSABLE, words))
+                self._mark_unusable(path, Problem("/basemessage", _UNUSABLE, words))
                 return self._done[place]
             path[at] = None
             at, note = self._base(at)
@@ -484,7 +475,7 @@ class _Chains:
             note = None
         return self._done[place]
 
-    def _refuse(self, places: Iterable[str], problem: Problem) -> None:
+    def _mark_unusable(self, places: Iterable[str], problem: Problem) -> None:
         for place in places:
             self._done[place] = Definition(place, {}, self._attributes(place), problems=(problem,))
 
@@ -512,7 +503,7 @@ class _Chains:
         return {} if group is None else group.attributes
 
     def _base(self, place: str) -> tuple[str | None, Problem | None]:
-        """The place of a definition's base, or why there is none."""
+        """The place of a definition's base, or why it cannot be found."""
         reference = self._attributes(place).get("basemessage")
         if not isinstance(reference, str) or not reference:
             return None, None

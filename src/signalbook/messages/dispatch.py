@@ -62,7 +62,7 @@ class Dispatcher:
 
     def __init__(self, catalog: Catalog, *, within: Iterable[str] = (), sideline: Handler | None = None) -> None:
         if sideline is not None:
-            _expect_callable(sideline, "the sideline")
+            _check_callable(sideline, "the sideline")
         self.catalog = catalog
         self.counts: Counter[str] = Counter()
         self._within = (within,) if isinstance(within, str) else tuple(within)
@@ -76,7 +76,7 @@ class Dispatcher:
         if not targets:
             raise UsageError("name the xids, or the patterns of xids, that the function is for")
         for target in targets:
-            self._expect(target)
+            self._check_target(target)
 
         def register(handler: H) -> H:
             for target in targets:
@@ -87,16 +87,16 @@ class Dispatcher:
 
     def add(self, target: str, handler: Handler) -> None:
         """The same without a decorator."""
-        self._expect(target)
-        _expect_callable(handler, f"the handler of {target}")
+        self._check_target(target)
+        _check_callable(handler, f"the handler of {target}")
         if "*" in target:
             self._patterns.append((_compiled(target), handler))
         else:
             self._exact[target] = handler
         self._chosen.clear()
 
-    def _expect(self, target: str) -> None:
-        """Refuse what no handler can be registered for."""
+    def _check_target(self, target: str) -> None:
+        """Raise `UsageError` where no handler can be registered for the target."""
         if not isinstance(target, str) or not target.startswith("/"):
             raise UsageError(f'"{target}" is not an xid, nor a pattern of one; they are texts that begin with /')
         if target in self._exact:
@@ -142,7 +142,7 @@ class Dispatcher:
         return self._chosen[xid]
 
 
-def _expect_callable(handler: Any, what: str) -> None:
+def _check_callable(handler: Any, what: str) -> None:
     if not callable(handler):
         raise UsageError(f"{what} must be a function, not {type(handler).__name__}")
 

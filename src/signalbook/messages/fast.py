@@ -1,10 +1,10 @@
-"""The swift road: a bare event of a shape that is known, answered by one pattern and the payload schema.
+"""The fast path of matching: an event in JSON of a known shape, answered by one regular expression and its schema.
 
-Rule 1: a shape is learned from an event that the patient road matched: the names of its attributes in their order, and
-what the definition says about each. As one pattern over the text it says all that reading and matching would.
-Rule 2: the road says `matched` where the patient road would, or nothing: every doubt (a second definition, an escape,
-another spelling, anything wrong) is left to the patient road.
-Rule 3: a pattern never goes back over what it has taken, and the data is read once, by whoever needs its value.
+Rule 1: a shape is learned from an event that the general path matched: the names of its attributes in their order, and
+what the definition says about each. As one pattern over the text it tests all that reading and matching would.
+Rule 2: the fast path answers `matched` where the general path would, or nothing: every doubt (a second definition, an
+escape, another spelling, anything wrong) is left to the general path.
+Rule 3: a pattern never goes back over what it has consumed, and the data is read once, by whoever needs its value.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from signalbook.cloudevents import CloudEvent, Kind
 from signalbook.cloudevents.attributes import COMMON_TIMESTAMP, is_uri_reference_cached
 from signalbook.jsontext import LONG, RUNS, quick
 from signalbook.messages.answer import Answer, Outcome, answer_of
-from signalbook.messages.compile import TYPE, Compiled, Limits, Plan
-from signalbook.messages.constraint import Constraint
+from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, MatchPlan
+from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.index import KeyIndex
 from signalbook.messages.observe import MessageKind
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import CONFLUENT
 
-__all__ = ["Entry", "Parts", "Scope", "Shape", "SwiftRoad", "is_plain"]
+__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
 _ATTRIBUTE = "/envelopemetadata/"
 # Events of one type that are looked at to learn from; most of them have one shape.
 _MOST_LESSONS = 8
-# A longer attribute would make the pattern's errand long; a longer source is not worth remembering.
+# Attributes that are longer together than this are left to the general path.
 _LONGEST_HEAD = 4000
 # The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
 # and of one in a source.
@@ -51,32 +51,39 @@ _CLOSES = ord("}")
 _Match = Callable[[str], re.Match[str] | None]
 
 
-class Shape:
+class EventShape:
     """One shape of one definition's events.
 
     `attributes` are an event's in their order, each with the text that all have, or with the group of the pattern that
-    takes it; `names` are the captured names with their groups.
+    captures it; `names` are the captured names with their groups.
     """
 
     __slots__ = ("accepts", "attributes", "has_data", "match", "names", "schema", "source", "xid")
 
-    def __init__(self, plan: Plan, accepts: Callable[[Any], bool], match: _Match, told: _Told, has_data: bool) -> None:
+    def __init__(
+        self,
+        plan: MatchPlan,
+        accepts: Callable[[Any], bool],
+        match: _Match,
+        patterns: _AttributePatterns,
+        has_data: bool,
+    ) -> None:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.schema = plan.compiled.payload.schema
         self.match = match
-        self.attributes = tuple(told.attributes)
-        self.names = tuple(told.names)
-        self.source = told.source
+        self.attributes = tuple(patterns.attributes)
+        self.names = tuple(patterns.names)
+        self.source = patterns.source
         self.has_data = has_data
 
 
-# An event that has a shape, in parts: the shape, what the groups of its pattern took, and where its data begins, which
-# ends before the last byte; 0 where it has none.
-Parts = tuple[Shape, tuple[str, ...], int]
+# An event that has a shape, in parts: the shape, what the groups of its pattern captured, and where its data begins,
+# which ends before the last byte; 0 where it has no data.
+Parts = tuple[EventShape, tuple[str, ...], int]
 
 
-class SwiftRoad:
+class FastPath:
     """The shapes that are known of one scope's events, by their type."""
 
     __slots__ = ("_index", "_lessons", "_plans", "_shapes")
@@ -84,7 +91,7 @@ class SwiftRoad:
     def __init__(self, index: KeyIndex) -> None:
         self._index = index
         self._plans = index.alone(TYPE)
-        self._shapes: dict[str, list[Shape]] = {}
+        self._shapes: dict[str, list[EventShape]] = {}
         self._lessons: dict[str, int] = {}
 
     def answer(self, document: bytes) -> Answer | None:
@@ -121,7 +128,7 @@ class SwiftRoad:
         return None
 
     def learn(self, document: bytes, answers: Sequence[Answer]) -> None:
-        """Remember the shape of an event that was matched, where it can be told by a pattern."""
+        """Remember the shape of an event that was matched, where a pattern can recognise it."""
         answer = answers[0] if len(answers) == 1 else None
         if answer is None or answer.outcome is not _MATCHED or not isinstance(answer.event, CloudEvent):
             return
@@ -144,11 +151,11 @@ class SwiftRoad:
 
 
 def is_plain(content: bytes) -> bool:
-    """Whether a quick reader reads every number of a text exactly."""
+    """Whether orjson reads every number of a text exactly."""
     return LONG not in content.translate(RUNS)
 
 
-def _parted(shape: Shape, document: bytes, found: re.Match[str]) -> Parts | None:
+def _parted(shape: EventShape, document: bytes, found: re.Match[str]) -> Parts | None:
     groups = found.groups()
     if shape.source is not None and not is_uri_reference_cached(groups[shape.source]):
         return None
@@ -162,30 +169,30 @@ def _anything(value: Any) -> bool:
     return True
 
 
-def _shape_of(plan: Plan, event: CloudEvent, document: bytes) -> Shape | None:
-    """The shape that an event has; None where a pattern cannot tell it."""
+def _shape_of(plan: MatchPlan, event: CloudEvent, document: bytes) -> EventShape | None:
+    """The shape that an event has; None where a pattern cannot recognise it."""
     data = event._data
-    # With a protocol it would be a message on paper.
+    # A JSON object with a protocol is a message on paper.
     if "protocol" in event.attributes or (data is not None and data[0] is not Kind.JSON):
         return None
     accepts = _accepting(plan)
-    told = _told(plan, event)
-    if accepts is None or told is None:
+    patterns = _attribute_patterns(plan, event)
+    if accepts is None or patterns is None:
         return None
     text = document.decode()
     for comma, colon in _SPELLINGS:
-        head = comma.join(f'"{name}"{colon}"{part}"' for name, part in told.parts)
+        head = comma.join(f'"{name}"{colon}"{part}"' for name, part in patterns.parts)
         pattern = re.compile(rf"\{{{head}" + (r"\}" if data is None else f'{comma}"data"{colon}'))
         match = pattern.fullmatch if data is None else pattern.match
         found = match(text)
-        shape = Shape(plan, accepts, match, told, data is not None)
+        shape = EventShape(plan, accepts, match, patterns, data is not None)
         if found is not None and found.end() <= _LONGEST_HEAD and _takes(shape, document, found):
             return shape
     return None
 
 
-def _takes(shape: Shape, document: bytes, found: re.Match[str]) -> bool:
-    """Whether the event that taught a shape is taken by it."""
+def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
+    """Whether the event that a shape was learned from has that shape."""
     parts = _parted(shape, document, found)
     if parts is None or not parts[2]:
         return parts is not None
@@ -196,7 +203,7 @@ def _takes(shape: Shape, document: bytes, found: re.Match[str]) -> bool:
         return False
 
 
-def _accepting(plan: Plan) -> Callable[[Any], bool] | None:
+def _accepting(plan: MatchPlan) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
     payload = plan.compiled.payload
     if payload.framing == CONFLUENT:
@@ -205,8 +212,8 @@ def _accepting(plan: Plan) -> Callable[[Any], bool] | None:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What is known of an event's attributes: their patterns, and which group of them takes what."""
+class _AttributePatterns:
+    """What is known of an event's attributes: their patterns, and which group of them captures what."""
 
     parts: list[tuple[str, str]] = field(default_factory=list)
     attributes: list[tuple[str, str | int]] = field(default_factory=list)
@@ -215,42 +222,42 @@ class _Told:
     groups: int = 0
 
 
-def _told(plan: Plan, event: CloudEvent) -> _Told | None:
-    """The patterns of an event's attributes; None where one has none."""
+def _attribute_patterns(plan: MatchPlan, event: CloudEvent) -> _AttributePatterns | None:
+    """The patterns of an event's attributes; None where one of them cannot be tested by a pattern."""
     constraints = {one.path.removeprefix(_ATTRIBUTE): one for one in plan.tests if one.path.startswith(_ATTRIBUTE)}
     if any(one.template is not None and one.path in _OF_SAME for one in plan.tests):
-        return None  # what it captures is not told by a text that stays the same
-    told = _Told()
+        return None  # what it captures is not known from a text that stays the same
+    found = _AttributePatterns()
     for name, value in event.attributes.items():
         constraint = constraints.get(name)
         if not isinstance(value, str) or not value.isascii():
             return None
         if name in _SAME or (constraint is not None and constraint.constant is not None):
-            told.parts.append((name, re.escape(value)))
-            told.attributes.append((name, value))
+            found.parts.append((name, re.escape(value)))
+            found.attributes.append((name, value))
             continue
         part = _part(name, constraint)
         if part is None or not part.isascii():
             return None
         if name == "source" and not _is_reference(constraint):
-            told.source = told.groups
-        told.parts.append((name, f"({part})"))
-        told.attributes.append((name, told.groups))
+            found.source = found.groups
+        found.parts.append((name, f"({part})"))
+        found.attributes.append((name, found.groups))
         captured = [] if constraint is None or constraint.template is None else constraint.template.placeholders
-        told.names += [(one.name, told.groups + at) for at, one in enumerate(captured, 1)]
-        told.groups += 1 + len(captured)
-    # A name that occurs again has to mean the same, which a pattern cannot tell.
-    return told if len(dict(told.names)) == len(told.names) else None
+        found.names += [(one.name, found.groups + at) for at, one in enumerate(captured, 1)]
+        found.groups += 1 + len(captured)
+    # A name that occurs again has to mean the same, which a pattern cannot test.
+    return found if len(dict(found.names)) == len(found.names) else None
 
 
-def _is_reference(constraint: Constraint | None) -> bool:
+def _is_reference(constraint: PropertyConstraint | None) -> bool:
     """Whether every source is a URI-reference if one is: only unreserved characters of its path differ."""
     template = None if constraint is None else constraint.template
     return template is not None and all(literal.endswith("/") for literal in template.literals[:-1])
 
 
-def _part(name: str, constraint: Constraint | None) -> str | None:
-    """The pattern of an attribute's values; None where there is none."""
+def _part(name: str, constraint: PropertyConstraint | None) -> str | None:
+    """The pattern of an attribute's values; None where a pattern cannot test them."""
     if constraint is not None and constraint.template is not None:
         if constraint.template.whole:
             return constraint.template.as_pattern(_WHOLE)
@@ -262,7 +269,7 @@ def _part(name: str, constraint: Constraint | None) -> str | None:
     return _TEXT + ("++" if name in ("id", "source", "subject") else "*+")
 
 
-# `Scope`: the definitions that a message is tested against, with an index on their keys for each kind of message.
+# `MatchScope`: the definitions that a message is tested against, with an index on their keys for each kind of message.
 #
 # Rule 1: an alias and its target are one definition: the target where it is in scope, else the alias.
 # Rule 2: an index is made when the first message of its kind comes; what it finds is a superset of what holds.
@@ -270,11 +277,11 @@ def _part(name: str, constraint: Constraint | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class ScopeEntry:
     """A definition in a scope, under the limits of an endpoint where it is there through one."""
 
     compiled: Compiled
-    limits: Limits | None = None
+    limits: EndpointLimits | None = None
 
     @property
     def xid(self) -> str:
@@ -287,22 +294,22 @@ class Entry:
         return self.compiled.definition.identity
 
 
-class Scope:
+class MatchScope:
     """Entries, and an index for each kind of message."""
 
-    __slots__ = ("_indexes", "_swift", "entries")
+    __slots__ = ("_fast", "_indexes", "entries")
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[ScopeEntry]) -> None:
         self.entries = tuple(_one_each(entries))
-        self._swift: SwiftRoad | None = None
+        self._fast: FastPath | None = None
         self._indexes: dict[tuple[MessageKind, str | None], KeyIndex] = {}
 
     @property
-    def swift(self) -> SwiftRoad:
-        """The road for bare events that match."""
-        if self._swift is None:
-            self._swift = SwiftRoad(self.index(MessageKind.BARE, None))
-        return self._swift
+    def fast(self) -> FastPath:
+        """The fast path of events without a protocol."""
+        if self._fast is None:
+            self._fast = FastPath(self.index(MessageKind.BARE, None))
+        return self._fast
 
     def index(self, kind: MessageKind, protocol: str | None) -> KeyIndex:
         """The index for messages of a kind that come over a protocol."""
@@ -313,9 +320,9 @@ class Scope:
         return found
 
 
-def _one_each(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _one_each(entries: Iterable[ScopeEntry]) -> Iterator[ScopeEntry]:
     """One entry for each definition, or for each endpoint's limits where all of its entries have some."""
-    known: dict[str, list[Entry]] = {}
+    known: dict[str, list[ScopeEntry]] = {}
     for entry in entries:
         known.setdefault(entry.identity, []).append(entry)
     for identity in sorted(known):
@@ -323,9 +330,9 @@ def _one_each(entries: Iterable[Entry]) -> Iterator[Entry]:
         free = next((entry for entry in same if entry.limits is None), None)
         if free is not None:
             # What an endpoint would add no longer counts, but the name does: the target's before an alias's.
-            yield Entry(same[0].compiled)
+            yield ScopeEntry(same[0].compiled)
         else:
-            limited: dict[Limits | None, Entry] = {}
+            limited: dict[EndpointLimits | None, ScopeEntry] = {}
             for entry in same:
-                limited.setdefault(entry.limits, Entry(same[0].compiled, entry.limits))
+                limited.setdefault(entry.limits, ScopeEntry(same[0].compiled, entry.limits))
             yield from limited.values()

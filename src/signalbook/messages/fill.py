@@ -21,9 +21,9 @@ from signalbook.protocols.values import (
     ENVELOPE,
     NOW,
     TEXTS,
-    Form,
-    Place,
-    Section,
+    PropertyPlace,
+    PropertySection,
+    ValueForm,
     canonical,
     is_of,
     named_members,
@@ -87,21 +87,21 @@ def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]
     if isinstance(options, Mapping):
         for name, place in OPTIONS.get(protocol, {}).items():
             stated = options.get(name)
-            if isinstance(place, Section):
+            if isinstance(place, PropertySection):
                 yield from _named(name, place, stated)
             elif stated is not None:
                 # Without its address nothing can be sent.
                 yield _slot(name, "", place, stated, plain=True, required=name == address_of(protocol))
 
 
-def _named(field: str, section: Section, value: Any) -> Iterator[Slot]:
+def _named(field: str, section: PropertySection, value: Any) -> Iterator[Slot]:
     """The properties by name that a field holds, as an array or as a map."""
     for _, name, member in named_members(value):
         if name and (isinstance(member, Mapping) or section.plain):  # a write takes no name that is empty
             yield _slot(field, name, section.place(name), member, plain=section.plain)
 
 
-def _slot(field: str, name: str, place: Place, stated: Any, *, plain: bool, required: bool = False) -> Slot:
+def _slot(field: str, name: str, place: PropertyPlace, stated: Any, *, plain: bool, required: bool = False) -> Slot:
     """The slot of a property definition, or of a plain value in its place."""
     member = stated if isinstance(stated, Mapping) else {"value": stated}
     path = pointer("/protocoloptions", field)
@@ -122,7 +122,7 @@ def _slot(field: str, name: str, place: Place, stated: Any, *, plain: bool, requ
 
 
 class BadSlot(ValueError):
-    """A value that is none of its property's type."""
+    """A value that is not of its property's type."""
 
     def __init__(self, slot: Slot, words: str) -> None:
         super().__init__(words)
@@ -143,7 +143,7 @@ def lay_out(protocol: str, filled: list[tuple[Slot, Any]]) -> dict[str, Any]:
 
 def _lay(row: Protocol, fields: dict[str, Any], slot: Slot, value: Any) -> None:
     place = row.options[slot.field]
-    if isinstance(place, Section):
+    if isinstance(place, PropertySection):
         written = place.write(slot.type, value)
         if place.is_map:
             fields.setdefault(slot.field, {})[slot.name] = written
@@ -163,7 +163,7 @@ def in_event(slot: Slot, value: Any) -> Any:
     Raises ValueError where the value is not of the property's type.
     """
     found = typed(slot.type, value)
-    if slot.type == "number" and is_of("integer", Form.TEXT, found):
+    if slot.type == "number" and is_of("integer", ValueForm.TEXT, found):
         found = int(found)
     if found.__class__ not in (bool, int, float):
         return found
@@ -172,7 +172,7 @@ def in_event(slot: Slot, value: Any) -> Any:
     if slot.type not in _NUMBERS or found.__class__ is bool:
         return found
     whole = isinstance(found, int) or found.is_integer()
-    return int(found) if whole and is_of("integer", Form.JSON, int(found)) else canonical(found)
+    return int(found) if whole and is_of("integer", ValueForm.JSON, int(found)) else canonical(found)
 
 
 _NUMBERS = frozenset({"number", "ulong", "any"})

@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from signalbook.messages.answer import Candidate
-from signalbook.messages.compile import Judged, Plan, judge
-from signalbook.messages.constraint import SPELLED, Constraint, Read, texts_of
+from signalbook.messages.compile import Judged, MatchPlan, judge
+from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.protocols.values import canonical
 from signalbook.template import Template
@@ -147,7 +147,7 @@ def edits(one: str, other: str) -> int:
 # `Neighbours`: the nearest definitions.
 
 
-# As many definitions are judged whole; of more, the likest few.
+# So many definitions are all judged; of more, only those most like the message.
 MOST_JUDGED = 64
 _MOST_LISTED = 5
 _LIKEST = 16
@@ -160,16 +160,16 @@ _Text = tuple[str, tuple[str, ...]]
 
 
 class Neighbours:
-    """The plans for one kind of message; `path` is the property that tells them apart (None: each by its key)."""
+    """The plans for one kind of message; `path` is the property that distinguishes them (None: each by its key)."""
 
     __slots__ = ("_by_text", "_by_word", "_path", "_plans", "_reads", "_siblings", "_words")
 
-    def __init__(self, plans: Iterable[Plan], path: str | None = None) -> None:
+    def __init__(self, plans: Iterable[MatchPlan], path: str | None = None) -> None:
         self._plans = tuple(plan for plan in plans if not _is_no_event(plan))
         self._path = path
         self._by_word: dict[str, list[int]] | None = None
         self._reads: dict[str, Read] = {}
-        self._words: dict[Constraint, tuple[str, ...]] = {}
+        self._words: dict[PropertyConstraint, tuple[str, ...]] = {}
         self._by_text: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         # By the place and words of a key without one of them: that word, and the plan's number.
         self._siblings: dict[tuple[str, int, tuple[str, ...]], list[tuple[str, int]]] = {}
@@ -185,7 +185,7 @@ class Neighbours:
         close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
         return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
 
-    def near(self, observed: Observed) -> Sequence[Plan]:
+    def near(self, observed: Observed) -> Sequence[MatchPlan]:
         """All plans where they are few, else those whose key or words are like the message's."""
         if len(self._plans) <= MOST_JUDGED:
             return self._plans
@@ -193,7 +193,7 @@ class Neighbours:
             self._by_word = self._filed()
         said: dict[str, list[_Text]] = {}
         found: Counter[int] = Counter()
-        for word in dict.fromkeys(_words_of(_said(observed))):
+        for word in dict.fromkeys(_words_of(_message_texts(observed))):
             places = self._by_word.get(word, ())
             if len(places) <= _COMMON:
                 found.update(places)
@@ -209,16 +209,16 @@ class Neighbours:
     def _filed(self) -> dict[str, list[int]]:
         by_word: dict[str, list[int]] = {}
         for place, plan in enumerate(self._plans):
-            for word in dict.fromkeys(_words_of(_stated(plan))):
+            for word in dict.fromkeys(_words_of(_definition_texts(plan))):
                 by_word.setdefault(word, []).append(place)
-            told = self._told(plan)
-            if told is not None:
-                self._reads[told.path] = told.read
-                words = segments(_text(told))
+            property_ = self._distinguishing(plan)
+            if property_ is not None:
+                self._reads[property_.path] = property_.read
+                words = segments(_stated_text(property_))
                 for at, word in enumerate(words):
-                    rest = (told.path, at, words[:at] + words[at + 1 :])
+                    rest = (property_.path, at, words[:at] + words[at + 1 :])
                     self._siblings.setdefault(rest, []).append((word, place))
-                self._by_text.setdefault(told.path, []).append((words, place))
+                self._by_text.setdefault(property_.path, []).append((words, place))
         for rows in self._siblings.values():
             rows.sort()
         for keys in self._by_text.values():
@@ -243,36 +243,36 @@ class Neighbours:
                 begin = max(0, bisect_left(rows, (words, -1)) - _BESIDE // 2)
                 yield from (place for own, place in rows[begin : begin + _BESIDE] if own[:1] == words[:1])
 
-    def _told(self, plan: Plan) -> Constraint | None:
-        """What a plan says of the property that tells it from others."""
+    def _distinguishing(self, plan: MatchPlan) -> PropertyConstraint | None:
+        """What a plan says of the property that distinguishes it from others."""
         if self._path is None:
             return plan.key[0] if plan.key else None
         return next((one for one in plan.tests if one.path == self._path), None)
 
-    def _unlike(self, plan: Plan, observed: Observed, said: dict[str, list[_Text]]) -> int:
+    def _unlike(self, plan: MatchPlan, observed: Observed, said: dict[str, list[_Text]]) -> int:
         """How many words of a plan's key are not those of the message's."""
-        told = self._told(plan)
-        if told is None:
+        property_ = self._distinguishing(plan)
+        if property_ is None:
             return _LONGEST_READ
-        if told.path not in said:
-            texts = [canonical(value) for value in told.read(observed)[:1]]
-            said[told.path] = [(text, segments(text)) for text in texts]
-        wanted = self._words.get(told)
+        if property_.path not in said:
+            texts = [canonical(value) for value in property_.read(observed)[:1]]
+            said[property_.path] = [(text, segments(text)) for text in texts]
+        wanted = self._words.get(property_)
         if wanted is None:
-            wanted = self._words[told] = segments(_text(told))
+            wanted = self._words[property_] = segments(_stated_text(property_))
         return min(
-            (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[told.path]), default=len(wanted)
+            (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[property_.path]), default=len(wanted)
         )
 
-    def _edits(self, plan: Plan, said: dict[str, list[_Text]]) -> int:
-        told = self._told(plan)
-        if told is None:
+    def _edits(self, plan: MatchPlan, said: dict[str, list[_Text]]) -> int:
+        property_ = self._distinguishing(plan)
+        if property_ is None:
             return _LONGEST_READ
-        return min((edits(_text(told), text) for text, _ in said[told.path]), default=_LONGEST_READ)
+        return min((edits(_stated_text(property_), text) for text, _ in said[property_.path]), default=_LONGEST_READ)
 
 
-def _text(told: Constraint) -> str:
-    return told.constant or ("" if told.template is None else told.template.text)
+def _stated_text(constraint: PropertyConstraint) -> str:
+    return constraint.constant or ("" if constraint.template is None else constraint.template.text)
 
 
 def _wrong(judged: Judged, observed: Observed) -> int:
@@ -288,12 +288,12 @@ def _family(protocol: str | None) -> str:
     return (protocol or "").partition("/")[0]
 
 
-def _is_no_event(plan: Plan) -> bool:
+def _is_no_event(plan: MatchPlan) -> bool:
     """Whether the plan is for bare events and the definition has no envelope, so that it is never tested."""
     return plan.kind is MessageKind.BARE and plan.misfit is not None
 
 
-def _stated(plan: Plan) -> Iterator[str]:
+def _definition_texts(plan: MatchPlan) -> Iterator[str]:
     for constraint in plan.compiled.on_envelope + plan.compiled.on_protocol:
         if constraint.constant is not None:
             yield constraint.constant
@@ -301,7 +301,7 @@ def _stated(plan: Plan) -> Iterator[str]:
             yield from constraint.template.literals
 
 
-def _said(observed: Observed) -> Iterator[str]:
+def _message_texts(observed: Observed) -> Iterator[str]:
     yield from (value for value in observed.attributes.values() if isinstance(value, str))
     if observed.message is not None:
         for value in observed.message.fields.values():
@@ -310,10 +310,10 @@ def _said(observed: Observed) -> Iterator[str]:
             elif isinstance(value, dict):
                 yield from (member for member in value.values() if isinstance(member, str))
             elif isinstance(value, tuple):
-                yield from (_as_text(text) for _, text in value if text is not None)
+                yield from (_decoded_text(text) for _, text in value if text is not None)
 
 
-def _as_text(value: str | bytes) -> str:
+def _decoded_text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value[:_LONGEST_READ].decode(errors="ignore")
 
 
@@ -325,9 +325,9 @@ def _words_of(texts: Iterable[str]) -> Iterator[str]:
         left -= len(found)
 
 
-# `SameKey`: the definitions that have one key, told apart by what else they say.
+# `SameKey`: the definitions that have one key, distinguished by what else they say.
 #
-# Rule 1: the property that tells the most of them apart is looked up, then the next among those that are left.
+# Rule 1: the property that distinguishes the most of them is looked up, then the next among those that are left.
 # Rule 2: where a message lacks the property, those stay that do not need it.
 
 
@@ -335,7 +335,7 @@ def _words_of(texts: Iterable[str]) -> Iterator[str]:
 _FEW = 3
 # How many properties are looked up one after another.
 _DEEPEST = 4
-# A property that leaves more than this part of the definitions does not tell them apart.
+# A property that leaves more than this part of the definitions does not distinguish them.
 _WORTH = 0.75
 
 
@@ -344,23 +344,23 @@ class SameKey:
 
     __slots__ = ("_neighbours", "_split", "_used", "plans")
 
-    def __init__(self, plans: Sequence[Plan], used: frozenset[str] = frozenset()) -> None:
+    def __init__(self, plans: Sequence[MatchPlan], used: frozenset[str] = frozenset()) -> None:
         self.plans = plans
         self._used = used
         self._neighbours: Neighbours | None = None
         self._split: _Split | bool | None = len(plans) > _FEW and len(used) < _DEEPEST
 
-    def open_to(self, observed: Observed) -> Sequence[Plan]:
+    def open_to(self, observed: Observed) -> Sequence[MatchPlan]:
         """Every plan that may hold."""
         split = self._split and self._made()
         if not split:
             return self.plans
-        found: list[Plan] = []
+        found: list[MatchPlan] = []
         for part in split.parts(observed):
             found += part.open_to(observed)
         return found
 
-    def nearest(self, observed: Observed) -> Sequence[Plan]:
+    def nearest(self, observed: Observed) -> Sequence[MatchPlan]:
         """Where none holds, the plans that say most like what the message says; at most `MOST_JUDGED`."""
         if len(self.plans) <= MOST_JUDGED:
             return self.plans
@@ -374,7 +374,7 @@ class SameKey:
 
     def _made(self) -> _Split | None:
         if self._split is True:
-            self._split = _most_telling(self.plans, self._used)
+            self._split = _best_split(self.plans, self._used)
         return self._split or None
 
 
@@ -383,19 +383,19 @@ class _Split:
 
     __slots__ = ("_constants", "_open", "_optional", "_read", "_templates", "path")
 
-    def __init__(self, path: str, plans: Sequence[Plan], used: frozenset[str]) -> None:
+    def __init__(self, path: str, plans: Sequence[MatchPlan], used: frozenset[str]) -> None:
         self.path = path
         used |= {path}
-        said: dict[tuple[bool, str], list[tuple[Constraint, Plan]]] = {}
-        silent: list[Plan] = []
-        optional: list[Plan] = []
+        said: dict[tuple[bool, str], list[tuple[PropertyConstraint, MatchPlan]]] = {}
+        silent: list[MatchPlan] = []
+        optional: list[MatchPlan] = []
         for plan in plans:
-            one = _telling(plan).get(path)
+            one = _distinguishing_constraints(plan).get(path)
             if one is None:
                 silent.append(plan)
                 continue
             self._read = one.read
-            said.setdefault(_value(one), []).append((one, plan))
+            said.setdefault(_constant_or_template(one), []).append((one, plan))
             if not (one.required or one in plan.key):
                 optional.append(plan)
         templates = []
@@ -433,26 +433,26 @@ class _Split:
         return found
 
 
-def _telling(plan: Plan) -> dict[str, Constraint]:
+def _distinguishing_constraints(plan: MatchPlan) -> dict[str, PropertyConstraint]:
     """What a plan says that others may say otherwise, by its path; not what has several spellings."""
     return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
 
 
-def _value(one: Constraint) -> tuple[bool, str]:
+def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
     if one.constant is not None:
         return True, one.constant
     assert one.template is not None
     return False, one.template.text
 
 
-def _most_telling(plans: Sequence[Plan], used: frozenset[str]) -> _Split | None:
-    """The plans by the property that leaves the fewest of them for a message of one; None where none tells enough."""
+def _best_split(plans: Sequence[MatchPlan], used: frozenset[str]) -> _Split | None:
+    """The plans by the property that leaves the fewest of them for one message; None where all leave too many."""
     sizes: dict[str, dict[tuple[bool, str], int]] = {}
     needed: dict[str, int] = {}
     for plan in plans:
-        for path, one in _telling(plan).items():
+        for path, one in _distinguishing_constraints(plan).items():
             if path not in used:
-                of_path, value = sizes.setdefault(path, {}), _value(one)
+                of_path, value = sizes.setdefault(path, {}), _constant_or_template(one)
                 of_path[value] = of_path.get(value, 0) + 1
                 needed[path] = needed.get(path, 0) + (one.required or one in plan.key)
     left = {}
@@ -473,7 +473,7 @@ class KeyIndex:
 
     __slots__ = ("_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours")
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
+    def __init__(self, plans: Iterable[MatchPlan]) -> None:
         plans = tuple(plans)
         self.keyless = tuple(plan for plan in plans if not plan.key and plan.misfit is None)
         self.keyless_derived = tuple(plan for plan in self.keyless if plan.compiled.definition.bases)
@@ -481,7 +481,7 @@ class KeyIndex:
         self.neighbours = Neighbours(plans)
         self._lookups = tuple(_lookups([plan for plan in plans if plan.key]))
 
-    def alone(self, path: str) -> dict[str, Plan]:
+    def alone(self, path: str) -> dict[str, MatchPlan]:
         """The plans that are the only one with their constant at a place, and to which none without a key is preferred.
 
         Such a one derives from it, or is bound to what carries the message where it is not.
@@ -520,7 +520,7 @@ class _Lookup:
 
     __slots__ = ("_read", "constants", "path", "templates")
 
-    def __init__(self, filed: Sequence[tuple[Constraint, SameKey]]) -> None:
+    def __init__(self, filed: Sequence[tuple[PropertyConstraint, SameKey]]) -> None:
         self._read: Read = filed[0][0].read
         self.path = filed[0][0].path
         self.constants: dict[str, list[SameKey]] = {}
@@ -541,13 +541,13 @@ class _Lookup:
                 into += self.templates.find(text)
 
 
-def _lookups(plans: Sequence[Plan]) -> Iterable[_Lookup]:
+def _lookups(plans: Sequence[MatchPlan]) -> Iterable[_Lookup]:
     """Each key under the part of it that the fewest other keys have; of equal ones under the longest constant."""
-    by_key: dict[tuple[Any, ...], list[Plan]] = {}
+    by_key: dict[tuple[Any, ...], list[MatchPlan]] = {}
     for plan in plans:
         by_key.setdefault(tuple(_signature(part) for part in plan.key), []).append(plan)
     counts = Counter(part for parts in by_key for part in parts)
-    by_path: dict[str, list[tuple[Constraint, SameKey]]] = {}
+    by_path: dict[str, list[tuple[PropertyConstraint, SameKey]]] = {}
     for parts, same in by_key.items():
         of_part = dict(zip(parts, same[0].key, strict=True))
         chosen = of_part[min(of_part, key=lambda part: (counts[part], part[1] is None, -len(part[1] or ""), part[0]))]
@@ -555,6 +555,6 @@ def _lookups(plans: Sequence[Plan]) -> Iterable[_Lookup]:
     return map(_Lookup, by_path.values())
 
 
-def _signature(part: Constraint) -> tuple[str, str | None, str, str]:
+def _signature(part: PropertyConstraint) -> tuple[str, str | None, str, str]:
     """What is the same where two parts of keys say the same."""
     return part.path, part.constant, "" if part.template is None else part.template.text, part.type

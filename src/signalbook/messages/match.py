@@ -2,7 +2,7 @@
 
 Rule 1: a definition holds where its key is there and every constraint and the payload hold.
 Rule 2: a key that holds decides: a violation of such a definition is not hidden by one without a key.
-Rule 3: where several hold, the steps of `_settled` decide in their order; what remains is ambiguous.
+Rule 3: where several hold, the steps of `_decide` decide in their order; what remains is ambiguous.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from signalbook.cloudevents.attributes import format_timestamp, is_absolute_uri,
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Candidate, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, Plan, judge, key_holds, may_hold
-from signalbook.messages.constraint import Constraint, Context, is_json
+from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, MatchPlan, judge, key_holds, may_hold
+from signalbook.messages.constraint import Context, PropertyConstraint, is_json
 from signalbook.messages.definition import Absolute, schema_address
-from signalbook.messages.fast import Scope
+from signalbook.messages.fast import MatchScope
 from signalbook.messages.index import MOST_JUDGED, KeyIndex, SameKey
 from signalbook.messages.observe import Observed, Unreadable
 from signalbook.model.xids import kept_of
@@ -34,8 +34,7 @@ __all__ = ["answer", "answer_by_one", "mapped_event"]
 # A native message as the CloudEvent that its definition makes of it.
 #
 # Rule 1: an attribute is what the envelope's constant or template says, its names filled from what the message
-# captured;
-# one that cannot be filled is left out, and without `type` or `source` there is no event.
+# captured; one that cannot be filled is left out, and without `type` or `source` there is no event.
 # Rule 2: nothing is invented. `id` is the transport's own identity of the message, else a hash of it, so that the same
 # message gets the same id again; `time` is the transport's timestamp or absent.
 
@@ -51,28 +50,28 @@ def stated(reference: str) -> str | None:
 def mapped_event(
     compiled: Compiled, observed: Observed, context: Context, absolute: Absolute = stated
 ) -> CloudEvent | None:
-    """The event that a native message is by its definition; None where the definition makes none of it."""
+    """The event that a native message is by its definition; None where the definition does not make one of it."""
     message = observed.message
     if compiled.envelope != CLOUDEVENTS or message is None:
         return None
     attributes: dict[str, Any] = {"specversion": "1.0"}
     for constraint in compiled.on_envelope:
-        value = _filled(constraint, context)
+        value = _attribute_value(constraint, context)
         if value is not None:
             attributes[constraint.path.rpartition("/")[2]] = value
-    attributes.setdefault("id", _identity(message))
-    attributes.setdefault("time", _time(message))
+    attributes.setdefault("id", _message_identity(message))
+    attributes.setdefault("time", _event_time(message))
     payload = observed.payload()
     if payload is not None:
         attributes["datacontenttype"] = _content_type(compiled, observed, attributes.get("datacontenttype"))
         attributes.setdefault("dataschema", _dataschema(compiled.definition.document, absolute))
     try:
-        return CloudEvent(attributes, _data(payload, attributes.get("datacontenttype")))
+        return CloudEvent(attributes, _event_data(payload, attributes.get("datacontenttype")))
     except CloudEventError:
         return None
 
 
-def _filled(constraint: Constraint, context: Context) -> Any:
+def _attribute_value(constraint: PropertyConstraint, context: Context) -> Any:
     if constraint.template is not None:
         names = constraint.template.names
         return constraint.template.expand(context) if all(name in context for name in names) else None
@@ -92,7 +91,7 @@ def _boolean(text: str) -> bool:
 _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {"integer": int, "boolean": _boolean}
 
 
-def _identity(message: Message) -> str:
+def _message_identity(message: Message) -> str:
     """The message's identity in its transport, or a hash of all that was observed of it."""
     known = PROTOCOLS[message.protocol].identity(message.fields)
     if known:
@@ -101,7 +100,7 @@ def _identity(message: Message) -> str:
     return hashlib.sha256(written).hexdigest()
 
 
-def _time(message: Message) -> str | None:
+def _event_time(message: Message) -> str | None:
     moment = PROTOCOLS[message.protocol].moment(message.fields)
     if isinstance(moment, Typed):
         moment = moment.value
@@ -127,7 +126,7 @@ def _dataschema(document: Mapping[str, Any], absolute: Absolute) -> str | None:
     return uri if uri is not None and is_absolute_uri(uri) else None
 
 
-def _data(payload: bytes | None, content_type: Any) -> Data | None:
+def _event_data(payload: bytes | None, content_type: Any) -> Data | None:
     if payload is None:
         return None
     if content_type is not None and is_json(content_type) and is_json_text(payload):
@@ -135,7 +134,7 @@ def _data(payload: bytes | None, content_type: Any) -> Data | None:
     return Data.binary(payload)
 
 
-def answer(scope: Scope, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
+def answer(scope: MatchScope, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
     """What the definitions of a scope say about a message; `absolute` is for references in an event made of it."""
     if isinstance(observed, Unreadable):
         return _malformed(scope, observed)
@@ -167,7 +166,7 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute:
     return _matched(observed, judged, absolute)
 
 
-def _open_to(found: list[SameKey], observed: Observed) -> Iterable[Plan]:
+def _open_to(found: list[SameKey], observed: Observed) -> Iterable[MatchPlan]:
     """The plans that may hold, of keys that may."""
     if len(found) == 1:
         return found[0].open_to(observed)
@@ -177,7 +176,7 @@ def _open_to(found: list[SameKey], observed: Observed) -> Iterable[Plan]:
 def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed) -> tuple[list[Judged], int]:
     """Where none holds, what the definitions say whose key does, and how many more there are.
 
-    Of very many, those count that a message of its metadata may be one of; where there are none, the likest.
+    Of very many, those count that a message of its metadata may be one of; else those most like it.
     """
     if len(keyed) == sum(len(same.plans) for same in found):
         return keyed, 0
@@ -187,17 +186,17 @@ def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed)
         known = {one.plan for one in keyed}
         return keyed + _judged((plan for same in found for plan in same.plans if plan not in known), observed), 0
     if not keyed:
-        likest = [plan for same in found for plan in same.nearest(observed)]
-        keyed = _judged(likest[:MOST_JUDGED], observed)
+        most_like = [plan for same in found for plan in same.nearest(observed)]
+        keyed = _judged(most_like[:MOST_JUDGED], observed)
         return keyed, total - len(keyed)
     return keyed, 0
 
 
-def _judged(plans: Iterable[Plan], observed: Observed) -> list[Judged]:
+def _judged(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
     return [one for plan in plans if (one := _judged_by_key(plan, observed)) is not None]
 
 
-def _judged_by_key(plan: Plan, observed: Observed) -> Judged | None:
+def _judged_by_key(plan: MatchPlan, observed: Observed) -> Judged | None:
     """What a definition says that an index found; None where its key does not hold."""
     # A single constant is what the index went by: it is looked at again only where something is wrong.
     if not plan.is_single and not key_holds(plan, observed):
@@ -206,7 +205,7 @@ def _judged_by_key(plan: Plan, observed: Observed) -> Judged | None:
     return judged if judged.holds or not plan.is_single or key_holds(plan, observed) else None
 
 
-def _malformed(scope: Scope, unreadable: Unreadable) -> Answer:
+def _malformed(scope: MatchScope, unreadable: Unreadable) -> Answer:
     """What cannot be read, with the definitions that its type would have meant."""
     hint = unreadable.hint
     meant: tuple[Candidate, ...] = ()
@@ -219,7 +218,7 @@ def _malformed(scope: Scope, unreadable: Unreadable) -> Answer:
     return Answer(Outcome.MALFORMED, problems=(*unreadable.problems, *more), candidates=candidates)
 
 
-def _holding(plans: Iterable[Plan], observed: Observed) -> list[Judged]:
+def _holding(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
     judged = (judge(plan, observed) for plan in plans if may_hold(plan, observed))
     return [one for one in judged if one.holds]
 
@@ -237,7 +236,7 @@ def _preferred_without_key(index: KeyIndex, observed: Observed, holding: list[Ju
 
 
 def _held(observed: Observed, holding: list[Judged], absolute: Absolute) -> Answer:
-    left = _settled(observed, holding)
+    left = _decide(observed, holding)
     if len(left) == 1:
         return _matched(observed, left[0], absolute)
     candidates, more = _listed(_candidates(left))
@@ -290,8 +289,8 @@ def _near_miss(observed: Observed, keyed: list[Judged], left_off: int) -> Answer
     return _nonconformant(observed, left[0], left[0].problems)
 
 
-def _settled(observed: Observed, holding: list[Judged]) -> list[Judged]:
-    """Which of several that hold are left once each rule had its say."""
+def _decide(observed: Observed, holding: list[Judged]) -> list[Judged]:
+    """Which of several that hold are left after each rule, in order, has preferred some of them."""
     left = _without_kept(_one_each(holding))
     if len(left) > 1:
         left = _preferred(left, lambda one: one.plan.is_at_home)

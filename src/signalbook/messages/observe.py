@@ -2,10 +2,10 @@
 
 Rule 1: a message is an event, bare or carried by a protocol, or it is native. Which it is the message says itself: by
 content type, by its metadata, or as a JSON object with `specversion` where the binding has no content type.
-Rule 2: what claims to be an event and is none, and what is not a message at all, is `Unreadable`; nothing that is given
+Rule 2: what claims to be an event and is not, and what is not a message at all, is `Unreadable`; nothing that is given
 raises.
-Rule 3: a batch is a JSON array, or any other iterable of messages. A text that begins like an array and is none is one
-message that cannot be read.
+Rule 3: a batch is a JSON array, or any other iterable of messages. A text that begins like an array and is not one is
+one message that cannot be read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from signalbook.protocols import (
     mode_of,
     read_members,
 )
-from signalbook.protocols.values import Form
+from signalbook.protocols.values import ValueForm
 
 __all__ = [
     "LARGEST",
@@ -61,8 +61,7 @@ __all__ = [
 #
 # Rule 1: what cannot be undone, or would become larger than the bound, is a problem in words; nothing else is raised.
 # Rule 2: `identity` and the names of character sets, which some senders write here, are labels: there is nothing to
-# undo.
-# An encoding that is neither known nor a label is `UnknownEncoding`, and the payload stays as it came.
+# undo. An encoding that is neither known nor a label is `UnknownEncoding`, and the payload stays as it came.
 
 
 LARGEST = 64 * 1024 * 1024
@@ -228,7 +227,7 @@ class Observed:
         self.attributes: dict[str, Any] = _NOTHING if event is None else event._attributes
         self.unreadable_payload = unreadable_payload
         self.unknown_encoding = unknown_encoding
-        self.form = Form.JSON
+        self.form = ValueForm.JSON
         if message is None:
             self.kind, self.protocol = MessageKind.BARE, None
         else:
@@ -237,7 +236,7 @@ class Observed:
                 self.form = BINDINGS[message.protocol].form
 
     def payload(self) -> bytes | None:
-        """The bytes that a payload schema judges; None where there are none."""
+        """The bytes that a payload schema judges; None where the message has no payload."""
         if self.event is not None:
             try:
                 return self.event.payload() or None
@@ -364,16 +363,16 @@ def _written(given: Any) -> bytes:
     try:
         text = orjson.dumps(value)
     except TypeError:
-        # It has numbers that only a writer of exact numbers takes, or it is none; that writer says which.
+        # It has numbers that only a writer of exact numbers takes, or is not JSON; that writer says which.
         text = encode_json(value).encode()
-        _refuse_unwritten(value, _JSON)
-    # A number that is none is written as null.
+        _check_json_value(value, _JSON)
+    # orjson writes NaN and infinity as null.
     if b"null" in text:
-        _refuse_unwritten(value)
+        _check_json_value(value)
     return text
 
 
-def _refuse_unwritten(value: Any, scalars: tuple[type, ...] = (object,)) -> None:
+def _check_json_value(value: Any, scalars: tuple[type, ...] = (object,)) -> None:
     """Raise where a value has numbers or names that JSON has not, or other scalars, though a writer takes them."""
     left = [value]
     while left:
@@ -472,7 +471,7 @@ def content_encodings(message: Message) -> str:
     return ",".join(text for text in texts if isinstance(text, str))
 
 
-# What of an unreadable message tells its type ------------------------------------------------------------------------
+# The type of an unreadable message ------------------------------------------------------------------------
 
 
 def _malformed(error: CloudEventError) -> tuple[Problem, ...]:

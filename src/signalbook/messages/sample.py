@@ -15,13 +15,13 @@ from typing import Any
 from signalbook.cloudevents import ABSENT
 from signalbook.errors import Problem
 from signalbook.messages.build import build
-from signalbook.messages.carry import Built, Plan
+from signalbook.messages.carry import BuildPlan, Built
 from signalbook.messages.fill import NOW, Origin, Slot, envelope_slots, protocol_slots, template_of
 from signalbook.protocols import address_of, find_protocol
 from signalbook.protocols.message import OPTIONS
-from signalbook.protocols.values import ENVELOPE, Place, Property, Section, canonical, fault
+from signalbook.protocols.values import ENVELOPE, Property, PropertyPlace, PropertySection, canonical, fault
 from signalbook.schemas import media_type
-from signalbook.schemas.samples import sample as sample_payload
+from signalbook.schemas import sample as sample_payload
 from signalbook.template import Template
 
 __all__ = ["sample"]
@@ -57,7 +57,7 @@ _OPEN: Mapping[str, str] = {"dataschema": "https://example.com/schema", "datacon
 _WHOLE: Mapping[str, str] = {"time": "2024-05-17T12:30:00Z"}
 
 
-def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
+def sample(plan: BuildPlan, xid: str, origin: Origin = ORIGIN) -> Built:
     """An example message, or what stands in the way of one; `xid` is the definition's."""
     document = plan.document
     has_event = str(document.get("envelope", "")).lower().startswith("cloudevents/")
@@ -84,7 +84,7 @@ def sample(plan: Plan, xid: str, origin: Origin = ORIGIN) -> Built:
     return replace(built, carrier=_CARRIER) if is_carried and built.ok else built
 
 
-def _inferable(plan: Plan) -> frozenset[str]:
+def _inferable(plan: BuildPlan) -> frozenset[str]:
     """The attributes that a build infers, where the definition leaves them open."""
     implied = media_type(str(plan.document.get("dataschemaformat", ""))) or _content_type(plan.document)
     names = {"dataschema": plan.schema_address, "datacontenttype": implied}
@@ -109,7 +109,7 @@ def _content_type(document: Mapping[str, Any]) -> str:
     return value
 
 
-def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[str, Place]) -> dict[str, str]:
+def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[str, PropertyPlace]) -> dict[str, str]:
     """A value for each placeholder: what is given for a whole property says, else its own name.
 
     The name is written in letters and digits, which no text between placeholders can split; one that another follows
@@ -132,7 +132,7 @@ def _context(slots: Iterable[Slot], given: Mapping[str, Any], places: Mapping[st
     return found
 
 
-def _fitting(template: Template, place: Place, kind: str, known: Mapping[str, str]) -> dict[str, str]:
+def _fitting(template: Template, place: PropertyPlace, kind: str, known: Mapping[str, str]) -> dict[str, str]:
     """Values for the placeholders that have none yet, of which a text is made that its place takes."""
     names = [name for name in template.names if name not in known]
     usual = {name: f"{name.replace('_', '')}1" for name in names}
@@ -144,12 +144,12 @@ def _fitting(template: Template, place: Place, kind: str, known: Mapping[str, st
     return usual
 
 
-def _places(protocol: str, event_slots: Iterable[Slot], field_slots: Iterable[Slot]) -> dict[str, Place]:
+def _places(protocol: str, event_slots: Iterable[Slot], field_slots: Iterable[Slot]) -> dict[str, PropertyPlace]:
     """The places of properties, by their paths."""
     found = {slot.path: ENVELOPE.place(slot.name) for slot in event_slots}
     for slot in field_slots:
         place = OPTIONS[protocol][slot.field]
-        found[slot.path] = place.place(slot.name) if isinstance(place, Section) else place
+        found[slot.path] = place.place(slot.name) if isinstance(place, PropertySection) else place
     return found
 
 
@@ -161,7 +161,7 @@ def _attributes(
     for slot in (*field_slots, *event_slots):
         inferred = not slot.field and slot.name in inferable
         if slot.value is None and not inferred and slot.name not in ("id", "time", "specversion"):
-            found[slot.label] = _value(slot)
+            found[slot.label] = _made_up_value(slot)
     for slot in event_slots:
         # Given whole, since what a template expands to is never a time: its colons are escaped.
         template, whole = template_of(slot), _WHOLE.get(slot.name)
@@ -178,7 +178,7 @@ def _undeclared(xid: str) -> dict[str, str]:
     return {"type": xid.rpartition("/")[2] or "sample", "source": "/sample"}
 
 
-def _value(slot: Slot) -> Any:
+def _made_up_value(slot: Slot) -> Any:
     if slot.is_content_type or (not slot.field and slot.name in _OPEN):
         return _OPEN.get(slot.name, _OPEN["datacontenttype"])
     if slot.type == "timestamp":

@@ -28,7 +28,7 @@ from signalbook.schemas import References, Schema, SchemaError
 from signalbook.schemas.format import Located, Text
 from signalbook.schemas.references import look_up, meant, names_of
 
-__all__ = ["SchemaLibrary", "SchemaPolicy", "Source", "UncheckedSchema"]
+__all__ = ["SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class UncheckedSchema(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SchemaSource:
     """Where a definition's schema comes from: its format and text, a deep link into it, and who names it.
 
     `place` is the xid of the schema in the catalog; empty where it stands in the definition.
@@ -66,7 +66,7 @@ _KEPT = ("schemaurl", "schemaproxyurl")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadSchema:
     """What came of reading a source, and the documents of the catalog that it asked for on the way."""
 
     schema: Schema | Problem
@@ -86,12 +86,12 @@ class SchemaLibrary:
     ) -> None:
         self._entities = entities
         self.policy = policy
-        self._read: dict[bytes, _Read] = {}
+        self._read: dict[bytes, _ReadSchema] = {}
         self._ids: dict[str, set[str]] | None = None
         self._names: dict[str, set[str]] | None = None
-        self._before: Mapping[bytes, _Read] = {} if before is None else before._known()
+        self._before: Mapping[bytes, _ReadSchema] = {} if before is None else before._known()
 
-    def source(self, document: Attributes) -> Source | Problem | None:
+    def source(self, document: Attributes) -> SchemaSource | Problem | None:
         """The source of a definition's payload schema; None where it names none."""
         format_name = document.get("dataschemaformat")
         inline = document.get("dataschema")
@@ -100,11 +100,11 @@ class SchemaLibrary:
                 return _unavailable("/dataschema", "there is a dataschema but no dataschemaformat")
             if not isinstance(inline, (str, bytes, bool, Mapping)):
                 return _unavailable("/dataschema", "the dataschema is not a schema document")
-            return Source("/dataschema", format_name, inline)
+            return SchemaSource("/dataschema", format_name, inline)
         problem: Problem | None = None
         for name, reference in _references(document):
             found = self._referred(f"/{name}", reference, format_name)
-            if isinstance(found, Source):
+            if isinstance(found, SchemaSource):
                 return found
             # What is said to be in this very catalog has to be there.
             if problem is None or isinstance(problem, UncheckedSchema):
@@ -132,14 +132,14 @@ class SchemaLibrary:
         same_version = not version or not other_version or version == other_version
         return same_version and self._target(xid) == self._target(other_xid)
 
-    def knows(self, schemaid: int, source: Source | None) -> bool:
+    def knows(self, schemaid: int, source: SchemaSource | None) -> bool:
         """Whether an id of Confluent's framing is known to be one of a definition's schema."""
         named = self.policy.ids.get(schemaid)
         if named is None or source is None or not source.place:
             return False
         return self.are_same(named, source.place)
 
-    def schema(self, source: Source) -> Schema | Problem:
+    def schema(self, source: SchemaSource) -> Schema | Problem:
         """The schema that a source holds, read once."""
         try:
             key = _fingerprint(source)
@@ -151,12 +151,12 @@ class SchemaLibrary:
         self._read[key] = known
         return known.schema
 
-    def _known(self) -> Mapping[bytes, _Read]:
+    def _known(self) -> Mapping[bytes, _ReadSchema]:
         """What was read here or before; no longer what was before, where that is much more than there are schemas."""
         most = 2 * (len(self._entities.messages) + len(self._entities.schemas))
         return {**self._before, **self._read} if len(self._before) <= most else self._read
 
-    def _made(self, source: Source) -> _Read:
+    def _made(self, source: SchemaSource) -> _ReadSchema:
         asked: dict[str, Text | None] = {}
 
         def answered(reference: str) -> Text | None:
@@ -168,9 +168,9 @@ class SchemaLibrary:
             text is None and self._entities.is_elsewhere(one) for one, text in asked.items()
         ):
             schema = UncheckedSchema(schema.path, schema.code, schema.message)
-        return _Read(schema, asked)
+        return _ReadSchema(schema, asked)
 
-    def text(self, source: Source, reference: str) -> Text | None:
+    def text(self, source: SchemaSource, reference: str) -> Text | None:
         """The document of the catalog that a source's schema refers to."""
         place = self._entities.located(reference.partition("#")[0])
         found = look_up(place, source.place, self._at, partial(self._declared, source))
@@ -184,7 +184,7 @@ class SchemaLibrary:
         found = self._find(place)
         return None if found is None else _document(found[1])
 
-    def _declared(self, source: Source, name: str) -> Text | None:
+    def _declared(self, source: SchemaSource, name: str) -> Text | None:
         """The document that declares a name in a format like the source's."""
         row = schemas.find(source.format)
         everywhere = self._by_name().get(f"{row.family} {name}", set()) - {source.place} if row is not None else set()
@@ -214,7 +214,7 @@ class SchemaLibrary:
             self._names = found
         return self._names
 
-    def _referred(self, path: str, reference: str, format_name: Any) -> Source | Problem:
+    def _referred(self, path: str, reference: str, format_name: Any) -> SchemaSource | Problem:
         place, link = self._place(reference)
         found = None if place is None else self._find(place)
         if found is None:
@@ -231,7 +231,7 @@ class SchemaLibrary:
         named = own if isinstance(own, str) and own else format_name
         if not isinstance(named, str):
             return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
-        return Source(path, named, text, link, xid)
+        return SchemaSource(path, named, text, link, xid)
 
     def _without_document(self, path: str, reference: str, attributes: Attributes) -> Problem:
         """Why a schema of the catalog has no document there."""
@@ -284,7 +284,7 @@ def _kept(attributes: Attributes) -> str:
     return next((at for name in _KEPT if isinstance(at := attributes.get(name), str)), "")
 
 
-def _fingerprint(source: Source) -> bytes:
+def _fingerprint(source: SchemaSource) -> bytes:
     text = source.text if isinstance(source.text, bytes) else write_json(source.text)
     names = (source.format.lower(), source.link, source.place)
     return hashlib.sha256(b"\0".join((*map(str.encode, names), text))).digest()
@@ -298,7 +298,7 @@ def _bytes(text: Text) -> bytes:
         return b""
 
 
-def _schema(source: Source, references: References) -> Schema | Problem:
+def _schema(source: SchemaSource, references: References) -> Schema | Problem:
     try:
         schema = schemas.read(source.format, source.text, Located(references, source.place))
         return schema.at(source.link) if source.link else schema

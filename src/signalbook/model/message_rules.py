@@ -27,9 +27,9 @@ from signalbook.protocols.message import (
 from signalbook.protocols.values import (
     CONTENT_TYPE,
     NOW,
-    Place,
     Property,
-    Section,
+    PropertyPlace,
+    PropertySection,
     fault,
     form_fault,
 )
@@ -571,13 +571,13 @@ def properties(subject: Subject) -> Iterator[Finding]:
                 yield (*path, "value"), f"value ({member.get('value')}) {words}"
 
 
-_ANY = Place("any", nests=True)
+_ANY = PropertyPlace("any", nests=True)
 _SPECVERSION = ("envelopemetadata", "specversion")  # has a rule of its own
 _SECTIONS = frozenset(
     name
     for options in OPTIONS.values()
     for name, place in options.items()
-    if isinstance(place, Section) and not place.plain
+    if isinstance(place, PropertySection) and not place.plain
 )
 
 

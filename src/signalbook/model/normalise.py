@@ -23,7 +23,7 @@ from typing import Any
 
 from signalbook.errors import RegistryError
 from signalbook.protocols.message import OPTIONS, PROTOCOLS, find_protocol
-from signalbook.protocols.values import Section
+from signalbook.protocols.values import PropertySection
 from signalbook.spec.builtin import ENDPOINT, MESSAGE
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
@@ -59,7 +59,9 @@ __all__ = [
 # The options of a message that are maps of named properties, by protocol.
 KEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        protocol: tuple(name for name, place in options.items() if isinstance(place, Section) and place.is_keyed)
+        protocol: tuple(
+            name for name, place in options.items() if isinstance(place, PropertySection) and place.is_keyed
+        )
         for protocol, options in OPTIONS.items()
     }
 )
@@ -425,7 +427,7 @@ _MESSAGE_SHAPES: Mapping[str, _Shapes] = MappingProxyType(
         protocol: tuple(
             (name, keyed if place.is_keyed else properties if place.named else listed)
             for name, place in options.items()
-            if isinstance(place, Section) and not place.plain
+            if isinstance(place, PropertySection) and not place.plain
         )
         for protocol, options in OPTIONS.items()
     }

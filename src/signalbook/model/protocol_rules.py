@@ -17,7 +17,7 @@ from typing import Any
 from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, is_template, section
 from signalbook.model.xids import Xid
 from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_names
-from signalbook.protocols.values import Section, name_fault, unique_fault
+from signalbook.protocols.values import PropertySection, name_fault, unique_fault
 
 USAGES = ("subscriber", "consumer", "producer")
 
@@ -247,7 +247,7 @@ def unique_names(subject: Subject) -> Iterator[Finding]:
         taken.add(name)
 
 
-def _names(subject: Subject) -> Iterator[tuple[Path, Section, str]]:
+def _names(subject: Subject) -> Iterator[tuple[Path, PropertySection, str]]:
     return stated_names(subject.whole, find_protocol(subject.whole.get("protocol")) or "")
 
 

@@ -1,8 +1,11 @@
-"""The tables of a catalog as Spark SQL, before a row has arrived.
+"""The tables of a catalog as Spark SQL, and the tables of a lake: read, as views, and compacted.
 
 Rule 1: the statements say what landing would make: the same names, the same columns, in the same order. A table that is
 in the lake keeps the columns that it has, and what the definition adds comes behind them.
 Rule 2: every name is quoted, so no name is ever taken for a word of SQL.
+Rule 3: a Spark session needs no Delta of its own: a table is read from the files that it consists of. A view shows the
+table as it was when the view was made.
+Rule 4: compacting leaves dead letters alone, since a redrive may be replacing their files.
 """
 
 from __future__ import annotations
@@ -14,11 +17,10 @@ import pyarrow as pa
 
 from signalbook.messages.catalog import Catalog
 from signalbook.pipeline import delta
-from signalbook.pipeline.delta import files_of, table_state
+from signalbook.pipeline.delta import KnownTables, files_of, table_state
 from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Watch
-from signalbook.pipeline.planning import Tables
+from signalbook.pipeline.land import Notice
 from signalbook.pipeline.tables import DEAD_LETTERS, layout_of
 from signalbook.pipeline.tables import SCHEMA as DEAD_SCHEMA
 
@@ -49,15 +51,15 @@ def statements(catalog: Catalog, within: tuple[str, ...] = (), lake: Folder | No
 
     A table that refuses its definition is given as it is, below a comment that says why.
     """
-    plan = Tables(lake or Folder("/nowhere/signalbook")).plan(catalog)
+    plan = KnownTables(lake or Folder("/nowhere/signalbook")).plan(catalog)
     wanted = {entry.xid for entry in catalog.scope(within).entries}
     chosen = {xid: path for xid, path in plan.tables.items() if xid in wanted}
     for schema in sorted({path.partition("/")[0] for path in chosen.values()} | {DEAD_LETTERS.partition("/")[0]}):
         yield f"CREATE SCHEMA IF NOT EXISTS {sql_name(schema)};"
     for xid, path in chosen.items():
-        made = _table(path, _columns(path, layout_of(catalog, xid).schema, lake), xid, lake)
+        made = _create_table(path, _columns(path, layout_of(catalog, xid).schema, lake), xid, lake)
         yield f"{_remark(f'{xid}: {plan.refused[xid]}')}\n{made}" if xid in plan.refused else made
-    yield _table(DEAD_LETTERS, _columns(DEAD_LETTERS, DEAD_SCHEMA, lake), "messages that did not land", lake)
+    yield _create_table(DEAD_LETTERS, _columns(DEAD_LETTERS, DEAD_SCHEMA, lake), "messages that did not land", lake)
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -96,11 +98,11 @@ def _joined(held: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return held
 
 
-def _table(path: str, schema: pa.Schema, comment: str, lake: Folder | None) -> str:
+def _create_table(path: str, schema: pa.Schema, comment: str, lake: Folder | None) -> str:
     name = ".".join(sql_name(part) for part in path.split("/"))
     columns = ",\n".join(f"  {sql_name(one.name)} {sql_type(one.type)}" for one in schema)
-    where = "" if lake is None else f"\nLOCATION {_text(lake.place(path))}"
-    return f"CREATE TABLE IF NOT EXISTS {name} (\n{columns}\n) USING DELTA\nCOMMENT {_text(comment)}{where};"
+    where = "" if lake is None else f"\nLOCATION {_sql_text(lake.place(path))}"
+    return f"CREATE TABLE IF NOT EXISTS {name} (\n{columns}\n) USING DELTA\nCOMMENT {_sql_text(comment)}{where};"
 
 
 def sql_name(name: str) -> str:
@@ -117,13 +119,11 @@ def _remark(text: str) -> str:
     return f"-- {' '.join(text.split())}"
 
 
-def _text(text: str) -> str:
+def _sql_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-# The tables of a lake in a Spark session that has no Delta of its own: read from the files that each consists of.
-#
-# Rule: a view shows the table as it is when the view is made.
+# The tables of a lake in a Spark session.
 
 
 def table_paths(lake: Lake) -> Iterator[str]:
@@ -153,12 +153,7 @@ def make_views(spark: SparkSession, lake: Lake) -> list[str]:
     return names
 
 
-# Keeping tables in order: joining small files, beside whoever lands messages meanwhile.
-#
-# Rule: dead letters are left alone, since a redrive may be replacing their files.
-
-
-def compact_tables(lake: Lake, say: Watch = lambda text: None) -> int:
+def compact_tables(lake: Lake, say: Notice = lambda text: None) -> int:
     """Join the small files of each table; how many fewer there are."""
     joined = sum(delta.compact(lake.folder, path) for path in table_paths(lake) if path != DEAD_LETTERS)
     if joined:

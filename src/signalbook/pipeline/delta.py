@@ -1,8 +1,9 @@
-"""Delta tables by `deltalake`: made, grown, and given the files of a batch exactly once.
+"""Delta tables: which table each message has, and how tables are created, extended and given the files of a batch.
 
-Rule 1: each commit carries (run, batch) as its transaction; a table that has it already is left alone.
-Rule 2: a table says in its description which definition it belongs to; another definition never writes there.
-Rule 3: a commit that another one overtook is tried again on the newer state.
+Rule 1: the plan of tables is made before anything is matched, from the catalog and from the tables that are there.
+Rule 2: each commit carries (run, batch) as its transaction; a table that has it already is left alone.
+Rule 3: a table says in its description which definition it belongs to; another definition never writes there.
+Rule 4: a commit that another one overtook is tried again on the newer state.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import orjson
@@ -20,18 +21,30 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from signalbook.errors import Problem
+from signalbook.messages.catalog import Catalog
 from signalbook.pipeline.files import Folder, PipelineError
-from signalbook.pipeline.manifest import Replaced
-from signalbook.pipeline.tables import grown
+from signalbook.pipeline.tables import layout_of, table_names, type_changes
 
-__all__ = ["Overtaken", "TableState", "commit", "compact", "files_of", "prepare", "table_state"]
+__all__ = [
+    "KnownTables",
+    "Replaced",
+    "TableChanged",
+    "TablePlan",
+    "TableState",
+    "commit",
+    "compact",
+    "files_of",
+    "prepare",
+    "table_state",
+]
 
-Result = TypeVar("Result")
+Done = TypeVar("Done")
 _TRIES = 30
 
 
-class Overtaken(Exception):
-    """A table that is no longer what the batch was judged for."""
+class TableChanged(Exception):
+    """Another run has changed a table since the batch was planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +57,78 @@ class TableState:
 
 def table_state(lake: Folder, table: str) -> TableState | None:
     """The table of that path, or None."""
-    found = _open(lake, table)
+    found = _open_table(lake, table)
     return None if found is None else _state(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A file of a table that others take the place of."""
+
+    table: str
+    path: str
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as a JSON value."""
+        return {"table": self.table, "path": self.path, "bytes": self.bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The table of each message, and why a message's table does not take it."""
+
+    tables: dict[str, str]
+    refused: dict[str, str]
+
+
+@dataclass(slots=True)
+class KnownTables:
+    """What is known of a lake's tables; asked anew where a batch found something else."""
+
+    lake: Folder
+    _known: dict[str, TableState] = field(default_factory=dict)
+
+    def plan(self, catalog: Catalog) -> TablePlan:
+        """The plan for a catalog."""
+        self._look()
+        owners = {path: state.owner for path, state in self._known.items() if state.owner is not None}
+        usable = [xid for xid, definition in catalog.definitions.items() if not definition.problems]
+        tables = table_names(usable, owners)
+        return TablePlan(tables, dict(self._refused(catalog, tables)))
+
+    def forget(self) -> None:
+        """Ask again next time."""
+        self._known.clear()
+
+    def _look(self) -> None:
+        for schema in self.lake.folders():
+            if schema.startswith(("_", ".")):
+                continue
+            for table in self.lake.below(schema).folders():
+                path = f"{schema}/{table}"
+                if path not in self._known:
+                    state = table_state(self.lake, path)
+                    if state is not None:
+                        self._known[path] = state
+
+    def _refused(self, catalog: Catalog, tables: Mapping[str, str]) -> list[tuple[str, str]]:
+        refused = []
+        for xid, path in tables.items():
+            state = self._known.get(path)
+            if state is None or isinstance(catalog.schema(xid), Problem):
+                continue
+            change = next(type_changes(state.schema, layout_of(catalog, xid).schema), None)
+            if change is not None:
+                refused.append((xid, f"{change[1]}; it goes to no table until the definition fits again"))
+        return refused
+
+
 def prepare(lake: Folder, table: str, owner: str, schema: pa.Schema) -> None:
-    """Make a table, or let it grow, so that files of this schema can be added; raises `Overtaken`."""
+    """Make a table, or let it grow, so that files of this schema can be added; raises `TableChanged`."""
 
     def once() -> None:
-        found = _open(lake, table)
+        found = _open_table(lake, table)
         if found is None:
             DeltaTable.create(
                 lake.place(table),
@@ -61,18 +137,18 @@ def prepare(lake: Folder, table: str, owner: str, schema: pa.Schema) -> None:
                 name=table.replace("/", "."),
                 description=owner,
             )
-            found = _open(lake, table)
+            found = _open_table(lake, table)
             assert found is not None
         state = _state(found)
         if state.owner != owner:
-            raise Overtaken(f"the table {table} belongs to {state.owner}")
-        if next(grown(state.schema, schema), None) is not None:
-            raise Overtaken(f"the table {table} has changed its columns meanwhile")
+            raise TableChanged(f"the table {table} belongs to {state.owner}")
+        if next(type_changes(state.schema, schema), None) is not None:
+            raise TableChanged(f"the table {table} has changed its columns meanwhile")
         missing = [one for one in Schema.from_arrow(schema).fields if not _holds(state.schema, schema.field(one.name))]
         if missing:
             found.alter.add_columns(missing)
 
-    _again(once, table)
+    _retry(once, table)
 
 
 def commit(
@@ -86,7 +162,7 @@ def commit(
     app, version = transaction
 
     def once() -> bool:
-        found = _open(lake, table)
+        found = _open_table(lake, table)
         if found is None:
             raise PipelineError(f"the table {table} is gone from {lake.uri}; a batch that was begun needs it")
         done = found.transaction_version(app)
@@ -102,12 +178,12 @@ def commit(
         found.create_write_transaction(actions, "append", found.schema(), commit_properties=properties)
         return True
 
-    return _again(once, table)
+    return _retry(once, table)
 
 
 def compact(lake: Folder, table: str) -> int:
     """Join small files of a table, beside whoever appends to it; how many fewer there are."""
-    found = _open(lake, table)
+    found = _open_table(lake, table)
     if found is None or len(found.file_uris()) < 2:
         return 0
     try:
@@ -119,14 +195,14 @@ def compact(lake: Folder, table: str) -> int:
 
 def files_of(lake: Folder, table: str) -> list[dict[str, Any]]:
     """The files that a table consists of now: path below it, rows, bytes."""
-    found = _open(lake, table)
+    found = _open_table(lake, table)
     if found is None:
         return []
     actions = pa.table(found.get_add_actions(flatten=True)).to_pylist()
     return [{"path": one["path"], "rows": one["num_records"], "bytes": one["size_bytes"]} for one in actions]
 
 
-def _open(lake: Folder, table: str) -> DeltaTable | None:
+def _open_table(lake: Folder, table: str) -> DeltaTable | None:
     try:
         return DeltaTable(lake.place(table))
     except TableNotFoundError:
@@ -157,7 +233,7 @@ def _covers(held: pa.DataType, wanted: pa.DataType) -> bool:
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _again(step: Callable[[], Result], table: str) -> Result:
+def _retry(step: Callable[[], Done], table: str) -> Done:
     for attempt in range(_TRIES):
         try:
             return step()

@@ -1,8 +1,11 @@
-"""`Folder`: the one way to files, whether they lie on this machine, on a shared mount or in an object store.
+"""Files: a `Folder` on this machine, on a shared mount or in an object store, and a `Lease` on a name in one.
 
 Rule 1: a path is a plain path or a URI (s3, gs, abfss, file); everything below a folder is named relative to it.
 Rule 2: `write` is all or nothing: a reader sees the whole content or no file. On a local disk it is also synced.
 Rule 3: `claim` succeeds for one of several who try it, as far as the file system can say so.
+Rule 4: a lease shows other processes that its holder is alive. On a local or shared file system it is a lock, which
+ends with the process. An object store has no locks: there the holder writes the file of the lease again and again, and
+a lease counts as held for a quarter of an hour after that, or as long as the taker says, unless it was given back.
 """
 
 from __future__ import annotations
@@ -17,14 +20,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from pyarrow import fs
+from typing import TYPE_CHECKING, Any
 
 from signalbook.errors import SignalbookError
 
+if TYPE_CHECKING:
+    from pyarrow import fs
+
 __all__ = [
-    "Entry",
+    "FileEntry",
     "Folder",
     "Lease",
     "PipelineError",
@@ -34,8 +38,6 @@ __all__ = [
     "real_place",
     "take_lease",
 ]
-
-# `PipelineError`: what stops a landing before it has changed anything.
 
 
 class PipelineError(SignalbookError):
@@ -61,7 +63,7 @@ def real_place(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file that a listing found: its path below the folder, its size, and when it was changed, in nanoseconds."""
 
     path: str
@@ -96,35 +98,33 @@ class Folder:
         """The full name of what has this path here."""
         return f"{self.uri}/{path}" if path else self.uri
 
-    def files(self, *, recursive: bool = False) -> Iterator[Entry]:
+    def files(self, *, recursive: bool = False) -> Iterator[FileEntry]:
         """The files here, in the order of their paths; none where there is no such folder."""
-        system, root = self._open()
-        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+        root, found = self._list(recursive)
         for info in sorted(found, key=lambda info: info.path):
-            if info.type == fs.FileType.File:
-                yield Entry(info.path[len(root) :].lstrip("/"), info.size, info.mtime_ns or 0)
+            if info.is_file:
+                yield FileEntry(info.path[len(root) :].lstrip("/"), info.size, info.mtime_ns or 0)
 
     def folders(self) -> list[str]:
         """The names of the folders directly in this one."""
-        system, root = self._open()
-        found = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        _, found = self._list(recursive=False)
+        return sorted(info.base_name for info in found if info.type.name == "Directory")
 
-    def stat(self, path: str = "") -> Entry | None:
+    def stat(self, path: str = "") -> FileEntry | None:
         """The file of that path, or None."""
-        system, root = self._open()
+        system, root = self._file_system()
         info = system.get_file_info(_join(root, path))
-        return Entry(path, info.size, info.mtime_ns or 0) if info.type == fs.FileType.File else None
+        return FileEntry(path, info.size, info.mtime_ns or 0) if info.is_file else None
 
     def is_folder(self) -> bool:
         """Whether there is such a folder."""
-        system, root = self._open()
+        system, root = self._file_system()
         with self._reached():
-            return bool(system.get_file_info(root).type == fs.FileType.Directory)
+            return bool(system.get_file_info(root).type.name == "Directory")
 
     def make(self) -> None:
         """Create the folder, and those above it."""
-        system, root = self._open()
+        system, root = self._file_system()
         with self._reached():
             system.create_dir(root, recursive=True)
 
@@ -138,12 +138,12 @@ class Folder:
 
     def open(self, path: str) -> Any:
         """A file to read from, with random access."""
-        system, root = self._open()
+        system, root = self._file_system()
         return system.open_input_file(_join(root, path))
 
     def create(self, path: str) -> Any:
         """A file to write to; its folder is made where it is missing."""
-        system, root = self._open()
+        system, root = self._file_system()
         place = _join(root, path)
         if self.is_local:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ class Folder:
 
     def delete(self, path: str) -> None:
         """Remove a file; it is not an error where there is none."""
-        system, root = self._open()
+        system, root = self._file_system()
         with contextlib.suppress(FileNotFoundError):
             system.delete_file(_join(root, path))
 
@@ -190,7 +190,16 @@ class Folder:
             with Path(self.place(path)).open("rb") as file:
                 os.fsync(file.fileno())
 
-    def _open(self) -> tuple[fs.FileSystem, str]:
+    def _list(self, recursive: bool) -> tuple[str, list[fs.FileInfo]]:
+        """The path of this folder in its file system, and what is in it."""
+        from pyarrow import fs
+
+        system, root = self._file_system()
+        return root, system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+
+    def _file_system(self) -> tuple[fs.FileSystem, str]:
+        from pyarrow import fs  # here, because a spool has folders and is written without pyarrow
+
         if self.is_local:
             return fs.LocalFileSystem(), self.uri
         scheme, _, rest = self.uri.partition("://")
@@ -213,6 +222,8 @@ class Folder:
 @lru_cache(16)
 def _store(uri: str) -> tuple[fs.FileSystem, str]:
     """The store that a bucket is in, and the bucket's name there; kept, because each has connections of its own."""
+    from pyarrow import fs
+
     return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
@@ -244,13 +255,7 @@ def _join(root: str, path: str) -> str:
     return f"{root}/{path}" if path else root
 
 
-# `Lease`: that a process is alive, for others to see: a file that it holds locked.
-#
-# Rule: on a local or shared file system the lock goes with the process, however it ends. In an object store there are
-# no
-# locks; a lease is then as old as its file, which its holder writes anew while it lives, and counts as held for a
-# quarter
-# of an hour, or as long as the taker says, unless it was given back.
+# Leases.
 
 
 _HELD_SECONDS = 900

@@ -1,11 +1,11 @@
 """`Lake`: a folder of Delta tables, and beside them in `_signalbook` what the runs say of themselves.
 
     SCHEMA/TABLE/                       one Delta table a message
-    signalbook/dead_letters/            the one of what did not land
+    signalbook/dead_letters/            the table of the messages that did not land
     _signalbook/runs/RUN/run.json       what a run was asked to do
     _signalbook/runs/RUN/failed         why a run ended before it was done
     _signalbook/runs/RUN/BATCH.json     a manifest; with BATCH.done beside it once it is carried out
-    _signalbook/catalogs/DIGEST.json.z  the catalogs that messages were judged by
+    _signalbook/catalogs/DIGEST.json.z  the catalogs that messages were matched by
 
 Rule 1: a manifest without its mark is unfinished: whoever opens the lake next carries it out, unless its run is alive.
 Rule 2: a data file that bears the name of a run that has ended, and is in no manifest, is nobody's, and is swept.
@@ -25,15 +25,15 @@ from typing import Any
 import orjson
 
 from signalbook.pipeline import delta
-from signalbook.pipeline.catalog import Book
+from signalbook.pipeline.delta import Replaced
 from signalbook.pipeline.files import Folder, Lease, PipelineError, is_leased, take_lease
-from signalbook.pipeline.manifest import Manifest
+from signalbook.pipeline.tables import DEAD_LETTERS
 
-__all__ = ["STOPPED", "Lake", "Run"]
+__all__ = ["STOPPED", "Lake", "LakeRun", "Manifest"]
 
 CONTROL = "_signalbook"
 _DONE = ".done"
-_SETTLED_SECONDS = 600
+_ORPHAN_SECONDS = 600
 # How a run ended that could not say why.
 STOPPED = "it was stopped on the way"
 # How long a run may take to look at the other manifests and to write its own, and how long others wait for it.
@@ -46,11 +46,71 @@ _data_file = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LakeRun:
     """One run: its name, which the files it writes bear."""
 
     name: str
     about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One batch: where its input came from, what was counted, and its files by table."""
+
+    run: str
+    batch: int
+    digest: str
+    source: str
+    written: str
+    counts: Mapping[str, Any]
+    files: Mapping[str, list[dict[str, Any]]]
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    kind: str = "land"
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """The path of its file below the lake's runs."""
+        return f"{self.run}/{self.batch:012}.json"
+
+    @property
+    def landed(self) -> int:
+        """How many rows its files bring to the tables of messages."""
+        return sum(file["rows"] for table, files in self.files.items() if table != DEAD_LETTERS for file in files)
+
+    def tables(self) -> list[str]:
+        """The tables that it changes, the dead letters last, so that a message is always in some table."""
+        names = {*self.files, *(one.table for one in self.replaced)}
+        return sorted(names, key=lambda name: (name == DEAD_LETTERS, name))
+
+    def to_bytes(self) -> bytes:
+        """The manifest as JSON."""
+        return orjson.dumps(
+            {
+                "run": self.run,
+                "batch": self.batch,
+                "kind": self.kind,
+                "digest": self.digest,
+                "source": self.source,
+                "written": self.written,
+                "counts": self.counts,
+                "inputs": self.inputs,
+                "files": self.files,
+                "replaced": [one.to_json() for one in self.replaced],
+                "notes": self.notes,
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Manifest:
+        """The manifest that JSON means."""
+        held = orjson.loads(content)
+        replaced = tuple(Replaced(**one) for one in held.pop("replaced"))
+        return cls(
+            **{**held, "inputs": tuple(held["inputs"]), "notes": tuple(held["notes"])},
+            replaced=replaced,
+        )
 
 
 class Lake:
@@ -75,10 +135,10 @@ class Lake:
     # Runs ------------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def run(self, about: Mapping[str, Any], name: str | None = None) -> Iterator[Run]:
+    def run(self, about: Mapping[str, Any], name: str | None = None) -> Iterator[LakeRun]:
         """A run that is alive until the end of the block, or of the process."""
         now = datetime.now(UTC)
-        run = Run(name or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", {**about, "started": _text(now)})
+        run = LakeRun(name or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", {**about, "started": _timestamp(now)})
         lease = take_lease(self._runs, f"{run.name}/lease")
         if lease is None:
             words = f"the run {run.name} is going on already, in another process"
@@ -119,7 +179,7 @@ class Lake:
             self._runs.write(f"{run}/failed", " ".join(_decoration.sub("", words).split()).encode())
 
     @contextlib.contextmanager
-    def alone(self, purpose: str, words: str) -> Iterator[None]:
+    def exclusive(self, purpose: str, words: str) -> Iterator[None]:
         """Be the only one who does this in the lake; raises `PipelineError` in these words where another does."""
         lease = take_lease(self.control, f"leases/{purpose}")
         if lease is None:
@@ -129,11 +189,11 @@ class Lake:
         finally:
             lease.release()
 
-    def keep(self, book: Book) -> None:
-        """Keep the catalog that a run judges by."""
-        path = f"catalogs/{book.digest}.json.z"
+    def keep_catalog(self, digest: str, text: bytes) -> None:
+        """Keep the documents of the catalog that a run matches by."""
+        path = f"catalogs/{digest}.json.z"
         if self.control.stat(path) is None:
-            self.control.write(path, book.text)
+            self.control.write(path, text)
 
     # Batches ---------------------------------------------------------------------------------------------------------
 
@@ -157,7 +217,7 @@ class Lake:
                     yield name, int(entry.path.removesuffix(".json"))
 
     @contextlib.contextmanager
-    def committing(self) -> Iterator[None]:
+    def commit_lock(self) -> Iterator[None]:
         """Be the only one who adds a manifest; waits for those who came before."""
         until = time.monotonic() + _WAIT_SECONDS
         while (lease := take_lease(self.control, "leases/commit", _COMMIT_SECONDS)) is None:
@@ -209,7 +269,7 @@ class Lake:
         }
         swept = self._remove_all_but(known) if known else 0
         for name in known:
-            self._settle(name)
+            self._mark_swept(name)
         return swept
 
     def _committed(self, run: str) -> set[str]:
@@ -232,11 +292,11 @@ class Lake:
                 swept += 1
         return swept
 
-    def _settle(self, name: str) -> None:
+    def _mark_swept(self, name: str) -> None:
         """Mark a run as swept once no orphan of it can write any more; a stream may come back, and is never."""
         about = self._runs.stat(f"{name}/run.json")
         ended = self._runs.stat(f"{name}/ended") is not None
-        old = about is not None and time.time() - about.changed / 1e9 > _SETTLED_SECONDS
+        old = about is not None and time.time() - about.changed / 1e9 > _ORPHAN_SECONDS
         if not name.startswith("stream-") and (ended or old):
             self._runs.write(f"{name}/swept", b"")
 
@@ -246,5 +306,5 @@ def _unless_killed(folder: Folder, lease: str) -> str:
     return "" if folder.is_local else f"; if it was killed, remove {folder.place(lease)}"
 
 
-def _text(moment: datetime) -> str:
+def _timestamp(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

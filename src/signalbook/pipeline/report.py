@@ -1,10 +1,14 @@
-"""What happened in a lake: arrived, landed, dead, by message, outcome and problem.
+"""What happened in a lake: arrived, landed, dead, by message, outcome and problem; for a terminal and as an HTML page.
 
 Rule 1: a report is read from manifests, so it costs nothing of the tables' size. Only where a redrive has landed some
-are the dead letters that are left counted, without their records: no manifest says which of them went.
+are the dead letters that are left counted: no manifest says which of them went. Only the columns that are counted are
+read then, some rows at a time.
 Rule 2: a message counts as arrived once, and where it is now: a dead letter that a redrive landed is landed, and its
-former outcome and problems are no longer told.
-Rule 3: a run that failed is told with its reason; one that was only stopped, until a later one of its source is done.
+former outcome and problems are left out.
+Rule 3: a run that failed is shown with its reason; one that was only stopped is shown until a later run of its source
+is done.
+Rule 4: the HTML page needs no script, style sheet or picture from elsewhere. Whatever messages said is text on the
+page, never markup.
 """
 
 from __future__ import annotations
@@ -25,15 +29,13 @@ from rich.table import Table
 from signalbook.errors import Problem
 from signalbook.pipeline import delta
 from signalbook.pipeline.files import PipelineError
-from signalbook.pipeline.lake import STOPPED, Lake
-from signalbook.pipeline.manifest import Manifest, Tally
+from signalbook.pipeline.lake import STOPPED, Lake, Manifest
 from signalbook.pipeline.tables import DEAD_LETTERS
+from signalbook.pipeline.worker import LandingCounts
 
-__all__ = ["Report", "RunReport", "count_letters", "example", "page", "read_report", "render"]
+__all__ = ["LakeReport", "RunReport", "count_dead_letters", "example", "page", "read_report", "render"]
 
-# The dead letters that a lake holds now, counted: what a report says of them once a redrive has landed some.
-#
-# Rule: only the columns that are counted are read, some letters at a time; the records stay where they are.
+# The dead letters that a lake holds, counted.
 
 
 _COLUMNS = ["outcome", "definition", "problems", "candidates", "id", "judged"]
@@ -41,9 +43,9 @@ _AT_ONCE = 4096
 _UNDECIDED = "no single definition of the catalog is the one that the message means"
 
 
-def count_letters(lake: Lake) -> Tally:
+def count_dead_letters(lake: Lake) -> LandingCounts:
     """The outcomes and problems of the dead letters as they are now."""
-    found = Tally()
+    found = LandingCounts()
     for batch in _batches(lake):
         nearest = _nearest(batch.column("candidates"))
         rows = batch.drop_columns(["candidates"]).to_pylist()
@@ -99,7 +101,7 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LakeReport:
     """What a lake, or one run, came to."""
 
     lake: str
@@ -129,24 +131,24 @@ class Report:
         }
 
 
-def read_report(lake: Lake, run: str | None = None) -> Report:
+def read_report(lake: Lake, run: str | None = None) -> LakeReport:
     """The report of a lake, or of one of its runs."""
     about = {one["run"]: one for one in lake.runs()}
     if run is not None and run not in about:
         raise PipelineError(f"the lake has no run {run}; its runs are {', '.join(about) or 'none'}")
     manifests = list(lake.manifests(run))
-    arrived = Tally.sum(one.counts for one in manifests if one.kind == "land" or run is not None)
-    redriven = Tally.sum(one.counts for one in manifests if one.kind == "redrive" and run is None)
+    arrived = LandingCounts.sum(one.counts for one in manifests if one.kind == "land" or run is not None)
+    redriven = LandingCounts.sum(one.counts for one in manifests if one.kind == "redrive" and run is None)
     notes = {note for one in manifests for note in one.notes}
     notes.update(_failures(lake, about, run))
     messages = arrived.messages + redriven.messages
     outcomes, problems, dead = arrived.outcomes, arrived, arrived.dead - redriven.landed
     if redriven.landed:
-        problems = count_letters(lake)
+        problems = count_dead_letters(lake)
         outcomes = problems.outcomes + Counter(matched=messages.total())
         if problems.dead != dead:
             notes.add(_OTHERWISE.format(dead, problems.dead))
-    return Report(
+    return LakeReport(
         lake=lake.folder.uri,
         input=arrived.input,
         landed=messages.total(),
@@ -154,7 +156,7 @@ def read_report(lake: Lake, run: str | None = None) -> Report:
         outcomes=dict(outcomes.most_common()),
         messages=dict(messages.most_common()),
         problems=problems.to_json()["problems"],
-        runs=sorted((_run(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
+        runs=sorted((_run_report(about[name], some) for name, some in _by_run(manifests)), key=lambda run: run.started),
         notes=sorted(notes),
         unchecked=arrived.unchecked + redriven.unchecked,
     )
@@ -178,8 +180,8 @@ def _by_run(manifests: Sequence[Manifest]) -> Iterator[tuple[str, list[Manifest]
     yield from runs.items()
 
 
-def _run(about: dict[str, Any], manifests: list[Manifest]) -> RunReport:
-    counts = Tally.sum(one.counts for one in manifests)
+def _run_report(about: dict[str, Any], manifests: list[Manifest]) -> RunReport:
+    counts = LandingCounts.sum(one.counts for one in manifests)
     return RunReport(
         about["run"],
         str(about["kind"]),
@@ -192,7 +194,7 @@ def _run(about: dict[str, Any], manifests: list[Manifest]) -> RunReport:
     )
 
 
-def render(report: Report) -> RenderableType:
+def render(report: LakeReport) -> RenderableType:
     """The report for a terminal."""
     landed, dead = f"[green]{report.landed:,} landed[/green]", f"[red]{report.dead:,} dead[/red]"
     head = f"[bold]{report.input:,}[/bold] arrived, {landed}, {dead}"
@@ -236,9 +238,7 @@ def example(sample: Mapping[str, Any]) -> str:
     return f"{sample['message']}; near: {near}" if near else str(sample["message"])
 
 
-# The report as one HTML page that needs nothing else: no script, no style sheet, no picture from elsewhere.
-#
-# Rule: whatever messages said is text on the page, never markup.
+# The report as an HTML page.
 
 
 _STYLE = """
@@ -256,7 +256,7 @@ _MOST = 100
 _WIDTH, _ROW, _LABEL = 900, 22, 420
 
 
-def page(report: Report) -> str:
+def page(report: LakeReport) -> str:
     """The whole page."""
     sections = [
         _section("Outcomes", _bars(report.outcomes)),
@@ -312,10 +312,10 @@ def _problems_table(problems: Sequence[Mapping[str, Any]]) -> str:
         )
         cells = (one["outcome"], one["code"], one["path"], one["definition"])
         rows.append((*(escape_html(str(cell)) for cell in cells), f"{one['count']:,}", samples))
-    return _table(("outcome", "problem", "at", "definition", "count", "samples"), rows, numbers={4})
+    return _html_table(("outcome", "problem", "at", "definition", "count", "samples"), rows, numbers={4})
 
 
-def _runs(report: Report) -> str:
+def _runs(report: LakeReport) -> str:
     rows = [
         (
             *(escape_html(cell) for cell in (run.run, run.kind, run.source, run.started)),
@@ -324,10 +324,10 @@ def _runs(report: Report) -> str:
         for run in report.runs
     ]
     names = ("run", "kind", "source", "started", "batches", "input", "landed", "dead")
-    return _table(names, rows, numbers={4, 5, 6, 7})
+    return _html_table(names, rows, numbers={4, 5, 6, 7})
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]) -> str:
+def _html_table(names: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]) -> str:
     """A table of cells that are markup already."""
 
     def line(tag: str, cells: Sequence[str]) -> str:

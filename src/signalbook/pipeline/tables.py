@@ -1,9 +1,14 @@
-"""`Layout`: the columns of one message's table, and messages as its rows.
+"""`Layout`: the table of a message, its columns, and messages as its rows; and the table of dead letters.
 
 Rule 1: the top level is fixed: the attributes of CloudEvents, `extensions`, the structs `context`, `transport`, `data`
 and `judged`, and `payload`, the original bytes. A struct that would have no members is left out.
 Rule 2: columns follow from the definition and its schema, never from the messages. Each may be null.
 Rule 3: a table grows by columns; one whose type would change refuses the definition.
+Rule 4: a cell is exact, or its text is kept beside it: a moment that a column cannot give back (an offset, more than
+six digits of a second) is in `extensions` as well, as it came. What a column cannot hold at all raises `CellError`, and
+the message is a dead letter; but an event's `time` of that kind is in `extensions` alone.
+Rule 5: a dead letter says why it did not land, and its `record` is the input byte for byte, up to 64 MiB; beyond that
+its place, length and hash are kept.
 """
 
 from __future__ import annotations
@@ -49,20 +54,17 @@ __all__ = [
     "Stamp",
     "attribute_text",
     "gives_back",
-    "grown",
     "layout_of",
     "moment",
     "table_names",
     "table_path",
     "transport_cells",
+    "type_changes",
 ]
 
-# Names of tables: a message's group is the schema, its id the table.
-#
-# Rule 1: capitals become small letters, whatever is not a letter a-z, digit or `_` becomes `_`, and `_` goes from the
-# front.
-# Rule 2: where that gives two messages one name, or a name is too long or taken, `_` and eight hex digits of the
-# SHA-256 of the message's xid follow. Who has a table in the lake already keeps its name.
+# Names of tables: a message's group is the schema, its id the table, in small letters, digits and `_`. Where two
+# messages have one name, or it is too long or taken, `_` and eight hex digits of the SHA-256 of the xid follow. A
+# message that has a table in the lake keeps its name.
 
 
 DEAD_LETTERS = "signalbook/dead_letters"
@@ -92,10 +94,10 @@ def table_names(xids: Iterable[str], owners: Mapping[str, str] | None = None) ->
 def table_path(xid: str) -> str:
     """The path of a message's table where nobody else has it."""
     _, _, group, _, message = xid.split("/", 4)
-    return f"{_plain(group)}/{_plain(message)}"
+    return f"{_table_name(group)}/{_table_name(message)}"
 
 
-def _plain(name: str) -> str:
+def _table_name(name: str) -> str:
     simple = _strange("_", name.lower()).lstrip("_") or "x"
     if len(simple) <= _LONGEST:
         return simple
@@ -135,11 +137,6 @@ class Repeated:
 
 
 # Values of messages as cells of tables: moments, attributes, what a transport said.
-#
-# Rule 1: a cell is exact, or its text is kept beside it: a moment that a column cannot give back (an offset, more than
-# six digits of a second) stands among the `extensions` as well, as it came.
-# Rule 2: what a column cannot hold at all raises `CellError`; the message is then a dead letter. A `time` of the event
-# that is such a moment stands among the `extensions` alone.
 
 
 MOMENT = pa.timestamp("us", tz="UTC")
@@ -234,9 +231,9 @@ def transport_cells(observed: Observed, schemaid: int | None) -> dict[str, Any] 
         return None
     cells: dict[str, Any] = {
         "protocol": message.protocol,
-        "address": _address(message),
+        "address": _target_of(message),
         "schemaid": schemaid,
-        "fields": _fields(message),
+        "fields": _other_fields(message),
     }
     if message.protocol == "KAFKA":
         cells |= {name: message.get(name) for name in ("key", "partition", "offset")}
@@ -252,13 +249,13 @@ def _kafka_moment(stated: Any) -> datetime | None:
         return None
 
 
-def _address(message: Message) -> str | None:
+def _target_of(message: Message) -> str | None:
     stated = PROTOCOLS[message.protocol].target(message.fields)
     return stated if isinstance(stated, str) else None
 
 
-def _fields(message: Message) -> str | None:
-    """The fields that have no column of their own, as they stand on paper."""
+def _other_fields(message: Message) -> str | None:
+    """The fields that have no column of their own, in the JSON form of messages."""
     table, own = FIELDS[message.protocol], _OWN_COLUMNS.get(message.protocol, frozenset())
     written = {}
     for name, value in message.fields.items():
@@ -371,7 +368,7 @@ def layout_of(catalog: Catalog, xid: str) -> Layout:
 
 
 def _payload_columns(schema: Schema | Problem | None) -> tuple[pa.DataType, Callable[[Any], Any]] | None:
-    """The struct of payloads and what makes it; None where there is no schema, or it says of no payload what it is."""
+    """The struct of payloads and what makes it; None where there is no schema, or it has no columns."""
     if schema is None or isinstance(schema, Problem):
         return None
     try:
@@ -380,7 +377,7 @@ def _payload_columns(schema: Schema | Problem | None) -> tuple[pa.DataType, Call
         return None
 
 
-def grown(table: pa.Schema, wanted: pa.Schema) -> Iterator[tuple[str, str]]:
+def type_changes(table: pa.Schema, wanted: pa.Schema) -> Iterator[tuple[str, str]]:
     """Yield the path of each column whose type would have to change for a definition, and why."""
     yield from _differences(pa.struct(list(table)), pa.struct(list(wanted)), "")
 
@@ -435,11 +432,7 @@ def _attributes(event: CloudEvent | None) -> Mapping[str, Any]:
     return _NOTHING if event is None else event.attributes
 
 
-# Dead letters: the one table of messages that did not land, with all that is needed to judge them again.
-#
-# Rule 1: `record` is the input as it came, byte for byte, up to 64 MiB; beyond that its place, length and hash are
-# kept.
-# Rule 2: a letter says why: the outcome, the problems, the definition that was meant or those that come near.
+# Dead letters: the one table of messages that did not land, with all that is needed to match them again.
 
 
 # The codes of the reasons that are the pipeline's own; all others are those of matching.
@@ -477,7 +470,7 @@ class DeadLetters:
     def row(self, answer: Answer, problems: tuple[Problem, ...], record: Record) -> tuple[Any, ...]:
         """The cells of a message that does not land."""
         event = answer.cloudevent
-        named = _told(record) if event is None else (event.id, event.source, event.type)
+        named = _identity_of(record) if event is None else (event.id, event.source, event.type)
         near = [
             {"definition": one.definition, "problems": _problems(one.problems)}
             for one in answer.candidates[:_MOST_CANDIDATES]
@@ -492,8 +485,8 @@ class DeadLetters:
         return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
 
 
-def _told(record: Record) -> tuple[str | None, ...]:
-    """The id, source and type of an event that is none, as far as they can be read."""
+def _identity_of(record: Record) -> tuple[str | None, ...]:
+    """The id, source and type of what is not a valid event, as far as they can be read."""
     try:
         found = _members(record)
     except (WireError, ValueError, RecursionError):

@@ -1,9 +1,12 @@
 """`Writers`: the files that a task writes, one after another for each table, within bounds of memory and open files.
 
 Rule 1: the number of open files and the bytes that wait do not grow with the number of tables.
-Rule 2: a file's name is the attempt's alone; what an attempt did not report is nobody's file, and is swept.
+Rule 2: a file's name is the attempt's alone; a file that no attempt reported belongs to nobody, and is swept.
 Rule 3: a value that Arrow refuses costs its own row only: the row is handed back, with the reason.
-Rule 4: rows that are written together stand in the order of their places.
+Rule 4: rows that are written together are in the order of their places.
+Rule 5: what is long is compressed by zstd (payloads, records, their texts, ids), all else by snappy: a few hundred
+numbers or texts of a dictionary gain nothing by zstd, and each column that it compresses costs about as much as writing
+the column. Texts have a dictionary, except those that are hardly ever the same twice.
 """
 
 from __future__ import annotations
@@ -23,16 +26,7 @@ from signalbook.pipeline.read.records import KafkaRow, Record
 from signalbook.pipeline.tables import JUDGED, Repeated, Stamp
 from signalbook.schemas.json_schema.columns import ADDITIONAL
 
-__all__ = ["MOST_OPEN", "Bounds", "Columns", "Queue", "Row", "Writers", "Written", "parquet_options"]
-
-# How the columns of a file are encoded: what a table of many small files costs is decided here.
-#
-# Rule 1: what is long is compressed by zstd: payloads, records, their texts, ids; all else by snappy. A few hundred
-# numbers or texts of a dictionary gain nothing by zstd, and each column that it compresses costs about as much as
-# writing
-# the column.
-# Rule 2: texts have a dictionary, except those that are hardly ever the same twice; nothing else has one.
-
+__all__ = ["MOST_OPEN", "Bounds", "Row", "RowQueue", "TableColumns", "Writers", "Written", "parquet_options"]
 
 # The columns that are long, and those below which every text is.
 _LONG = frozenset({"id", "payload", "record", "transport.fields"})
@@ -42,7 +36,7 @@ _NEVER_THE_SAME = frozenset({"id", "sha256", "_additional", "fields", "message"}
 
 
 def parquet_options(schema: pa.Schema) -> dict[str, Any]:
-    """What a Parquet writer is told about the columns of a schema."""
+    """The options of a Parquet writer for the columns of a schema."""
     leaves = [leaf for one in schema for leaf in _leaves(one.name, one.type)]
     zstd = [path for path, kind in leaves if _is_text(kind) and _is_long(path)]
     return {
@@ -103,7 +97,7 @@ class Bounds:
 Row = tuple[tuple[Any, ...], Record | KafkaRow, Any]
 
 
-class Columns(Protocol):
+class TableColumns(Protocol):
     """The layout of a table, as far as writing needs it."""
 
     @property
@@ -122,11 +116,11 @@ class Columns(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Queue:
+class RowQueue:
     """Rows of a table, made into columns in one way, that wait; and how many have waited."""
 
     table: str
-    columns: Columns
+    columns: TableColumns
     rows: list[Row] = field(default_factory=list)
     seen: int = 0
 
@@ -163,7 +157,7 @@ class _Table:
     overhead: int
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
-    queues: set[Queue] = field(default_factory=set)
+    queues: set[RowQueue] = field(default_factory=set)
 
     @classmethod
     def of(cls, schema: pa.Schema) -> _Table:
@@ -199,10 +193,10 @@ class Writers:
     folder: Folder
     stamp: Stamp
     attempt: str
-    refused: Callable[[Queue, Row, str], None]
+    refused: Callable[[RowQueue, Row, str], None]
     bounds: Bounds = field(default_factory=Bounds)
     written: list[Written] = field(default_factory=list)
-    _queues: list[Queue] = field(default_factory=list)
+    _queues: list[RowQueue] = field(default_factory=list)
     _tables: dict[str, _Table] = field(default_factory=dict)
     _open: OrderedDict[str, _Open] = field(default_factory=OrderedDict)
     _rows: int = 0
@@ -211,14 +205,14 @@ class Writers:
     _files: int = 0
     _repeated: dict[tuple[str, Any], Repeated] = field(default_factory=dict)
 
-    def queue(self, table: str, columns: Columns) -> Queue:
+    def queue(self, table: str, columns: TableColumns) -> RowQueue:
         """Where rows of a table are added that become columns in one way."""
-        queue = Queue(table, columns)
+        queue = RowQueue(table, columns)
         self._queues.append(queue)
         self._tables.setdefault(table, _Table.of(columns.schema))
         return queue
 
-    def add(self, queue: Queue, row: Row, size: int) -> None:
+    def add(self, queue: RowQueue, row: Row, size: int) -> None:
         """Take one row; `size` is about how many bytes it holds."""
         queue.rows.append(row)
         self._rows += 1
@@ -266,7 +260,7 @@ class Writers:
         if self._column_bytes >= self.bounds.column_bytes:
             self._write_largest()
 
-    def _batches(self, queue: Queue, rows: list[Row]) -> list[pa.RecordBatch]:
+    def _batches(self, queue: RowQueue, rows: list[Row]) -> list[pa.RecordBatch]:
         """The rows in columns; where Arrow refuses, in halves, down to the row that it refuses."""
         try:
             arrays, unfit = queue.columns.arrays(rows)
@@ -283,7 +277,7 @@ class Writers:
             rows = [row for at, row in enumerate(rows) if at not in left]
         return [self._batch(queue.columns, arrays, [record for _, record, _ in rows])] if rows else []
 
-    def _batch(self, columns: Columns, arrays: list[pa.Array], records: list[Record | KafkaRow]) -> pa.RecordBatch:
+    def _batch(self, columns: TableColumns, arrays: list[pa.Array], records: list[Record | KafkaRow]) -> pa.RecordBatch:
         count = len(records)
         origins, positions = zip(*map(_place, records), strict=True)
         judged = pa.StructArray.from_arrays(
@@ -300,7 +294,7 @@ class Writers:
         return pa.RecordBatch.from_arrays([*arrays, judged], schema=columns.schema)
 
     def _stamped(self, name: str, value: Any) -> Repeated:
-        """A value that many rows share, by the member of `judged` that it stands in."""
+        """A value that many rows share, by the member of `judged` that holds it."""
         found = self._repeated.get((name, value))
         if found is None:
             if len(self._repeated) >= _MOST_REPEATED:

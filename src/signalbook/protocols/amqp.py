@@ -43,10 +43,10 @@ from signalbook.protocols.values import (
     STATED_TEXTS,
     STATED_TIMES,
     STATED_URIS,
-    Form,
-    Place,
-    Section,
+    PropertyPlace,
+    PropertySection,
     Typed,
+    ValueForm,
     canonical,
     decoded,
     milliseconds,
@@ -205,10 +205,10 @@ _SECTION = FieldKind("section", _read_section, _write_section, _settle_section)
 # Values of definitions ------------------------------------------------------------------------------------------------
 
 _IDS = frozenset({"binary", "string", "ulong", "uritemplate", "uuid"})
-_FLAG, _COUNT = Place("boolean", is_json=True), Place("uint", is_json=True)
-_TEXT, _ADDRESS = Place(types=STATED_TEXTS), Place("uritemplate", types=STATED_URIS)
-_TIME = Place("timestamp", types=STATED_TIMES)
-_ID = Place(several=True, types=_IDS)  # an id is a ulong, a uuid, bytes or a string; so is its echo
+_FLAG, _COUNT = PropertyPlace("boolean", is_json=True), PropertyPlace("uint", is_json=True)
+_TEXT, _ADDRESS = PropertyPlace(types=STATED_TEXTS), PropertyPlace("uritemplate", types=STATED_URIS)
+_TIME = PropertyPlace("timestamp", types=STATED_TIMES)
+_ID = PropertyPlace(several=True, types=_IDS)  # an id is a ulong, a uuid, bytes or a string; so is its echo
 _LONGEST = 2**63 - 1  # of the numbers that need no type of their own
 
 
@@ -231,41 +231,41 @@ def _write_typed(type_: str, value: Any) -> Any:
     return decoded(value) if type_ == "binary" else value
 
 
-_PROPERTIES = Section(
+_PROPERTIES = PropertySection(
     named={
         "message-id": _ID,
-        "user-id": Place("binary", types=frozenset({"binary", "string", "uritemplate"})),
+        "user-id": PropertyPlace("binary", types=frozenset({"binary", "string", "uritemplate"})),
         "to": _ADDRESS,
         "subject": _TEXT,
         "reply-to": _ADDRESS,
         "correlation-id": _ID,
         "content-type": STATED_CONTENT_TYPE,
-        "content-encoding": Place("ascii", types=STATED_TEXTS),
+        "content-encoding": PropertyPlace("ascii", types=STATED_TEXTS),
         "absolute-expiry-time": _TIME,
         "creation-time": _TIME,
         "group-id": _TEXT,
-        "group-sequence": Place("uint", types=frozenset({"integer"})),
-        "reply-to-group-id": Place("uritemplate", types=STATED_TEXTS),
+        "group-sequence": PropertyPlace("uint", types=frozenset({"integer"})),
+        "reply-to-group-id": PropertyPlace("uritemplate", types=STATED_TEXTS),
     },
     is_map=True,
-    form=Form.AMQP,
+    form=ValueForm.AMQP,
     write=_write_typed,
 )
-_HEADER = Section(
+_HEADER = PropertySection(
     named={
         "durable": _FLAG,
-        "priority": Place("ubyte", is_json=True),
+        "priority": PropertyPlace("ubyte", is_json=True),
         "ttl": _COUNT,
         "first-acquirer": _FLAG,
         "delivery-count": _COUNT,
     },
     plain=True,
     is_map=True,
-    form=Form.AMQP,
+    form=ValueForm.AMQP,
     write=_write_typed,
 )
 _ADDED = replace(
-    _PROPERTIES, named={}, other=Place(nests=True), name=_symbol_name, unique=True, is_keyed=True
+    _PROPERTIES, named={}, other=PropertyPlace(nests=True), name=_symbol_name, unique=True, is_keyed=True
 )  # what applications and brokers add
 
 # Messages -------------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _target(fields: Fields) -> Any:
     return stated.value if isinstance(stated, Typed) else stated
 
 
-def _data(fields: Fields, payload: bytes | None) -> bytes | None:
+def _payload_data(fields: Fields, payload: bytes | None) -> bytes | None:
     """The payload; of a body that is not a data section, the bytes of a binary value, or else the JSON of the value."""
     if fields.get("body", "data") == "data":
         return payload or None
@@ -304,18 +304,18 @@ def _data(fields: Fields, payload: bytes | None) -> bytes | None:
         value = read_value(msgspec.json.decode(payload or b""), "", problems)
         if problems:
             return payload
-        return value if isinstance(value, bytes) else write_json(_plain(value))
+        return value if isinstance(value, bytes) else write_json(_as_json(value))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return payload or None
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: _as_json(item) for name, item in value.items()}
     if isinstance(value, Typed):
-        return canonical(value) if value.type == "timestamp" else _plain(value.value)
+        return canonical(value) if value.type == "timestamp" else _as_json(value.value)
     return canonical(value) if isinstance(value, bytes) else value
 
 
@@ -356,7 +356,7 @@ AMQP = Protocol(
         "delivery-annotations": _ADDED,
         "header": _HEADER,
         "footer": _ADDED,
-        "body": Place(),  # of 0.1, see `dialects.forms`
+        "body": PropertyPlace(),  # of 0.1, see `dialects.forms`
     },
     special={"body": Option("body", default="data")},
     endpoint_aliases={
@@ -372,7 +372,7 @@ AMQP = Protocol(
     moment=lambda fields: _property(fields, "creation-time"),
     target=_target,
     content_encodings=lambda fields: _text_property(fields, "content-encoding"),
-    data=_data,
+    data=_payload_data,
     schemes=("amqp", "amqps"),
     id_property=("properties", "message-id"),
     # AMQP 1.0 section 3.2.2: for the next peer alone.
@@ -388,6 +388,6 @@ AMQP = Protocol(
         write_value=_write_attribute,
         # 1.0.2 has the colon; brokers that do not take it made later texts prefer the underscore.
         prefixes=("cloudEvents:", "cloudEvents_"),
-        form=Form.AMQP,
+        form=ValueForm.AMQP,
     ),
 )

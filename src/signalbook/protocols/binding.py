@@ -67,7 +67,7 @@ def claims_event(message: Message) -> bool:
 
 def from_message(message: Message) -> CloudEvent:
     """The event that the message carries, by its own protocol's binding; raises `CloudEventError`."""
-    return _read(BINDINGS[message.protocol], message)
+    return _read_event(BINDINGS[message.protocol], message)
 
 
 def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fields: Any) -> Message:
@@ -78,7 +78,7 @@ def to_message(event: CloudEvent, protocol: str, mode: str | None = None, **fiel
     row = BINDINGS.get(find_protocol(protocol) or "")
     if row is None:
         raise WireError(Problem("/protocol", "value", f"must be one of {', '.join(BINDINGS)}"))
-    return _write(row, event, mode or row.modes[0], fields)
+    return _write_event(row, event, mode or row.modes[0], fields)
 
 
 def events_of(message: Message) -> Iterator[CloudEvent | CloudEventError]:
@@ -99,16 +99,16 @@ _HTTP, _KAFKA, _AMQP, _NATS = (BINDINGS[name] for name in ("HTTP", "KAFKA", "AMQ
 
 def from_http(message: Message) -> CloudEvent:
     """The event of a request or response in binary or structured mode."""
-    return _read(_HTTP, message)
+    return _read_event(_HTTP, message)
 
 
 def to_http(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
     """The event as a message; `fields` are `method`, `path`, `query`, `headers`, `status`."""
-    return _write(_HTTP, event, mode, fields)
+    return _write_event(_HTTP, event, mode, fields)
 
 
 def batch_from_http(message: Message) -> list[CloudEvent]:
-    """The events of a batch; one bad event refuses all."""
+    """The events of a batch; raises where one of them is bad."""
     if _mode_of(_HTTP, message) is not Mode.BATCH:
         raise CloudEventError(Problem("", "R37", "is not a batch, and is to be read as one event"))
     _expect_media_type(_HTTP, message, EVENT_BATCH)
@@ -122,7 +122,7 @@ def batch_to_http(events: Iterable[CloudEvent], **fields: Any) -> Message:
 
 def from_kafka(message: Message) -> CloudEvent:
     """The event of a record."""
-    return _read(_KAFKA, message)
+    return _read_event(_KAFKA, message)
 
 
 def to_kafka(
@@ -134,7 +134,7 @@ def to_kafka(
     """The event as a record; `fields` are `topic`, `key` (bytes), `headers`, …; a mapper makes the key instead."""
     if key_mapper is not None:
         fields["key"] = key_mapper(event)
-    return _write(_KAFKA, event, mode, fields)
+    return _write_event(_KAFKA, event, mode, fields)
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
@@ -145,7 +145,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 def from_mqtt(message: Message) -> CloudEvent:
     """The event of a PUBLISH, by the message's own version of MQTT."""
-    return _read(BINDINGS[message.protocol if message.protocol in _MQTT else _MQTT[0]], message)
+    return _read_event(BINDINGS[message.protocol if message.protocol in _MQTT else _MQTT[0]], message)
 
 
 def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **fields: Any) -> Message:
@@ -153,7 +153,7 @@ def to_mqtt(event: CloudEvent, mode: str | None = None, version: str = "5.0", **
     name = find_protocol(f"mqtt/{version}")
     if name is None:
         raise CloudEventError(Problem("", "R38", f"there is no binding for MQTT {version}, but for 5.0 and 3.1.1"))
-    return _write(BINDINGS[name], event, mode or BINDINGS[name].modes[0], fields)
+    return _write_event(BINDINGS[name], event, mode or BINDINGS[name].modes[0], fields)
 
 
 _MQTT = ("MQTT/5.0", "MQTT/3.1.1")
@@ -161,22 +161,22 @@ _MQTT = ("MQTT/5.0", "MQTT/3.1.1")
 
 def from_amqp(message: Message) -> CloudEvent:
     """The event of a message whose body is a data section."""
-    return _read(_AMQP, message)
+    return _read_event(_AMQP, message)
 
 
 def to_amqp(event: CloudEvent, mode: str = Mode.BINARY, **fields: Any) -> Message:
     """The event as a message; `fields` are the sections, `application_properties` for `application-properties`."""
-    return _write(_AMQP, event, mode, fields)
+    return _write_event(_AMQP, event, mode, fields)
 
 
 def from_nats(message: Message) -> CloudEvent:
     """The event of a message."""
-    return _read(_NATS, message)
+    return _read_event(_NATS, message)
 
 
 def to_nats(event: CloudEvent, mode: str = Mode.STRUCTURED, **fields: Any) -> Message:
     """The event as a message; `fields` are `subject`, `reply`, `headers`."""
-    return _write(_NATS, event, mode, fields)
+    return _write_event(_NATS, event, mode, fields)
 
 
 # Through any binding --------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _claims_event(binding: Binding, message: Message) -> bool:
     return binding.modes[0] is Mode.STRUCTURED and payload.startswith(b"{") and b'"specversion"' in payload
 
 
-def _read(binding: Binding, message: Message) -> CloudEvent:
+def _read_event(binding: Binding, message: Message) -> CloudEvent:
     """The event that the message carries; raises `CloudEventError`."""
     if message.get("body", "data") != "data":
         raise CloudEventError(Problem("/data", "R41", "an event's body is a data section"))
@@ -216,7 +216,7 @@ def _read(binding: Binding, message: Message) -> CloudEvent:
     return decode(message.payload or b"")
 
 
-def _write(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
+def _write_event(binding: Binding, event: CloudEvent, mode: str, fields: Mapping[str, Any]) -> Message:
     """The event in a message; `fields` are the protocol's others, such as a topic."""
     if mode not in binding.modes or mode == Mode.BATCH:
         offered = " or ".join(known for known in binding.modes if known is not Mode.BATCH)
@@ -406,7 +406,7 @@ def _cannot_carry(binding: Binding, event: CloudEvent, named: str | None) -> Ite
         words = f"data of the type {named} would be taken for the event itself; use structured mode"
         yield Problem("/datacontenttype", "R38", words)
     if not binding.tells_empty and event.payload() == b"":
-        yield Problem("/data", "R41", "zero bytes of data cannot be told from no data; use structured mode")
+        yield Problem("/data", "R41", "zero bytes of data would be read as no data; use structured mode")
 
 
 # From one message to another ------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MessagePart:
     """A field of a message, or one of the several that a field holds."""
 
     path: str
@@ -461,27 +461,27 @@ def left_behind(event: CloudEvent, source: Message) -> tuple[Problem, ...]:
     return tuple(_left(part, "an event alone has no place for it") for part in _own_parts(event, source))
 
 
-def _left(part: _Part, words: str) -> Problem:
+def _left(part: _MessagePart, words: str) -> Problem:
     return Problem(part.path, "lost", f"{part.name} is not carried: {words}")
 
 
-def _own_parts(event: CloudEvent, source: Message) -> Iterator[_Part]:
+def _own_parts(event: CloudEvent, source: Message) -> Iterator[_MessagePart]:
     """The parts of a message that are not the event's."""
     row, mode = BINDINGS[source.protocol], mode_of(source)
     return (part for part in _parts(source) if not _is_said(row, mode, event, part.alone(source.protocol)))
 
 
-def _parts(message: Message) -> Iterator[_Part]:
+def _parts(message: Message) -> Iterator[_MessagePart]:
     for field, value in message.fields.items():
         path = member_pointer("", field)
         if isinstance(value, tuple):
             for index, pair in enumerate(value):
-                yield _Part(f"{path}/{index}", field, pair[0], (pair,))
+                yield _MessagePart(f"{path}/{index}", field, pair[0], (pair,))
         elif isinstance(value, Mapping):
             for name, item in value.items():
-                yield _Part(member_pointer(path, name), field, name, {name: item})
+                yield _MessagePart(member_pointer(path, name), field, name, {name: item})
         else:
-            yield _Part(path, field, field, value)
+            yield _MessagePart(path, field, field, value)
 
 
 def _joined(before: Any, value: Any) -> Any:
@@ -508,7 +508,7 @@ def _is_value(row: Binding, known: AttributeValue | None, raw: Any) -> bool:
     return known is not None and value is not None and canonical(known) == canonical(value)
 
 
-def _obstacle(part: _Part, source: Message, bare: Message) -> str | None:
+def _obstacle(part: _MessagePart, source: Message, bare: Message) -> str | None:
     """Why a part of the source cannot go along with the event, in words."""
     row, alone = BINDINGS[bare.protocol], part.alone(bare.protocol)
     if _family(source) != _family(bare) or part.field not in FIELDS[bare.protocol]:
@@ -528,12 +528,12 @@ def _family(message: Message) -> str:
     return message.protocol.partition("/")[0]
 
 
-def _is_of_the_connection(part: _Part, source: Message) -> bool:
+def _is_of_the_connection(part: _MessagePart, source: Message) -> bool:
     row = PROTOCOLS[source.protocol]
     if part.field in row.of_connection:
         return True
     return part.field == row.binding.attributes_in and part.name.lower() in row.connection_names(source.fields)
 
 
-def _is_of_the_payload(part: _Part, source: Message) -> bool:
+def _is_of_the_payload(part: _MessagePart, source: Message) -> bool:
     return part.field in PROTOCOLS[source.protocol].of_payload or part.name.lower() in _OF_THE_PAYLOAD

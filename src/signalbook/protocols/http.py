@@ -29,7 +29,7 @@ from signalbook.protocols.protocol import (
     route,
     values_in,
 )
-from signalbook.protocols.values import STATED_TEXTS, Place, Section, typed
+from signalbook.protocols.values import STATED_TEXTS, PropertyPlace, PropertySection, typed
 
 __all__ = ["HTTP", "connection_headers", "is_token", "line_flaw", "name_flaw", "read_header", "write_header"]
 
@@ -160,12 +160,16 @@ HTTP = Protocol(
     fields=on_paper(method=TEXT, path=TEXT, query=PAIRS, headers=PAIRS, status=coded(100, 599)),
     options={
         "path": route(_path_flaw, "/x"),
-        "method": Place(test=_method_flaw),
+        "method": PropertyPlace(test=_method_flaw),
         # A text in a definition, a number in a message.
-        "status": Place(several=True, test=_status_flaw, fillings=("404", "4", "04")),
-        "headers": Section(other=Place(test=_line_flaw), content_type="content-type", name=name_flaw, any_case=True),
+        "status": PropertyPlace(several=True, test=_status_flaw, fillings=("404", "4", "04")),
+        "headers": PropertySection(
+            other=PropertyPlace(test=_line_flaw), content_type="content-type", name=name_flaw, any_case=True
+        ),
         # A map of names to strings, as the text has it.
-        "query": Section(other=Place(test=_query_value_flaw, types=STATED_TEXTS), name=_query_name_flaw),
+        "query": PropertySection(
+            other=PropertyPlace(test=_query_value_flaw, types=STATED_TEXTS), name=_query_name_flaw
+        ),
     },
     special={"status": Option("status", write=lambda type_, value: typed("integer", value))},
     exclusive=(("status", "method"),),

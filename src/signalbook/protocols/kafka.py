@@ -24,7 +24,7 @@ from signalbook.protocols.protocol import (
     values_in,
     whole,
 )
-from signalbook.protocols.values import Place, Section, canonical, decoded, milliseconds
+from signalbook.protocols.values import PropertyPlace, PropertySection, canonical, decoded, milliseconds
 
 __all__ = ["KAFKA"]
 
@@ -57,7 +57,7 @@ def _fields(content_type: str | None, pairs: Iterable[tuple[str, Any]] | None) -
 
 
 def _content_types(fields: Fields) -> list[Any]:
-    # What is not a text is not a media type either, and is refused as such.
+    # What is not a text is not a media type either, and is rejected as such.
     return [
         value.decode(errors="replace")
         for name, value in fields.get("headers", ())
@@ -88,18 +88,18 @@ KAFKA = Protocol(
         headers=BYTE_PAIRS,
     ),
     options={
-        "topic": Place(test=_topic_flaw),
-        "partition": Place("partition", is_json=True),
-        "key": Place(several=True),
-        "key_base64": Place("binary"),
-        "headers": Section(
+        "topic": PropertyPlace(test=_topic_flaw),
+        "partition": PropertyPlace("partition", is_json=True),
+        "key": PropertyPlace(several=True),
+        "key_base64": PropertyPlace("binary"),
+        "headers": PropertySection(
             content_type="content-type",
             name=_name_flaw,
             is_keyed=True,
             read=lambda value: None if value is None else as_text(value),
             write=lambda type_, value: canonical(value).encode(),
         ),
-        "timestamp": Place("ulong"),  # of 0.5, see `dialects.forms`
+        "timestamp": PropertyPlace("ulong"),  # of 0.5, see `dialects.forms`
     },
     special={
         "key": Option(

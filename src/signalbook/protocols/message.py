@@ -37,9 +37,9 @@ from signalbook.protocols.values import (
     EVENT_FORMAT,
     EVENT_MODE,
     Flaw,
-    Place,
     Property,
-    Section,
+    PropertyPlace,
+    PropertySection,
     named_members,
     section_fault,
 )
@@ -67,7 +67,9 @@ __all__ = [
 # message/spec.md and endpoint/spec.md, `protocol`, by the specification's own names.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({row.name: row for row in (HTTP, AMQP, MQTT5, MQTT3, KAFKA, NATS)})
 FIELDS: Mapping[str, Mapping[str, PaperField]] = {name: row.fields for name, row in PROTOCOLS.items()}
-OPTIONS: Mapping[str, Mapping[str, Place | Section]] = {name: row.options for name, row in PROTOCOLS.items()}
+OPTIONS: Mapping[str, Mapping[str, PropertyPlace | PropertySection]] = {
+    name: row.options for name, row in PROTOCOLS.items()
+}
 BINDINGS: Mapping[str, Binding] = {name: row.binding for name, row in PROTOCOLS.items()}
 # Every name of a protocol in lower case: any case is one name; "AMQP" and "MQTT" stand for AMQP/1.0 and MQTT/5.0.
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -108,7 +110,9 @@ def address_of(protocol: str) -> str | None:
 Path = tuple[str | int, ...]
 
 
-def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> Iterator[tuple[Path, Place, Property]]:
+def stated_properties(
+    attrs: Mapping[str, Any], event: bool, protocol: str
+) -> Iterator[tuple[Path, PropertyPlace, Property]]:
     """Every property that a canonical definition states: its path, its place, and what is stated.
 
     `event` says that its envelope is CloudEvents, `protocol` is the canonical name of its protocol.
@@ -126,7 +130,7 @@ def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> I
         return
     for name, value in options.items():
         found = table.get(name)
-        if isinstance(found, Section):
+        if isinstance(found, PropertySection):
             if (words := section_fault(value)) is not None:
                 yield ("protocoloptions", name), found.other, Property(flaw=words)
             yield from _stated_members(("protocoloptions", name), found, value)
@@ -134,7 +138,7 @@ def stated_properties(attrs: Mapping[str, Any], event: bool, protocol: str) -> I
             yield ("protocoloptions", name), found, Property.plain(value)
 
 
-def _stated_members(path: Path, section: Section, value: Any) -> Iterator[tuple[Path, Place, Property]]:
+def _stated_members(path: Path, section: PropertySection, value: Any) -> Iterator[tuple[Path, PropertyPlace, Property]]:
     for key, name, member in named_members(value):
         given = Property.plain(member) if section.plain else Property.of(member)
         yield (*path, key), section.place(name), given
@@ -155,13 +159,13 @@ def exclusion_faults(protocol: str, options: Any) -> Mapping[str, str]:
 _NO_FAULTS: Mapping[str, str] = MappingProxyType({})
 
 
-def stated_names(attrs: Mapping[str, Any], protocol: str) -> Iterator[tuple[Path, Section, str]]:
+def stated_names(attrs: Mapping[str, Any], protocol: str) -> Iterator[tuple[Path, PropertySection, str]]:
     """Every named property of a canonical definition's protocol: its path, its section and its name."""
     options = attrs.get("protocoloptions")
     if not isinstance(options, Mapping):
         return
     for field_name, section in OPTIONS.get(protocol, {}).items():
-        if isinstance(section, Section) and not section.plain:
+        if isinstance(section, PropertySection) and not section.plain:
             for key, name, _ in named_members(options.get(field_name)):
                 yield ("protocoloptions", field_name, key), section, name
 
@@ -234,7 +238,7 @@ class Message:
         payload: Any = self.payload
         if not isinstance(payload, bytes | None):
             problems.append(Problem("/payload", "type", "must be bytes or None"))
-        found = _read_fields(protocol, members, lambda kind: kind.settle, problems)
+        found = _read_fields(protocol, members, lambda kind: kind.from_python, problems)
         if problems:
             raise WireError(*problems)
         return Message(protocol, found, self.payload)

@@ -25,7 +25,7 @@ from signalbook.protocols.protocol import (
     values_in,
     whole,
 )
-from signalbook.protocols.values import CONTENT_TYPE, Place, Section, decoded
+from signalbook.protocols.values import CONTENT_TYPE, PropertyPlace, PropertySection, decoded
 
 __all__ = ["MQTT3", "MQTT5"]
 
@@ -87,10 +87,10 @@ _FIELDS5 = _FIELDS | on_paper(
     content_type=TEXT,
     user_properties=PAIRS,
 )
-_OPTIONS: dict[str, Place | Section] = {
+_OPTIONS: dict[str, PropertyPlace | PropertySection] = {
     "topic_name": route(_topic_flaw),
-    "qos": Place("qos", is_json=True),
-    "retain": Place("boolean", is_json=True),
+    "qos": PropertyPlace("qos", is_json=True),
+    "retain": PropertyPlace("boolean", is_json=True),
 }
 _SCHEMES = ("mqtt", "mqtts", "tcp", "ssl", "ws", "wss")
 
@@ -100,12 +100,12 @@ MQTT5 = Protocol(
     fields=_FIELDS5 | {"payload_format": _FIELDS5["payload_format_indicator"]},
     options={
         **_OPTIONS,
-        "payload_format_indicator": Place("bit", is_json=True),
-        "message_expiry_interval": Place("uint", is_json=True),
+        "payload_format_indicator": PropertyPlace("bit", is_json=True),
+        "message_expiry_interval": PropertyPlace("uint", is_json=True),
         "response_topic": route(_topic_flaw),
-        "correlation_data": Place("binary"),
+        "correlation_data": PropertyPlace("binary"),
         "content_type": CONTENT_TYPE,
-        "user_properties": Section(other=Place(test=_string_flaw), name=_string_flaw),
+        "user_properties": PropertySection(other=PropertyPlace(test=_string_flaw), name=_string_flaw),
     },
     # The text's prose has the hyphen, its table the underscore.
     option_aliases={"user-properties": "user_properties"},

@@ -7,7 +7,7 @@ from typing import Any
 
 from signalbook.protocols.http import line_flaw, name_flaw, read_header, write_header
 from signalbook.protocols.protocol import PAIRS, TEXT, Binding, Fields, Mode, Protocol, on_paper, route, values_in
-from signalbook.protocols.values import Place, Section
+from signalbook.protocols.values import PropertyPlace, PropertySection
 
 __all__ = ["NATS"]
 
@@ -39,7 +39,7 @@ NATS = Protocol(
     options={
         "subject": route(_subject_flaw),
         "reply": route(_subject_flaw),
-        "headers": Section(other=Place(test=_line_flaw), content_type="content-type", name=name_flaw),
+        "headers": PropertySection(other=PropertyPlace(test=_line_flaw), content_type="content-type", name=name_flaw),
     },
     keys=(("subject", ""),),
     target=lambda fields: fields.get("subject"),

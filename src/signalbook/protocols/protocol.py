@@ -3,7 +3,8 @@
 Rule 1: what protocols differ in is in their values, one module each; nothing else asks which protocol it has.
 Rule 2: whatever reads a message here takes its fields (`Fields`), in the Python types that their kinds say.
 Rule 3: a kind's `read` takes the JSON value and gives the Python one, adding what is wrong to a list; `write` is its
-inverse. `settle` takes what a caller gives in Python: bytes or text where bytes are held, any sequence or map of pairs.
+inverse. `from_python` takes what a caller gives in Python: bytes or text where bytes are held, any sequence or map of
+pairs.
 Rule 4: multi-valued fields are tuples of pairs, in the order observed; a name may occur again.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 
 from signalbook.cloudevents.attributes import AttributeValue
 from signalbook.errors import Problem
-from signalbook.protocols.values import FILLINGS, Flaw, Form, Place, Section, typed
+from signalbook.protocols.values import FILLINGS, Flaw, PropertyPlace, PropertySection, ValueForm, typed
 
 __all__ = [
     "BINARY", "BYTES", "BYTE_PAIRS", "FLAG", "MOMENT", "PAIRS", "TEXT", "Binding", "FieldKind", "Fields", "Mode",
@@ -37,7 +38,7 @@ class FieldKind:
     name: str
     read: Read
     write: Callable[[Any], tuple[str, Any]]
-    settle: Read
+    from_python: Read
 
 
 def pointer(path: str, name: str) -> str:
@@ -126,7 +127,7 @@ def _read_text_bytes(value: Any, path: str, problems: list[Problem]) -> bytes:
     return _encoded(value, path, problems)
 
 
-def _settle_bytes(value: Any, path: str, problems: list[Problem]) -> bytes:
+def _bytes_from_python(value: Any, path: str, problems: list[Problem]) -> bytes:
     if isinstance(value, (bytes, str)):
         return value if isinstance(value, bytes) else _encoded(value, path, problems)
     _wrong(problems, path, "bytes or a text")
@@ -183,8 +184,8 @@ def _read_header(value: Any, path: str, problems: list[Problem]) -> bytes | None
     return _read_text_bytes(value, path, problems)
 
 
-def _settle_header(value: Any, path: str, problems: list[Problem]) -> bytes | None:
-    return None if value is None else _settle_bytes(value, path, problems)
+def _header_from_python(value: Any, path: str, problems: list[Problem]) -> bytes | None:
+    return None if value is None else _bytes_from_python(value, path, problems)
 
 
 def _write_header(value: bytes | None) -> Any:
@@ -197,14 +198,14 @@ def _write_header(value: bytes | None) -> Any:
 TEXT = _alike("text", _read_text)
 FLAG = _alike("boolean", _read_flag)
 MOMENT = _alike("moment", _read_moment)
-BYTES = FieldKind("bytes", _read_text_bytes, _write_bytes, _settle_bytes)
+BYTES = FieldKind("bytes", _read_text_bytes, _write_bytes, _bytes_from_python)
 BINARY = _alike("base64", _read_binary, _write_bytes)
 PAIRS = _alike("pairs", _read_pairs(_read_text), lambda pairs: ("", [[name, value] for name, value in pairs]))
 BYTE_PAIRS = FieldKind(
     "headers",
     _read_pairs(_read_header),
     lambda pairs: ("", [[name, _write_header(value)] for name, value in pairs]),
-    _read_pairs(_settle_header),
+    _read_pairs(_header_from_python),
 )
 
 
@@ -265,7 +266,7 @@ class Binding:
     # The header for the content type of a message that is not an event, where an event has it as an attribute.
     native_content_type: str = ""
     # The form in which a binary event has its extensions.
-    form: Form = Form.TEXT
+    form: ValueForm = ValueForm.TEXT
 
     def carried(self, fields: Fields) -> Iterable[tuple[str, Any]]:
         """The names and values of a message that can be attributes."""
@@ -329,7 +330,7 @@ class Protocol:
     name: str
     binding: Binding
     fields: Mapping[str, PaperField]
-    options: Mapping[str, Place | Section]
+    options: Mapping[str, PropertyPlace | PropertySection]
     special: Mapping[str, Option] = field(default_factory=dict)
     # Other names of the protocol in lower case, and whether any version may follow its name and a slash.
     aliases: tuple[str, ...] = ()
@@ -345,12 +346,12 @@ class Protocol:
     beside_key: tuple[str, ...] = ()
     # Options that a definition's messages must have where the message has fields of which this holds.
     needed: Mapping[str, Callable[[Fields], bool]] = field(default_factory=dict)
-    # What tells a message from all others of its transport, when it was sent, and what it is about or where it goes.
+    # What identifies a message among all of its transport, when it was sent, and what it is about or where it goes.
     identity: Callable[[Fields], str | None] = _nothing
     moment: Callable[[Fields], Any] = _nothing
     target: Callable[[Fields], Any] = _nothing
     content_encodings: Callable[[Fields], Sequence[Any]] = _no_values
-    # The bytes of a payload that a schema validates; None where there are none.
+    # The bytes of a payload that a schema validates; None where the message has no payload.
     data: Callable[[Fields, bytes | None], bytes | None] = _payload
     # The field that a message cannot be sent without, and the option of an endpoint that says the same.
     address: str | None = None
@@ -361,7 +362,7 @@ class Protocol:
     added: Callable[[Fields], Fields] = _no_fields
     id_property: tuple[str, str] | None = None
     # What is wrong with the texts of a message that is to be sent: of a field, of the names and values in one, and all
-    # else. With `whole_pairs` a pair is one thing, of which the first problem is told.
+    # else. With `whole_pairs` a pair is one thing, of which only the first problem is reported.
     texts: Mapping[str, Flaw] = field(default_factory=dict)
     pairs: Mapping[str, tuple[Flaw | None, Flaw | None]] = field(default_factory=dict)
     whole_pairs: frozenset[str] = frozenset()
@@ -375,9 +376,9 @@ class Protocol:
 # What modules of protocols have in common -----------------------------------------------------------------------------
 
 
-def route(test: Flaw, *fillings: str) -> Place:
+def route(test: Flaw, *fillings: str) -> PropertyPlace:
     """A topic, subject or path: a URI template, of which a protocol may not send any text."""
-    return Place("uritemplate", test=test, fillings=(*FILLINGS, *fillings), is_route=True)
+    return PropertyPlace("uritemplate", test=test, fillings=(*FILLINGS, *fillings), is_route=True)
 
 
 def values_in(field: str, name: str) -> Callable[[Fields], list[Any]]:

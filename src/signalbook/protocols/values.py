@@ -38,11 +38,40 @@ from signalbook.cloudevents.attributes import (
 from signalbook.template import Template
 
 __all__ = [
-    "CONTENT_TYPE", "ENVELOPE", "EVENT_FORMAT", "EVENT_MODE", "EXACT", "FILLINGS", "NOW", "STATED_CONTENT_TYPE",
-    "STATED_TEXTS", "STATED_TIMES", "STATED_URIS", "TEXTS", "TYPES", "Flaw", "Form", "Place", "Property", "Section",
-    "Typed", "canonical", "decoded", "fault", "form_fault", "is_of", "is_stated", "milliseconds", "name_fault",
-    "named_members", "same", "section_fault", "typed", "unique_fault", "value_template",
-]  # fmt: skip
+    "CONTENT_TYPE",
+    "ENVELOPE",
+    "EVENT_FORMAT",
+    "EVENT_MODE",
+    "EXACT",
+    "FILLINGS",
+    "NOW",
+    "STATED_CONTENT_TYPE",
+    "STATED_TEXTS",
+    "STATED_TIMES",
+    "STATED_URIS",
+    "TEXTS",
+    "TYPES",
+    "Flaw",
+    "Property",
+    "PropertyPlace",
+    "PropertySection",
+    "Typed",
+    "ValueForm",
+    "canonical",
+    "decoded",
+    "fault",
+    "form_fault",
+    "is_of",
+    "is_stated",
+    "milliseconds",
+    "name_fault",
+    "named_members",
+    "same",
+    "section_fault",
+    "typed",
+    "unique_fault",
+    "value_template",
+]
 
 # What is wrong with a text, in words that follow its place; None where nothing is.
 Flaw = Callable[[str], str | None]
@@ -57,7 +86,7 @@ class Typed:
     value: Any
 
 
-class Form(enum.Enum):
+class ValueForm(enum.Enum):
     """How a transport carries values."""
 
     JSON = "json"
@@ -116,22 +145,22 @@ def _is_number(text: str) -> bool:
     return len(text) <= _LONGEST_NUMBER and bool(_number(text)) and isfinite(float(text))
 
 
-def _whole_text(bounds: tuple[int, int]) -> Callable[[str], bool]:
+def _integer_text_test(bounds: tuple[int, int]) -> Callable[[str], bool]:
     low, high = bounds
     return lambda text: _is_integer(text) and low <= int(text) <= high
 
 
-def _whole(bounds: tuple[int, int]) -> _IsOf:
+def _integer_test(bounds: tuple[int, int]) -> _IsOf:
     low, high = bounds
     return lambda value: value.__class__ is int and low <= value <= high
 
 
-def _text(test: Callable[[str], Any]) -> _IsOf:
+def _text_test(test: Callable[[str], Any]) -> _IsOf:
     """A test of a string, which a JSON value and a header both are."""
     return lambda value: value.__class__ is str and bool(test(value))
 
 
-def _amqp(kinds: frozenset[str], test: _IsOf, natural: tuple[type, ...] = ()) -> _IsOf:
+def _amqp_test(kinds: frozenset[str], test: _IsOf, natural: tuple[type, ...] = ()) -> _IsOf:
     """A test of an AMQP value: of one of these AMQP types, of a Python type that stands for one, or a string."""
 
     def holds(value: Any) -> bool:
@@ -147,31 +176,33 @@ def _any(value: Any) -> bool:
 
 
 _NONE: frozenset[str] = frozenset()
-_is_text = _text(_any)
+_is_text = _text_test(_any)
 _IN_TEXT: Mapping[str, _IsOf] = {
     "any": _any,
     "binary": lambda value: value.__class__ is bytes or (value.__class__ is str and _is_base64(value)),
     "boolean": lambda value: value in ("true", "false"),
-    "duration": _text(_duration),
-    "number": _text(_is_number),
+    "duration": _text_test(_duration),
+    "number": _text_test(_is_number),
     "string": _is_text,
-    "symbol": _text(_symbol),
-    "timestamp": _text(is_timestamp),
-    "uri": _text(is_uri_reference),
+    "symbol": _text_test(_symbol),
+    "timestamp": _text_test(is_timestamp),
+    "uri": _text_test(is_uri_reference),
     "uritemplate": _is_text,
-    "uuid": _text(_uuid),
-    "ascii": _text(str.isascii),
-    **{name: _text(_whole_text(bounds)) for name, bounds in _BOUNDS.items()},
+    "uuid": _text_test(_uuid),
+    "ascii": _text_test(str.isascii),
+    **{name: _text_test(_integer_text_test(bounds)) for name, bounds in _BOUNDS.items()},
 }
 _is_short = _IN_TEXT["integer"]
 _IN_JSON: Mapping[str, _IsOf] = {
     **_IN_TEXT,
     "boolean": lambda value: value.__class__ is bool,
-    **{name: _whole(bounds) for name, bounds in _BOUNDS.items()},
+    **{name: _integer_test(bounds) for name, bounds in _BOUNDS.items()},
     # A fraction, or a number of more than 32 bits, has no other form in an event: CloudEvents knows no type for it but
     # the string.
     "number": lambda value: value.__class__ in (int, float) or (_IN_TEXT["number"](value) and not _is_short(value)),
-    "ulong": lambda value: _whole(_BOUNDS["ulong"])(value) or (_IN_TEXT["ulong"](value) and not _is_short(value)),
+    "ulong": lambda value: (
+        _integer_test(_BOUNDS["ulong"])(value) or (_IN_TEXT["ulong"](value) and not _is_short(value))
+    ),
 }
 
 
@@ -181,7 +212,7 @@ def _symbol_in_amqp(value: Any) -> bool:
 
 
 def _whole_in_amqp(name: str) -> _IsOf:
-    number, text = _whole(_BOUNDS[name]), _IN_TEXT[name]
+    number, text = _integer_test(_BOUNDS[name]), _IN_TEXT[name]
 
     def holds(value: Any) -> bool:
         if value.__class__ is Typed:
@@ -199,23 +230,27 @@ def _ascii_in_amqp(value: Any) -> bool:
 _AMQP_TEXTS = frozenset({"symbol", "char"})
 _IN_AMQP: Mapping[str, _IsOf] = {
     "any": _any,
-    "binary": _amqp(_NONE, _IN_TEXT["binary"], (bytes,)),
-    "boolean": _amqp(_NONE, _IN_TEXT["boolean"], (bool,)),
+    "binary": _amqp_test(_NONE, _IN_TEXT["binary"], (bytes,)),
+    "boolean": _amqp_test(_NONE, _IN_TEXT["boolean"], (bool,)),
     "duration": _IN_TEXT["duration"],
-    "number": _amqp(_WHOLE | _FRACTIONS, _IN_TEXT["number"], (int, float)),
-    "string": _amqp(_AMQP_TEXTS, _is_text),
+    "number": _amqp_test(_WHOLE | _FRACTIONS, _IN_TEXT["number"], (int, float)),
+    "string": _amqp_test(_AMQP_TEXTS, _is_text),
     "symbol": _symbol_in_amqp,
-    "timestamp": _amqp(frozenset({"timestamp"}), _IN_TEXT["timestamp"]),
-    "uri": _amqp(_AMQP_TEXTS, _IN_TEXT["uri"]),
-    "uritemplate": _amqp(_AMQP_TEXTS, _is_text),
-    "uuid": _amqp(frozenset({"uuid"}), _IN_TEXT["uuid"]),
+    "timestamp": _amqp_test(frozenset({"timestamp"}), _IN_TEXT["timestamp"]),
+    "uri": _amqp_test(_AMQP_TEXTS, _IN_TEXT["uri"]),
+    "uritemplate": _amqp_test(_AMQP_TEXTS, _is_text),
+    "uuid": _amqp_test(frozenset({"uuid"}), _IN_TEXT["uuid"]),
     "ascii": _ascii_in_amqp,
     **{name: _whole_in_amqp(name) for name in _BOUNDS},
 }
-_TESTS: Mapping[Form, Mapping[str, _IsOf]] = {Form.JSON: _IN_JSON, Form.TEXT: _IN_TEXT, Form.AMQP: _IN_AMQP}
+_TESTS: Mapping[ValueForm, Mapping[str, _IsOf]] = {
+    ValueForm.JSON: _IN_JSON,
+    ValueForm.TEXT: _IN_TEXT,
+    ValueForm.AMQP: _IN_AMQP,
+}
 
 
-def is_of(type_name: str, form: Form, value: Any) -> bool:
+def is_of(type_name: str, form: ValueForm, value: Any) -> bool:
     """Whether a value in a transport's form is of the type; a type that nobody knows takes any."""
     return _TESTS[form].get(type_name, _any)(value)
 
@@ -263,16 +298,16 @@ def canonical(value: Any) -> str:
     if value.__class__ is Typed:
         return _moment(value.value) if value.type == "timestamp" else canonical(value.value)
     if isinstance(value, (Mapping, list, tuple)):
-        return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(_as_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return str(value)
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """A list or a map as JSON has it."""
     if isinstance(value, Mapping):
-        return {canonical(name): _plain(member) for name, member in value.items()}
+        return {canonical(name): _as_json(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(member) for member in value]
+        return [_as_json(member) for member in value]
     return value if value is None or value.__class__ in (str, bool, int, float) else canonical(value)
 
 
@@ -301,7 +336,7 @@ def value_template(text: str, type_: str, attribute: str = "", *, is_content_typ
 
 
 def typed(kind: str, value: Any) -> Any:
-    """A value that a definition may state as text, in its own type; raises ValueError where it is none."""
+    """A value that a definition may state as text, in its own type; raises ValueError where it is not of that type."""
     if kind in ("integer", "ulong") and isinstance(value, str):
         return _whole_of(value)
     if kind in ("integer", "ulong") and value.__class__ is float and value.is_integer():
@@ -351,7 +386,7 @@ _is_literal = re.compile(f"(?:{_LITERAL}|%[0-9A-Fa-f]{{2}})*").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PropertyPlace:
     """A place for one value.
 
     `type` is that of `property_types` which holds where none is stated. With `several` it is only what a definition's
@@ -417,11 +452,11 @@ def _write_text(type_: str, value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PropertySection:
     """Places by name: those that the text types, and any other; `plain` ones hold values, not property definitions."""
 
-    named: Mapping[str, Place] = field(default_factory=dict)
-    other: Place = field(default_factory=Place)
+    named: Mapping[str, PropertyPlace] = field(default_factory=dict)
+    other: PropertyPlace = field(default_factory=PropertyPlace)
     plain: bool = False
     # Where a name, in lower case, is one that a content type stands under.
     content_type: str = ""
@@ -434,23 +469,23 @@ class Section:
     # from a value that is carried, and how one of a type is written.
     is_map: bool = False
     any_case: bool = False
-    form: Form = Form.TEXT
+    form: ValueForm = ValueForm.TEXT
     read: Callable[[Any], Any] | None = None
     write: Callable[[str, Any], Any] = _write_text
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> PropertyPlace:
         """The place of a name."""
         if self.content_type and name.lower() == self.content_type:
             return CONTENT_TYPE
         return self.named.get(name, self.other)
 
 
-def fault(place: Place, given: Property) -> str | None:
+def fault(place: PropertyPlace, given: Property) -> str | None:
     """What is wrong with what a definition states at a place, in words that follow it; None where nothing is."""
     return form_fault(place, given) or _value_fault(place, given)
 
 
-def form_fault(place: Place, given: Property) -> str | None:
+def form_fault(place: PropertyPlace, given: Property) -> str | None:
     """What is wrong with how a property is stated, whatever its value is, in words that follow its place."""
     if given.flaw is not None or given.type is None:
         return given.flaw
@@ -461,7 +496,7 @@ def form_fault(place: Place, given: Property) -> str | None:
     return None
 
 
-def _value_fault(place: Place, given: Property) -> str | None:
+def _value_fault(place: PropertyPlace, given: Property) -> str | None:
     value = given.value
     if value is None:
         return None
@@ -484,14 +519,14 @@ def section_fault(value: Any) -> str | None:
     return None if value is None or isinstance(value, (Mapping, list)) else "must be an object or an array"
 
 
-def name_fault(section: Section, name: str) -> str | None:
+def name_fault(section: PropertySection, name: str) -> str | None:
     """What is wrong with the name of a member, in words that follow its place; None where a message may have it."""
     if not name:
         return "must have a name that is not empty"
     return None if section.name is None else section.name(name)
 
 
-def unique_fault(section: Section, name: str, taken: Container[str]) -> str | None:
+def unique_fault(section: PropertySection, name: str, taken: Container[str]) -> str | None:
     """What is wrong with a name that others may have already, in words that follow its place; None where nothing is."""
     return f'must have a name of its own: "{name}" is that of another' if section.unique and name in taken else None
 
@@ -505,7 +540,7 @@ def _filled(template: Template, text: str, whole: bool) -> str:
     return "".join(parts)
 
 
-def _template_flaw(place: Place, text: str) -> str | None:
+def _template_flaw(place: PropertyPlace, text: str) -> str | None:
     literals = Template.parse(text).literals
     if any("{" in one or "}" in one for one in literals):
         return "must have nothing in braces but a name of letters, digits and underscores"
@@ -516,7 +551,7 @@ def _template_flaw(place: Place, text: str) -> str | None:
     return None
 
 
-def _flaw(place: Place, test: Flaw | None, kind: str, value: Any) -> str | None:
+def _flaw(place: PropertyPlace, test: Flaw | None, kind: str, value: Any) -> str | None:
     if value.__class__ not in _SCALARS:
         return None if place.nests and kind == "any" else "must be a text, a number, true or false"
     if not is_stated(kind, value) or (place.is_json and kind == place.type and value.__class__ is str):
@@ -543,7 +578,7 @@ _MORE: Mapping[str, str] = {
 def named_members(value: Any) -> Iterator[tuple[str | int, str, Any]]:
     """The members of an array, or of a map whose keys name them, with key and name (empty where it is not a text).
 
-    A null in a map is none of them.
+    A null in a map is not one of them.
     """
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, member in pairs:
@@ -572,9 +607,11 @@ def _event_mode(text: str) -> str | None:
     return None if text.lower() in ("binary", "structured") else "must be binary or structured"
 
 
-CONTENT_TYPE = Place("ascii", test=_media_type, fillings=("x", "application/json"), whole=True, is_content_type=True)
+CONTENT_TYPE = PropertyPlace(
+    "ascii", test=_media_type, fillings=("x", "application/json"), whole=True, is_content_type=True
+)
 # `envelopeoptions.format` of CloudEvents: what an event is known by that holds its data.
-EVENT_FORMAT = Place(
+EVENT_FORMAT = PropertyPlace(
     "ascii",
     test=_event_format,
     fillings=("x", "+json", "cloudevents+json", "application/cloudevents+json"),
@@ -582,7 +619,7 @@ EVENT_FORMAT = Place(
     is_content_type=True,
 )
 # `envelopeoptions.mode` of CloudEvents.
-EVENT_MODE = Place(test=_event_mode)
+EVENT_MODE = PropertyPlace(test=_event_mode)
 
 _MOMENT = "2000-01-01T00:00:00Z"
 
@@ -593,13 +630,13 @@ STATED_TIMES = frozenset({"timestamp"})
 STATED_CONTENT_TYPE = replace(CONTENT_TYPE, types=STATED_TEXTS)
 
 # message/spec.md, CloudEvents/1.0
-ENVELOPE = Section(
+ENVELOPE = PropertySection(
     named={
-        "specversion": Place(test=_of_event("specversion"), types=frozenset({"string"})),
-        **{name: Place(test=_of_event(name)) for name in ("id", "type", "subject")},
-        "source": Place("uritemplate", test=_of_event("source"), whole=True, types=STATED_URIS),
+        "specversion": PropertyPlace(test=_of_event("specversion"), types=frozenset({"string"})),
+        **{name: PropertyPlace(test=_of_event(name)) for name in ("id", "type", "subject")},
+        "source": PropertyPlace("uritemplate", test=_of_event("source"), whole=True, types=STATED_URIS),
         # In an event it is absolute; one that is relative, as `dataschemauri` may be, is the end of that.
-        "dataschema": Place(
+        "dataschema": PropertyPlace(
             "uritemplate",
             test=_of_event("source"),
             filled=_of_event("dataschema"),
@@ -607,8 +644,10 @@ ENVELOPE = Section(
             whole=True,
             types=STATED_URIS,
         ),
-        "time": Place("timestamp", test=_of_event("time"), fillings=(_MOMENT, *_MOMENT.split("T")), types=STATED_TIMES),
+        "time": PropertyPlace(
+            "timestamp", test=_of_event("time"), fillings=(_MOMENT, *_MOMENT.split("T")), types=STATED_TIMES
+        ),
         "datacontenttype": STATED_CONTENT_TYPE,
     },
-    other=Place(test=_of_event("extension")),
+    other=PropertyPlace(test=_of_event("extension")),
 )

@@ -28,7 +28,7 @@ import orjson
 
 from signalbook import jsontext
 from signalbook.errors import RegistryError, UsageError
-from signalbook.jsontext import check_json, is_deeper
+from signalbook.jsontext import Json, check_json, is_deeper
 from signalbook.model.model import Model, ResourceType
 from signalbook.registry.read.reads import Limits, Page
 from signalbook.registry.requests import RequestResult, Requests, Write, spec_version
@@ -105,8 +105,6 @@ def _is_plain(content: bytes) -> bool:
         return False
     return orjson.dumps(value) == content
 
-
-Json = dict[str, Any]
 
 # A collection comes whole, or is `too_large`.
 _WHOLE = Limits(page=1 << 62)

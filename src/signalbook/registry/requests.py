@@ -18,6 +18,7 @@ import orjson
 
 from signalbook.dialects.convert import read, write
 from signalbook.errors import RegistryError, UsageError
+from signalbook.jsontext import Json
 from signalbook.model.normalise import error_in_version
 from signalbook.model.xids import ID, must_match
 from signalbook.registry import changes, filters, rows
@@ -44,9 +45,6 @@ __all__ = ["RequestResult", "Requests", "Write", "newest_snapshot", "now", "rewr
 # An answer in an older dialect: read as today's, and rewritten as a whole.
 #
 # Rule: what the dialect has no word for (a model's own types, a resource's meta) is shown as it is, or not at all.
-
-
-Json = dict[str, Any]
 
 
 def rewritten(page: Page, target: RequestTarget, dialect: str) -> Page:

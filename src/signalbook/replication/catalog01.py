@@ -25,10 +25,11 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.values import VALUE_TYPES
 from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
 from signalbook.spec.dialects import DIALECTS
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "without_assigned",
 ]
 
-Json = dict[str, Any]
 DIALECT = DIALECTS["0.1"]
 ROOT = "/messagecatalog"
 GROUPS = "/messagegroups"
@@ -223,12 +223,12 @@ class Catalog01Source:
         self._known = authority
         self._authority = self._said
 
-    def subjects(self, scope: Scope) -> str:
+    def subjects(self, scope: ReplicationScope) -> str:
         """What the subjects of the events within a scope begin with."""
         names = [from_id(step) for step in scope.xid.split("/")[2::2]]
         return ROOT if not names else group_path(names[0]) if len(names) == 1 else definition_path(*names)
 
-    def has(self, scope: Scope) -> bool:
+    def has(self, scope: ReplicationScope) -> bool:
         """Whether the source has the group or the definition that a scope names."""
         steps = scope.xid.split("/")[1:]
         if steps[0] != "messagegroups" or (len(steps) > 2 and steps[2] != "messages"):
@@ -238,13 +238,13 @@ class Catalog01Source:
             not names or self.api.find(group_path(names[0]) if len(names) == 1 else definition_path(*names)) is not None
         )
 
-    def everything(self, scope: Scope, marks: Any) -> Iterator[Json | str]:
+    def everything(self, scope: ReplicationScope, marks: Any) -> Iterator[Json | str]:
         """Every entry within a scope that is not as its mark says; of the others the xid at the target."""
         for gid, group in self.api.groups():
             if scope.holds(f"{GROUPS}/{to_id(gid)}"):
                 yield from self._group(gid, group, scope, marks)
 
-    def entries(self, xids: Iterable[str], scope: Scope) -> Iterator[Json]:
+    def entries(self, xids: Iterable[str], scope: ReplicationScope) -> Iterator[Json]:
         """Definitions as they are now; one that is not there any more is told as deleted."""
         for xid in xids:
             gid, id_ = (from_id(step) for step in xid.split("/")[2::2])
@@ -259,14 +259,14 @@ class Catalog01Source:
                     yield self._group_entry(gid, group, self.api.definitions(gid), scope)
                 yield definition
 
-    def earlier(self, xid: str, before: int, scope: Scope) -> Json | None:
+    def earlier(self, xid: str, before: int, scope: ReplicationScope) -> Json | None:
         """An entry with the page of its log before a number, as it was read just now."""
         log = self._logs.get(xid)
         if log is None:
             return None
         return {**log[3], "body": log[0], "mark": log[1], "log": _page(log[2], before)}
 
-    def _group(self, gid: str, group: Json, scope: Scope, marks: Any) -> Iterator[Json | str]:
+    def _group(self, gid: str, group: Json, scope: ReplicationScope, marks: Any) -> Iterator[Json | str]:
         xid = f"{GROUPS}/{to_id(gid)}"
         definitions = self.api.definitions(gid)
         self._learn(gid, definitions)
@@ -281,7 +281,7 @@ class Catalog01Source:
                 if entry is not None:
                     yield entry
 
-    def _group_entry(self, gid: str, group: Json, definitions: list[tuple[str, Json]], scope: Scope) -> Json:
+    def _group_entry(self, gid: str, group: Json, definitions: list[tuple[str, Json]], scope: ReplicationScope) -> Json:
         """A group as it travels."""
         xid = f"{GROUPS}/{to_id(gid)}"
         try:
@@ -294,7 +294,7 @@ class Catalog01Source:
         return {**self._head(xid, scope), **body, "mark": ""}
 
     def _definition(
-        self, gid: str, id_: str, group: Json, latest: Json, scope: Scope, known: str = ""
+        self, gid: str, id_: str, group: Json, latest: Json, scope: ReplicationScope, known: str = ""
     ) -> Json | str | None:
         """A definition with all its versions, as it travels; None where it was deleted since it was listed.
 
@@ -350,7 +350,7 @@ class Catalog01Source:
             return {}
         return {"catalog": owner_by(self.catalog, stated), "authority": stated, "home": home}
 
-    def _head(self, xid: str, scope: Scope) -> Json:
+    def _head(self, xid: str, scope: ReplicationScope) -> Json:
         revision = int(time.time() * 1000)
         origin = {"catalog": self.catalog, "authority": self.authority, "revision": revision, "home": xid}
         return {"xid": scope.renamed(xid), "source": xid, "origin": origin}

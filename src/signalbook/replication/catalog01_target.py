@@ -23,18 +23,18 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import Problem, RegistryError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import (
     DIALECT,
     GROUPS,
     Catalog01,
-    Json,
     definition_path,
     group_path,
     without_assigned,
 )
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
+from signalbook.replication.target import ReplicationReport
 from signalbook.spec.dialects.v01 import GENERIC
 
 __all__ = ["Catalog01Target"]
@@ -54,7 +54,7 @@ class Catalog01Target:
     """
 
     def __init__(
-        self, peer: Peer, scope: Scope, report: Report, authority: Callable[[], str],
+        self, peer: Peer, scope: ReplicationScope, report: ReplicationReport, authority: Callable[[], str],
         earlier: Callable[[str, int], Json | None], was_deleted: Callable[[set[str]], set[str]],
         pushed: dict[str, str],
     ) -> None:  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
@@ -32,9 +33,9 @@ from signalbook.spec import versions
 
 __all__ = [
     "Bodies",
-    "Entry",
+    "EntryOrigin",
     "LogPage",
-    "Origin",
+    "ReplicaEntry",
     "adapted",
     "base_of",
     "catalog_id",
@@ -56,8 +57,6 @@ __all__ = [
 
 # What of a group or a resource travels between catalogs: all that a user controls, nothing that is a server's own.
 
-
-Json = dict[str, Any]
 
 _COUNTS = ("url", "count")
 
@@ -296,7 +295,7 @@ _UNBOUND = Limits(size=1 << 62)  # an entity is what somebody has written, and t
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class EntryOrigin:
     """Who has authority over an entity, what it is called there, and how new it is.
 
     An empty `authority` is the catalog itself. `revision` is the owner's change number and `at` its clock when it was
@@ -309,7 +308,7 @@ class Origin:
     at: int = 0
     home: str = ""
 
-    def is_older(self, other: Origin, *, is_direct: bool) -> bool:
+    def is_older(self, other: EntryOrigin, *, is_direct: bool) -> bool:
         """Tell whether this is older than another word of the same owner; `is_direct` is one from the owner itself.
 
         Where the times are near each other, for clocks may differ, numbers decide; so they do where a clock was set
@@ -336,11 +335,11 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReplicaEntry:
     """One group or resource at `xid`; without a body it was deleted. `source` is its xid where it was read."""
 
     xid: str
-    origin: Origin
+    origin: EntryOrigin
     body: Json | None
     mark: str = ""
     log: LogPage | None = None
@@ -352,13 +351,13 @@ class Entry:
         return {"xid": self.xid, "origin": self.origin.to_dict(), "body": self.body, "mark": self.mark, **log}
 
     @classmethod
-    def from_dict(cls, value: Any, path: str) -> Entry:
+    def from_dict(cls, value: Any, path: str) -> ReplicaEntry:
         """Return the entry that came in; `bad_request` where it is none."""
         try:
             origin = value["origin"]
             entry = cls(
                 value["xid"],
-                Origin(
+                EntryOrigin(
                     origin["catalog"], origin["authority"], origin["revision"], origin.get("at", 0),
                     origin.get("home", ""),
                 ),
@@ -426,20 +425,20 @@ def owner_by(catalog: str, authority: str) -> str:
     return f"{catalog}#{authority}"
 
 
-def own_origin(db: Connection, catalog: str) -> Origin:
+def own_origin(db: Connection, catalog: str) -> EntryOrigin:
     """Return the origin of what this catalog owns, as new as it is now."""
     found = db.one("SELECT seq FROM changes ORDER BY seq DESC LIMIT 1")
-    return Origin(catalog, "", int(found[0]) if found is not None else 0, time.time_ns() // 1_000_000)
+    return EntryOrigin(catalog, "", int(found[0]) if found is not None else 0, time.time_ns() // 1_000_000)
 
 
 # ---- what a source gives
 
 
 def entries_behind(
-    requests: Requests, db: Connection, own: Origin, scope: str, after: str, limit: int, most_bytes: int
-) -> tuple[list[Entry], str]:
+    requests: Requests, db: Connection, own: EntryOrigin, scope: str, after: str, limit: int, most_bytes: int
+) -> tuple[list[ReplicaEntry], str]:
     """Return the next entries within a scope, groups before resources, and where to go on; empty at the end."""
-    found: list[Entry] = []
+    found: list[ReplicaEntry] = []
     size = 0
     last = ""
     bodies = Bodies(requests, db)
@@ -474,7 +473,9 @@ def _bounds(kind: str, steps: list[str]) -> tuple[str, str]:
     return (key, key + "!") if len(steps) >= lone else (key + "/", key + "0")
 
 
-def entries_of(requests: Requests, db: Connection, own: Origin, xids: Iterable[str], before: int = 0) -> list[Entry]:
+def entries_of(
+    requests: Requests, db: Connection, own: EntryOrigin, xids: Iterable[str], before: int = 0
+) -> list[ReplicaEntry]:
     """Return the entries at these xids, with their logs before a number; one that is not there is told as deleted."""
     found = []
     bodies = Bodies(requests, db)
@@ -484,15 +485,15 @@ def entries_of(requests: Requests, db: Connection, own: Origin, xids: Iterable[s
     return found
 
 
-def _entry(bodies: Bodies, db: Connection, own: Origin, key: str, xid: str, before: int = 0) -> Entry:
+def _entry(bodies: Bodies, db: Connection, own: EntryOrigin, key: str, xid: str, before: int = 0) -> ReplicaEntry:
     known = db.one("SELECT catalog, authority, revision, at, home, gone FROM replicas WHERE key = ?", (key,))
     body = bodies.of(xid)
     is_own = known is None or (known[5] == 1 and body is not None)  # made here, be it after one from elsewhere had gone
-    origin = own if is_own or known is None else Origin(*known[:5])
+    origin = own if is_own or known is None else EntryOrigin(*known[:5])
     if not is_own and known is not None and known[5]:
         body = None
     log = page_of(db, key, before) if body is not None and key.startswith(rows.RESOURCE) else None
-    return Entry(xid, origin, body, log=log)
+    return ReplicaEntry(xid, origin, body, log=log)
 
 
 # ---- what of an entity travels

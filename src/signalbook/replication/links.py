@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import orjson
 
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_of
 from signalbook.registry import rows
 from signalbook.registry.store import Connection
-from signalbook.replication.entries import Entry, Origin
+from signalbook.replication.entries import EntryOrigin, ReplicaEntry
 
 __all__ = [
     "GONE",
@@ -26,7 +27,7 @@ __all__ = [
     "Known",
     "Link",
     "Outcome",
-    "Result",
+    "ReplicaResult",
     "authority_of",
     "beside",
     "forget_problems",
@@ -46,7 +47,6 @@ __all__ = [
     "taken",
 ]
 
-Json = dict[str, Any]
 Outcome = Literal["written", "deleted", "same", "ours", "stale", "absent", "conflict", "refused"]
 MOST_PROBLEMS = 1000
 """How many problems of a replication are told and tried again at once."""
@@ -58,7 +58,7 @@ _CHUNK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReplicaResult:
     """What became of one entry, and why where it was not written.
 
     `wants` is before which number its log lacks some, `source` its xid at the source.
@@ -80,7 +80,7 @@ class Result:
 class Known:
     """What is known of a copy."""
 
-    origin: Origin
+    origin: EntryOrigin
     digest: str
     gone: int
 
@@ -154,7 +154,7 @@ def marks_of(db: Connection, name: str, xids: Iterable[str]) -> dict[str, str]:
     for xid in xids:
         place = place_of(db, source_of(name), xid)
         row = db.one(f"SELECT mark, {ORIGIN} FROM replicas WHERE key = ? AND gone = 0", (key_of(place),))
-        if row is not None and Origin(*row[1:]).is_of(source_of(name)):
+        if row is not None and EntryOrigin(*row[1:]).is_of(source_of(name)):
             found[xid] = str(row[0])
     return found
 
@@ -171,15 +171,15 @@ def meet(db: Connection, link: Link, xids: Iterable[str]) -> None:
 def known_of(db: Connection, xid: str) -> Known | None:
     """Return what is known of the copy at an xid; None where there never was one."""
     found = db.one(f"SELECT {ORIGIN}, digest, gone FROM replicas WHERE key = ?", (key_of(xid),))
-    return None if found is None else Known(Origin(*found[:5]), found[5], found[6])
+    return None if found is None else Known(EntryOrigin(*found[:5]), found[5], found[6])
 
 
-def remember(db: Connection, link: Link, entries: Iterable[Entry], digest: str = "", gone: int = HERE) -> None:
+def remember(db: Connection, link: Link, entries: Iterable[ReplicaEntry], digest: str = "", gone: int = HERE) -> None:
     """Write down what is known of copies now."""
     db.executemany(_REMEMBER, [_row(link, entry, digest, gone) for entry in entries])
 
 
-def _row(link: Link, entry: Entry, digest: str, gone: int) -> tuple[str | int, ...]:
+def _row(link: Link, entry: ReplicaEntry, digest: str, gone: int) -> tuple[str | int, ...]:
     origin = entry.origin
     return (
         key_of(entry.xid), entry.xid, origin.catalog, origin.authority, origin.revision, origin.at, origin.home,
@@ -227,14 +227,14 @@ def known_keys(db: Connection, keys: set[str]) -> set[str]:
 # ---- what could not be copied
 
 
-def taken(entry: Entry, home: str) -> Result:
+def taken(entry: ReplicaEntry, home: str) -> ReplicaResult:
     """Return the outcome of an entry whose name is taken by another entity of the same owner."""
     if entry.body is None:
-        return Result(entry.xid, "absent")
-    return Result(entry.xid, "conflict", f"the name is taken here by the copy of {home}")
+        return ReplicaResult(entry.xid, "absent")
+    return ReplicaResult(entry.xid, "conflict", f"the name is taken here by the copy of {home}")
 
 
-def note(db: Connection, link: Link, results: Iterable[Result]) -> None:
+def note(db: Connection, link: Link, results: Iterable[ReplicaResult]) -> None:
     """Keep the conflicts and refusals among results, and forget those of entities that had another outcome."""
     wrong, settled = [], []
     for one in results:

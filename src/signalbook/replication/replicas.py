@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_id, kept_of
 from signalbook.registry import rows
 from signalbook.registry.requests import Requests, now
@@ -29,7 +30,16 @@ from signalbook.registry.store import Connection
 from signalbook.registry.urls import RequestTarget, find_target
 from signalbook.registry.write.versions import Ask
 from signalbook.replication import entries as alike
-from signalbook.replication.entries import Bodies, Entry, Origin, adapted, digest, put_page, timeless, with_authority
+from signalbook.replication.entries import (
+    Bodies,
+    EntryOrigin,
+    ReplicaEntry,
+    adapted,
+    digest,
+    put_page,
+    timeless,
+    with_authority,
+)
 from signalbook.replication.links import (
     GONE,
     HERE,
@@ -37,7 +47,7 @@ from signalbook.replication.links import (
     ORIGIN,
     Known,
     Link,
-    Result,
+    ReplicaResult,
     beside,
     key_of,
     known_keys,
@@ -59,12 +69,11 @@ __all__ = ["apply_entries", "beside", "kept_xid", "point_log", "pointed", "refer
 # Rule 2: what its owner says of it by reference (a base, an alias, a schema) means the kept copy, not who has the name.
 
 
-Json = dict[str, Any]
 _REFERENCES = frozenset({"basemessage", "dataschemauri", "dataschemaxid", "xref"})
 _RESOURCE = re.compile(r"(/[^/]+/[^/]+/[^/]+/)([^/#?$]+)(.*)", re.DOTALL)
 
 
-def kept_xid(entry: Entry) -> str:
+def kept_xid(entry: ReplicaEntry) -> str:
     """Return the name under which an entry is kept where its own is taken."""
     body = entry.body or {}
     stated = [one.get("authority") for one in (body.get("versions") or {}).values() if isinstance(one, dict)]
@@ -123,9 +132,9 @@ def referring(db: Connection, catalog: str, xids: set[str]) -> Iterator[str]:
 
 
 def apply_entries(
-    requests: Requests, db: Connection, own: str, link: Link, entries: list[Entry], *, anew: bool = False,
+    requests: Requests, db: Connection, own: str, link: Link, entries: list[ReplicaEntry], *, anew: bool = False,
     keep_both: bool = False, authorities: frozenset[str] = frozenset(),
-) -> list[Result]:  # fmt: skip
+) -> list[ReplicaResult]:  # fmt: skip
     """Write entries that came over a link; each is written wholly or not at all. `own` is this catalog's id.
 
     With `anew` the history of the link's source is another than before: what it owns is taken as it says now. With
@@ -149,7 +158,7 @@ def apply_entries(
     return results
 
 
-def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) -> list[Result]:
+def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) -> list[ReplicaResult]:
     """Delete up to `limit` copies that the latest comparison of a link did not meet, resources first."""
     applying = _Applying(requests, db, own, link, anew=True)
     doomed = db.execute(
@@ -163,10 +172,10 @@ def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) 
     )
     results = []
     for xid, *known in doomed:
-        origin = Origin(*known)
+        origin = EntryOrigin(*known)
         if read and origin.catalog == applying.source:
             origin = replace(origin, revision=read[0], at=read[1])
-        results.append(applying.result(Entry(xid, origin, None)))
+        results.append(applying.result(ReplicaEntry(xid, origin, None)))
     return results
 
 
@@ -190,10 +199,10 @@ class _Applying:
         self._events: list[list[Any]] = []
         self.source = source_of(link.name)
 
-    def result(self, entry: Entry) -> Result:
+    def result(self, entry: ReplicaEntry) -> ReplicaResult:
         """Write one entry, unless a rule forbids it."""
         if entry.origin.catalog == self._own:
-            return Result(entry.xid, "ours", source=entry.source)
+            return ReplicaResult(entry.xid, "ours", source=entry.source)
         events = len(self._events)
         self._db.execute("SAVEPOINT entry")
         try:
@@ -209,7 +218,7 @@ class _Applying:
         except RegistryError as error:
             self._db.execute("ROLLBACK TO SAVEPOINT entry")
             del self._events[events:]
-            result = Result(entry.xid, "refused", str(error))
+            result = ReplicaResult(entry.xid, "refused", str(error))
         self._db.execute("RELEASE SAVEPOINT entry")
         if result.outcome == "conflict" and self._may_keep(entry):
             self._kept.add((entry.origin.catalog, entry.xid))
@@ -218,17 +227,17 @@ class _Applying:
             meet(self._db, self._link, [entry.xid])  # the source has it, so what is here of it is not swept
         return replace(result, source=entry.source)
 
-    def _was_named_by_its_place(self, entry: Entry, known: Known) -> bool:
+    def _was_named_by_its_place(self, entry: ReplicaEntry, known: Known) -> bool:
         """Whether a copy was taken for one of what the source itself calls so, when its owner's name was not asked."""
         is_by = known.origin.catalog == self.source and entry.origin.catalog != self.source
         return is_by and entry.origin.is_of(self.source) and known.origin.home.lower() == entry.source.lower()
 
-    def placed(self, entry: Entry) -> Entry:
+    def placed(self, entry: ReplicaEntry) -> ReplicaEntry:
         """Return an entry under the name that its copy is kept under here."""
         other = beside(self._db, entry.origin.catalog, entry.xid)
         return entry if other is None else replace(entry, xid=other, source=entry.source or entry.xid)
 
-    def _may_keep(self, entry: Entry) -> bool:
+    def _may_keep(self, entry: ReplicaEntry) -> bool:
         """Whether a conflict is one of two owners, so that both can be kept."""
         known = known_of(self._db, entry.xid)
         is_other = known is None or known.gone == GONE or known.origin.catalog != entry.origin.catalog
@@ -257,7 +266,7 @@ class _Applying:
                 (now(), self._correlation, orjson.dumps(self._events).decode()),
             )
 
-    def _forbidden(self, entry: Entry, known: Known | None) -> Result | None:
+    def _forbidden(self, entry: ReplicaEntry, known: Known | None) -> ReplicaResult | None:
         """What a rule says of an entry that must not be written, or None."""
         new, old = entry.origin, known.origin if known is not None else None
         if known is not None and old is not None and known.gone != GONE:
@@ -268,7 +277,7 @@ class _Applying:
         if old is not None and old.catalog == new.catalog:
             is_direct = new.catalog == self.source
             if not (is_direct and self._anew) and new.is_older(old, is_direct=is_direct):
-                return Result(entry.xid, "stale")
+                return ReplicaResult(entry.xid, "stale")
         if entry.xid.count("/") == 4:
             group = known_of(self._db, "/".join(entry.xid.split("/")[:3]))
             home = "/".join(entry.origin.home.split("/")[:3])
@@ -276,15 +285,17 @@ class _Applying:
                 return None if group.origin.may_be(home) else taken(entry, group.origin.home)
         return None
 
-    def _of_another(self, entry: Entry, known: Known) -> Result:
+    def _of_another(self, entry: ReplicaEntry, known: Known) -> ReplicaResult:
         """The outcome of an entry whose name another owner's copy has."""
         if entry.body is None:
-            return Result(entry.xid, "absent")
+            return ReplicaResult(entry.xid, "absent")
         if alike.is_alike(self._bodies.of(entry.xid), self._adapted(entry)):
-            return Result(entry.xid, "same")
-        return Result(entry.xid, "conflict", f"it is a copy from {known.origin.authority or known.origin.catalog}")
+            return ReplicaResult(entry.xid, "same")
+        return ReplicaResult(
+            entry.xid, "conflict", f"it is a copy from {known.origin.authority or known.origin.catalog}"
+        )
 
-    def _adapted(self, entry: Entry) -> Json:
+    def _adapted(self, entry: ReplicaEntry) -> Json:
         """An entry's body as it is written here."""
         if entry.xid.count("/") == 2:
             return entry.body or {}
@@ -294,10 +305,12 @@ class _Applying:
 
     # ---- making many at once
 
-    def sorted_out(self, entries: list[Entry]) -> tuple[dict[tuple[str, bool], list[Entry]], list[Entry]]:
+    def sorted_out(
+        self, entries: list[ReplicaEntry]
+    ) -> tuple[dict[tuple[str, bool], list[ReplicaEntry]], list[ReplicaEntry]]:
         """Sort out the resources that nothing is known of, by their collection and whether they have a log."""
         known = known_keys(self._db, {key_of(entry.xid) for entry in entries})
-        new: dict[tuple[str, bool], list[Entry]] = {}
+        new: dict[tuple[str, bool], list[ReplicaEntry]] = {}
         others = []
         for entry in entries:
             if key_of(entry.xid) in known or entry.origin.catalog == self._own or self._forbidden(entry, None):
@@ -307,7 +320,7 @@ class _Applying:
                 new.setdefault((entry.xid.rpartition("/")[0], entry.log is not None), []).append(entry)
         return new, others
 
-    def created(self, collection: str, entries: list[Entry]) -> list[Result]:
+    def created(self, collection: str, entries: list[ReplicaEntry]) -> list[ReplicaResult]:
         """Make new resources of one collection by one write; where that is refused, find out by halves for which."""
         if len(entries) == 1:
             return [self.result(entries[0])]
@@ -323,11 +336,11 @@ class _Applying:
             return [*self.created(collection, entries[:half]), *self.created(collection, entries[half:])]
         self._db.execute("RELEASE SAVEPOINT entry")
         return [
-            Result(entry.xid, "written", wants=more, source=entry.source)
+            ReplicaResult(entry.xid, "written", wants=more, source=entry.source)
             for entry, more in zip(entries, wants, strict=True)
         ]
 
-    def _create(self, collection: str, entries: list[Entry]) -> list[int]:
+    def _create(self, collection: str, entries: list[ReplicaEntry]) -> list[int]:
         target = find_target(self._requests.setup(self._db).model, collection)
         is_new = rows.load(self._db, key_of(target.group_xid)) is None
         kind = target.resource_type
@@ -346,20 +359,20 @@ class _Applying:
 
     # ---- deleting
 
-    def _deleted(self, entry: Entry, known: Known | None) -> Result:
+    def _deleted(self, entry: ReplicaEntry, known: Known | None) -> ReplicaResult:
         if known is None or known.gone == GONE:
-            return Result(entry.xid, "absent")
+            return ReplicaResult(entry.xid, "absent")
         if entry.xid.count("/") == 4:
             if rows.load(self._db, key_of(entry.xid)) is not None:
                 self._lock(entry.xid, readonly=False)
                 self._write("DELETE", entry.xid)
             self._remember(entry, gone=GONE)
             self._leave("/".join(entry.xid.split("/")[:3]))
-            return Result(entry.xid, "deleted")
+            return ReplicaResult(entry.xid, "deleted")
         self._remember(entry, known.digest, gone=LINGERING)
         if self._leave(entry.xid):
-            return Result(entry.xid, "deleted")
-        return Result(entry.xid, "same", "the group stays while it holds resources")
+            return ReplicaResult(entry.xid, "deleted")
+        return ReplicaResult(entry.xid, "same", "the group stays while it holds resources")
 
     def _leave(self, xid: str) -> bool:
         """Delete a group that lingers and is empty, and tell whether it has gone."""
@@ -376,23 +389,23 @@ class _Applying:
 
     # ---- writing
 
-    def _written(self, entry: Entry, body: Json, known: Known | None) -> Result:
+    def _written(self, entry: ReplicaEntry, body: Json, known: Known | None) -> ReplicaResult:
         target = find_target(self._requests.setup(self._db).model, entry.xid)
         is_group = target.kind == "group"
         given, body = body, self._adapted(entry)
         here = self._bodies.of(entry.xid)
         if here is not None and (known is None or known.gone == GONE):
             if alike.is_alike(here, given) or alike.is_alike(here, body):
-                return Result(entry.xid, "same")
+                return ReplicaResult(entry.xid, "same")
             if self._authorities.intersection(str(one.get("authority")) for one in body.get("versions", {}).values()):
-                return Result(entry.xid, "ours")
-            return Result(entry.xid, "conflict", "there is one of this catalog's own")
+                return ReplicaResult(entry.xid, "ours")
+            return ReplicaResult(entry.xid, "conflict", "there is one of this catalog's own")
         wanted = digest(body)
         events = len(self._events)
         is_same = here is not None and digest(here) == wanted
         if not is_same and is_group:
             if here is not None and known is not None and digest(here) != known.digest:
-                return Result(entry.xid, "conflict", "the group was changed here")
+                return ReplicaResult(entry.xid, "conflict", "the group was changed here")
             self._write("PUT", entry.xid, body)
         elif not is_same:
             is_new = rows.load(self._db, key_of(target.group_xid)) is None
@@ -403,9 +416,9 @@ class _Applying:
         wants = 0 if is_group else self._put_log(target, entry)
         self._remember(entry, wanted if is_group else "")
         is_same = is_same and events == len(self._events)
-        return Result(entry.xid, "same" if is_same else "written", wants=wants)
+        return ReplicaResult(entry.xid, "same" if is_same else "written", wants=wants)
 
-    def _put_log(self, target: RequestTarget, entry: Entry) -> int:
+    def _put_log(self, target: RequestTarget, entry: ReplicaEntry) -> int:
         """Give a resource its owner's log, as far as it came; return before which number more of it is needed."""
         kind = target.resource_type
         if entry.log is None or kind.modelcompatiblewith not in RECORDED:
@@ -419,13 +432,13 @@ class _Applying:
         self._events += events
         return wants
 
-    def _adopt(self, xid: str, origin: Origin) -> None:
+    def _adopt(self, xid: str, origin: EntryOrigin) -> None:
         """Make a group that was made for a resource a copy like it; its own entry may come later."""
         known = known_of(self._db, xid)
         same = known is not None and known.origin.catalog == origin.catalog
         revision, at = (known.origin.revision, known.origin.at) if known is not None and same else (0, 0)
         home = "/".join(origin.home.split("/")[:3])
-        entry = Entry(xid, Origin(origin.catalog, origin.authority, revision, at, home), None)
+        entry = ReplicaEntry(xid, EntryOrigin(origin.catalog, origin.authority, revision, at, home), None)
         self._remember(entry, digest(self._bodies.of(xid) or {}))
 
     def _write_resource(self, target: RequestTarget, body: Json, here: Json | None, *, has_log: bool) -> None:
@@ -458,7 +471,7 @@ class _Applying:
 
     # ---- what is known
 
-    def _remember(self, entry: Entry, digest: str = "", *, gone: int = HERE) -> None:
+    def _remember(self, entry: ReplicaEntry, digest: str = "", *, gone: int = HERE) -> None:
         remember(self._db, self._link, [entry], digest, gone)
 
     def _lock(self, xid: str, *, readonly: bool = True) -> None:

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Any
 
 from signalbook.errors import UsageError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01Source
 from signalbook.replication.catalog01_target import Catalog01Target
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.report import Report
-from signalbook.replication.scope import Scope
+from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.source import (
     FeedSource,
     PlainSource,
@@ -32,8 +31,8 @@ from signalbook.replication.source import (
     open_source,
     speaks_01,
 )
-from signalbook.replication.target import Target
-from signalbook.replication.webhook import Bell, CatalogBell
+from signalbook.replication.target import ReplicationReport, SignalbookTarget
+from signalbook.replication.webhook import Catalog01Webhook, Webhook
 
 __all__ = ["Replication"]
 
@@ -45,7 +44,7 @@ class Replication:
     """The way from one catalog to another for what is within a scope."""
 
     def __init__(
-        self, source: Peer, target: Peer, scope: Scope, *, authority: str = "", keep_both: bool = False,
+        self, source: Peer, target: Peer, scope: ReplicationScope, *, authority: str = "", keep_both: bool = False,
         apis: tuple[str, str] = ("auto", "auto"),
     ) -> None:  # fmt: skip
         self.source = source
@@ -69,23 +68,23 @@ class Replication:
         root = asked(self._target, "/")
         return not (isinstance(root, dict) and "specversion" in root) and speaks_01(self._target)
 
-    def bell(self, place: str, sink: str) -> Bell:
-        """A bell at a place here, which the source may ring in its own way."""
+    def webhook(self, place: str, sink: str) -> Webhook:
+        """Return a webhook that listens at a place here, in the form that the source can call."""
         if isinstance(self._source, Catalog01Source):
-            return CatalogBell(self.source, place, sink, self._source.subjects(self._scope))
-        return Bell(self.source, place, sink)
+            return Catalog01Webhook(self.source, place, sink, self._source.subjects(self._scope))
+        return Webhook(self.source, place, sink)
 
-    def run(self, *, compare: bool = False, named: list[str] | None = None) -> Report:
+    def run(self, *, compare: bool = False, named: list[str] | None = None) -> ReplicationReport:
         """Bring the target up to date; with `compare` everything is read, whatever the cursor or the epochs say.
 
         With `named` only these definitions of a catalog of 0.1 are read.
         """
-        report = Report()
+        report = ReplicationReport()
         if self._is_01:
             self._push_01(report)
             return self._checked(report)
         name = f"{self._source.catalog} {self._scope.name}"
-        target = Target(self._target, name, report, self._earlier, keep_both=self._keep_both)
+        target = SignalbookTarget(self._target, name, report, self._earlier, keep_both=self._keep_both)
         self._source.known_as(target.authority)
         if isinstance(self._source, Catalog01Source) and named is not None:
             target.write(self._source.entries([xid for xid in named if self._scope.holds(xid)], self._scope))
@@ -95,7 +94,7 @@ class Replication:
             self._run(self._source, target, compare=compare)
         return self._checked(report)
 
-    def _checked(self, report: Report) -> Report:
+    def _checked(self, report: ReplicationReport) -> ReplicationReport:
         """A report that says so where the scope names nothing."""
         if not report.outcomes and self._scope.xid != "/" and not is_there(self._source, self.source, self._scope):
             report.failure = (
@@ -103,7 +102,7 @@ class Replication:
             )
         return report
 
-    def _run(self, source: FeedSource, target: Target, *, compare: bool) -> None:
+    def _run(self, source: FeedSource, target: SignalbookTarget, *, compare: bool) -> None:
         try:
             if target.link.cursor and not compare:
                 self._catch_up(source, target)
@@ -118,28 +117,28 @@ class Replication:
         target.anew = False
         self._catch_up(source, target)
 
-    def _earlier(self, xid: str, before: int) -> dict[str, Any] | None:
+    def _earlier(self, xid: str, before: int) -> Json | None:
         """More of the log of an entity at the source: what is before a number."""
         return None if isinstance(self._source, PlainSource) else self._source.earlier(xid, before, self._scope)
 
     def follow(
-        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep, bell: Bell | None = None,
-        listen: tuple[str, str] | None = None,
-    ) -> Iterator[Report]:  # fmt: skip
+        self, every: float, *, wait: float = 25, pause: Callable[[float], None] = time.sleep,
+        webhook: Webhook | None = None, listen: tuple[str, str] | None = None,
+    ) -> Iterator[ReplicationReport]:  # fmt: skip
         """Bring the target up to date again and again: when the source changes, or else `every` so many seconds.
 
-        A source tells that it changed by ringing a `bell`, or by answering a request that waits at its feed. A catalog
-        that does not answer is asked again after a while; its error is the report's. One that refuses what it is asked
-        at first would do so again: that error is raised. With `listen`, a place and a sink, a bell is made there
-        when the source has said what it is.
+        A source says that it changed by calling the `webhook`, or by answering a request that waits at its feed. A
+        catalog that does not answer is asked again after a while, and the report has its error. A refusal of the first
+        request is raised, because the next one would be refused too. With `listen`, a place and a sink, a webhook is
+        made there as soon as the kind of the source is known.
         """
         with ExitStack() as stack:
-            yield from self._follow(every, wait, pause, bell, listen, stack)
+            yield from self._follow(every, wait, pause, webhook, listen, stack)
 
     def _follow(
-        self, every: float, wait: float, pause: Callable[[float], None], bell: Bell | None,
+        self, every: float, wait: float, pause: Callable[[float], None], webhook: Webhook | None,
         listen: tuple[str, str] | None, stack: ExitStack,
-    ) -> Iterator[Report]:  # fmt: skip
+    ) -> Iterator[ReplicationReport]:  # fmt: skip
         failures = 0
         reached = False
         named: list[str] | None = None
@@ -148,23 +147,27 @@ class Replication:
                 report = self.run(named=named)
                 failures, reached, named = 0, True, None
                 yield report
-                if bell is None and listen is not None:
-                    bell = self.bell(*listen)
-                    stack.callback(bell.close)
-                if isinstance(bell, CatalogBell):
-                    if bell.wait(every):
-                        named = None if self._is_01 else bell.named()
+                if webhook is None and listen is not None:
+                    webhook = self.webhook(*listen)
+                    stack.callback(webhook.close)
+                if isinstance(webhook, Catalog01Webhook):
+                    if webhook.wait(every):
+                        named = None if self._is_01 else webhook.named()
                         continue
-                    if bell.refusal:
-                        yield Report(failure=f"{bell.refusal.rstrip('.')}; the source is compared periodically instead")
-                        bell.refusal = ""
+                    if webhook.refusal:
+                        yield ReplicationReport(
+                            failure=f"{webhook.refusal.rstrip('.')}; the source is compared periodically instead"
+                        )
+                        webhook.refusal = ""
                     pause(every)
                 elif not isinstance(self._source, FeedSource) or not report.cursor:
                     pause(every)
-                elif bell is None or not bell.wait(every):
-                    if bell is not None and bell.refusal:
-                        yield Report(failure=f"{bell.refusal.rstrip('.')}; the source's change feed is polled instead")
-                        bell.refusal = ""
+                elif webhook is None or not webhook.wait(every):
+                    if webhook is not None and webhook.refusal:
+                        yield ReplicationReport(
+                            failure=f"{webhook.refusal.rstrip('.')}; the source's change feed is polled instead"
+                        )
+                        webhook.refusal = ""
                     self._source.changes(report.cursor, self._scope, wait)
             except PeerError as error:
                 if error.name in _COMPARE_IN_FULL:
@@ -173,12 +176,12 @@ class Replication:
                     raise
                 failures += 1
                 named = None
-                yield Report(failure=str(error))
+                yield ReplicationReport(failure=str(error))
                 pause(min(0.2 * 2**failures, 30.0))
 
     # ---- the ways
 
-    def _compare(self, source: FeedSource, target: Target) -> None:
+    def _compare(self, source: FeedSource, target: SignalbookTarget) -> None:
         target.report.compared = True
         newest = source.newest()
         target.begin()
@@ -187,7 +190,7 @@ class Replication:
         target.sweep()
         target.reached(newest)
 
-    def _catch_up(self, source: FeedSource, target: Target) -> None:
+    def _catch_up(self, source: FeedSource, target: SignalbookTarget) -> None:
         target.report.cursor = target.link.cursor
         if not target.report.compared and target.problems:
             target.write(source.entries(target.problems, self._scope))
@@ -200,7 +203,7 @@ class Replication:
             target.retry()
             target.reached(following)
 
-    def _push_01(self, report: Report) -> None:
+    def _push_01(self, report: ReplicationReport) -> None:
         if self._keep_both:
             raise UsageError("--on-conflict keep-both needs a target that is a Signalbook: in 0.1 an id is its type's")
         source, scope = self._source, self._scope
@@ -217,12 +220,14 @@ class Replication:
         target.write(entry for entry in every if isinstance(entry, dict))
         report.cursor = newest
 
-    def _compare_epochs(self, source: PlainSource | Catalog01Source, target: Target, *, trusting: bool) -> None:
+    def _compare_epochs(
+        self, source: PlainSource | Catalog01Source, target: SignalbookTarget, *, trusting: bool
+    ) -> None:
         target.report.compared = True
         target.begin()
         known = target.marks if trusting else lambda _: {}
         met: list[str] = []
-        page: list[dict[str, Any]] = []
+        page: list[Json] = []
         for entry in source.everything(self._scope, known):
             if isinstance(entry, str):
                 met.append(entry)

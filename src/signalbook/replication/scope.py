@@ -14,20 +14,20 @@ from typing import Any
 from signalbook.dialects.rows import to_id
 from signalbook.errors import UsageError
 
-__all__ = ["Scope", "entity_of"]
+__all__ = ["ReplicationScope", "entity_of"]
 
 _REFERENCES = frozenset({"basemessage", "dataschemauri", "dataschemaxid", "messagegroups", "xref"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ReplicationScope:
     """What is copied: `xid` and all below, with groups renamed by `groups` (ids, or `messagegroups/a`)."""
 
     xid: str = "/"
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def parse(cls, xid: str, mappings: tuple[str, ...]) -> Scope:
+    def parse(cls, xid: str, mappings: tuple[str, ...]) -> ReplicationScope:
         """The scope that a user names; `A=B` renames a group."""
         steps = _of_01(xid.rstrip("/").split("/")[1:])
         if not xid.startswith("/") or len(steps) > 4 or not all(steps):

@@ -18,14 +18,14 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from signalbook.errors import UsageError
+from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
 from signalbook.replication.entries import plain_group, plain_resource
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.scope import Scope, entity_of
+from signalbook.replication.scope import ReplicationScope, entity_of
 
 __all__ = ["FeedSource", "PlainSource", "Source", "asked", "check_authority", "is_there", "open_source", "speaks_01"]
 
-Json = dict[str, Any]
 Marks = Callable[[list[str]], dict[str, str]]
 
 _MOST_PAGES = 1_000_000
@@ -56,7 +56,7 @@ def stated_base(value: Any) -> str:
     return text if is_address and _URI.fullmatch(text) and len(text) <= 1000 else ""
 
 
-def is_there(source: Source, peer: Peer, scope: Scope) -> bool:
+def is_there(source: Source, peer: Peer, scope: ReplicationScope) -> bool:
     """Whether a source has the group, the resource or the collection that a scope names."""
     if isinstance(source, Catalog01Source):
         return source.has(scope)
@@ -99,7 +99,7 @@ class FeedSource:
             raise PeerError(f"{self._peer.address} is not the same catalog as before")
         return str(state["cursor"])
 
-    def everything(self, scope: Scope) -> Iterator[Json]:
+    def everything(self, scope: ReplicationScope) -> Iterator[Json]:
         """Every entry within a scope."""
         after = ""
         for _ in range(_MOST_PAGES):
@@ -113,7 +113,7 @@ class FeedSource:
                 raise PeerError(f"{self._peer.address} links its pages in a circle")
             after = following
 
-    def changes(self, cursor: str, scope: Scope, wait: float = 0) -> tuple[list[str], str]:
+    def changes(self, cursor: str, scope: ReplicationScope, wait: float = 0) -> tuple[list[str], str]:
         """The entities within a scope that changed behind a cursor, and the cursor behind them."""
         query = f"since={quote(cursor)}&limit={_EVENTS}" + (f"&wait={wait:g}" if wait else "")
         answer = self._peer.request("GET", f"/changes?{query}", wait=wait)
@@ -123,7 +123,7 @@ class FeedSource:
         names = (entity_of(str(event.get("subject", ""))) for event in answer.value if _is_ours(event))
         return list(dict.fromkeys(xid for xid in names if xid is not None and scope.holds(xid))), following
 
-    def deleted(self, scope: Scope) -> set[str]:
+    def deleted(self, scope: ReplicationScope) -> set[str]:
         """The xids at the target of what the feed says was deleted; none where it does not go back to its start."""
         found: set[str] = set()
         cursor = "0"
@@ -143,19 +143,19 @@ class FeedSource:
                 return found
             cursor = following
 
-    def entries(self, xids: list[str], scope: Scope) -> Iterator[Json]:
+    def entries(self, xids: list[str], scope: ReplicationScope) -> Iterator[Json]:
         """Entities as they are now; one that is not there any more is told as deleted."""
         for start in range(0, len(xids), _NAMES):
             query = urlencode([("xid", xid) for xid in xids[start : start + _NAMES]])
             yield from self._entries(self._peer.request("GET", f"/replicas/entities?{query}").value, scope)
 
-    def earlier(self, xid: str, before: int, scope: Scope) -> Json | None:
+    def earlier(self, xid: str, before: int, scope: ReplicationScope) -> Json | None:
         """An entity as it is now with the page of its log before a number; None where there is no such page."""
         query = urlencode({"xid": xid, "before": before})
         found = list(self._entries(self._peer.request("GET", f"/replicas/entities?{query}").value, scope))
         return found[0] if found and found[0].get("log") else None
 
-    def _entries(self, page: Any, scope: Scope) -> Iterator[Json]:
+    def _entries(self, page: Any, scope: ReplicationScope) -> Iterator[Json]:
         if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
             raise PeerError(f"{self._peer.address} answered with something other than entries")
         for entry in page["entries"]:
@@ -191,7 +191,7 @@ class PlainSource:
     def known_as(self, authority: str) -> None:
         """What the source calls itself holds, whatever it is known as."""
 
-    def everything(self, scope: Scope, marks: Marks) -> Iterator[Json | str]:
+    def everything(self, scope: ReplicationScope, marks: Marks) -> Iterator[Json | str]:
         """Every entry within a scope whose epochs are not those of its mark; of the others the xid at the target."""
         origin = {"catalog": self.catalog, "authority": self.authority, "revision": int(time.time() * 1000)}
         model = self._peer.request("GET", "/model").value
@@ -211,7 +211,9 @@ class PlainSource:
                 for name, resource in resources.items():
                     yield from self._resources(f"{xid}/{name}", resource, scope, marks, origin)
 
-    def _resources(self, path: str, kind: Json, scope: Scope, marks: Marks, origin: Json) -> Iterator[Json | str]:
+    def _resources(
+        self, path: str, kind: Json, scope: ReplicationScope, marks: Marks, origin: Json
+    ) -> Iterator[Json | str]:
         for page in self._pages(f"{path}?inline=versions,meta", may_be_gone=True):
             found = {f"{path}/{rid}": value for rid, value in page.items() if scope.holds(f"{path}/{rid}")}
             seen = {xid: _mark(value) for xid, value in found.items()}
@@ -306,7 +308,7 @@ def speaks_01(peer: Peer) -> bool:
     return isinstance(asked(peer, "/messagecatalog"), list)
 
 
-def _body(singular: str, value: Any, scope: Scope) -> Json:
+def _body(singular: str, value: Any, scope: ReplicationScope) -> Json:
     """What of a resource travels, or what is wrong with it."""
     try:
         return {"body": scope.rewritten(plain_resource(singular, value))}

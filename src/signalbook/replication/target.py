@@ -1,39 +1,93 @@
-"""The catalog that is written to: entries go there in bounded batches, with how far the replication has come."""
+"""The Signalbook that a replication writes to, and the report of what it wrote there.
+
+Rule 1: entries are sent in bounded batches, together with the position that the replication has reached.
+Rule 2: an entry that was refused is sent once more at the end, because it may depend on one that came later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
+from signalbook.errors import Problem
+from signalbook.jsontext import Json
+from signalbook.replication.links import Link
 from signalbook.replication.peers import Peer, PeerError
-from signalbook.replication.report import Report
 
-__all__ = ["Link", "Target"]
+__all__ = ["ReplicationReport", "SignalbookTarget"]
 
 _MOST_ENTRIES = 200
 _MOST_BYTES = 2 << 20
 _MOST_RETRIED = 5000
-
 _LONGEST = 2000
+_MOST_PROBLEMS = 1000
+_PROBLEMS = ("conflict", "refused")
 
-Json = dict[str, Any]
 Earlier = Callable[[str, int], Json | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How far a replication has come: the source's cursor, empty before the first comparison ended, and its number."""
+@dataclass(slots=True)
+class ReplicationReport:
+    """How many entries had which outcome, with the conflicts and refusals as problems, the first thousand of them.
 
-    name: str
+    A problem is found by the xid at the source, and names the one at the target.
+
+    `notes` are things that a person should know and that are not wrong, by the xid at the target.
+
+    `failure` says why a run ended before its end.
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    problems: dict[str, Problem] = field(default_factory=dict)
+    compared: bool = False
     cursor: str = ""
-    number: int = 0
+    failure: str = ""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    _troubled: dict[str, str] = field(default_factory=dict)
+
+    def add(self, results: Iterable[Mapping[str, Any]]) -> None:
+        """Count results; a problem that is met again is counted once, one that succeeds at last is taken back."""
+        for result in results:
+            xid, outcome, detail = (str(result.get(name, "")) for name in ("xid", "outcome", "detail"))
+            source = str(result.get("source") or xid)
+            before = self._troubled.pop(source, None)
+            if before is not None:
+                self.problems.pop(source, None)
+                self.outcomes -= Counter([before])
+            self.outcomes[outcome] += 1
+            if outcome in _PROBLEMS:
+                self._troubled[source] = outcome
+                if len(self.problems) < _MOST_PROBLEMS:
+                    self.problems[source] = Problem(xid, outcome, detail)
+
+    def note(self, xid: str, words: str) -> None:
+        """Keep something that a person should know."""
+        if len(self.notes) < _MOST_PROBLEMS and (xid, words) not in self.notes[-10:]:
+            self.notes.append((xid, words))
+
+    @property
+    def changed(self) -> int:
+        """How many entities are other than before."""
+        return self.outcomes["written"] + self.outcomes["deleted"]
+
+    def to_dict(self) -> Json:
+        """The report as JSON values."""
+        failure: Json = {"failure": self.failure} if self.failure else {}
+        if self.notes:
+            failure["notes"] = [{"xid": xid, "message": words} for xid, words in self.notes]
+        problems = [{"xid": one.path, "code": one.code, "message": one.message} for one in self.problems.values()]
+        return {
+            "compared": self.compared, "cursor": self.cursor, "outcomes": dict(sorted(self.outcomes.items())),
+            "problems": problems, **failure,
+        }  # fmt: skip
 
 
-class Target:
+class SignalbookTarget:
     """One catalog and the replication that writes to it; what became of entries goes into `report`.
 
     `authority` is the one under which the source is known there, empty where it is not.
@@ -43,7 +97,7 @@ class Target:
     """
 
     def __init__(
-        self, peer: Peer, name: str, report: Report, earlier: Earlier = lambda xid, before: None,
+        self, peer: Peer, name: str, report: ReplicationReport, earlier: Earlier = lambda xid, before: None,
         *, keep_both: bool = False,
     ) -> None:  # fmt: skip
         self._peer = peer

@@ -1,9 +1,9 @@
-"""Being told by the source that something changed: a subscription there, and a small web server here that it calls.
+"""The webhook of a replication that follows its source: a subscription there, and a small web server here.
 
-Rule 1: what arrives only wakes. What changed is read from the source: by the cursor of its feed, or by the names in the
-events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
-Rule 2: only a caller that knows this bell's secret is heard; connections are bounded in number, size and time.
-Rule 3: a source that cannot call here is not a failure: who follows then waits at its feed, and asks again later.
+Rule 1: a call only wakes the replication. What changed is read from the source: by the cursor of its feed, or by the
+names in the events of a catalog of 0.1. So a call that is lost, repeated or forged changes nothing.
+Rule 2: only a caller that knows the webhook's secret is accepted; connections are bounded in number, size and time.
+Rule 3: a source that cannot call here is not a failure: the replication waits at its feed, and subscribes again later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from signalbook.errors import SignalbookError, UsageError
 from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import entity_of
 
-__all__ = ["Bell", "CatalogBell", "Listener", "check_place"]
+__all__ = ["Catalog01Webhook", "Webhook", "WebhookListener", "check_place"]
 
 _MOST_CONNECTIONS = 8
 _MOST_BYTES = 1 << 20
@@ -37,26 +37,27 @@ _MEDIA = "application/cloudevents-subscription+json"
 _MOST_NAMED = 1000
 _NAMELESS = "-"
 
+OnDelivery = Callable[[Mapping[str, str], bytes], object]
 
-class Listener:
-    """A web server at `HOST:PORT` that calls `rung` for each delivery that carries its secret.
 
-    The secret comes as a bearer token, or as `key` in the query of the sink. `heard` is given what was delivered.
+class WebhookListener:
+    """A web server at `HOST:PORT` that calls `on_call` for each delivery that carries its secret.
+
+    The secret comes as a bearer token, or as `key` in the query of the sink. `on_delivery` is given the headers and the
+    body of each delivery.
     """
 
-    def __init__(
-        self, place: str, rung: Callable[[], object], heard: Callable[[Mapping[str, str], bytes], object] | None = None
-    ) -> None:
+    def __init__(self, place: str, on_call: Callable[[], object], on_delivery: OnDelivery | None = None) -> None:
         host, port = check_place(place)
         self.secret = secrets.token_urlsafe(24)
         try:
-            self._server = _Server((host, port), _handler(self.secret, rung, heard or _deaf))
+            self._server = _WebhookServer((host, port), _handler(self.secret, on_call, on_delivery or _ignore_delivery))
         except (OSError, OverflowError) as error:
             raise UsageError(f"nothing can listen at '{place}' ({error})") from None
         named = f"[{host}]" if ":" in host else host
         self.address = f"http://{named}:{self._server.server_address[1]}/"
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="signalbook-bell", daemon=True
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="signalbook-webhook", daemon=True
         )
         self._thread.start()
 
@@ -79,8 +80,8 @@ def check_place(text: str) -> tuple[str, int]:
     return host, port
 
 
-class Bell:
-    """The subscription at a source whose sink is here; `refusal` says why the source does not ring, where it does not.
+class Webhook:
+    """The subscription at a source whose sink is here; `refusal` says why the source does not call, if it does not.
 
     `sink` is the address by which the source reaches the listener, where that is not the listener's own.
     """
@@ -90,26 +91,26 @@ class Bell:
         source: Peer,
         place: str,
         sink: str = "",
-        heard: Callable[[Mapping[str, str], bytes], object] | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> None:
         self._source = source
-        self._rung = threading.Event()
-        self._listener = Listener(place, self._rung.set, heard)
+        self._called = threading.Event()
+        self._listener = WebhookListener(place, self._called.set, on_delivery)
         self._sink = sink or self._listener.address
         self._id = ""
         self._next = 0.0
         self.refusal = ""
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the source rings, or for so long; False at once where it cannot ring here.
+        """Wait until the source calls, at most `seconds`; return False at once where it cannot call here.
 
-        With the first call it begins, and returns: what changed before is to be caught up with now.
+        The first time it only subscribes: the changes before that have to be read first.
         """
         if not self._id:
             return self._begin()
-        rung = self._rung.wait(seconds)
-        self._rung.clear()
-        if not rung and not self._is_well():
+        called = self._called.wait(seconds)
+        self._called.clear()
+        if not called and not self._is_well():
             self._id = ""
             return self._begin()
         return True
@@ -167,7 +168,7 @@ class Bell:
         return True
 
 
-class CatalogBell(Bell):
+class Catalog01Webhook(Webhook):
     """The subscription at a catalog of 0.1, in the form of its text (seed 004, section 5.5).
 
     That form has no credential: the sink carries the secret. `subjects` is what the events of a scope begin with.
@@ -177,7 +178,7 @@ class CatalogBell(Bell):
         self._named: dict[str, None] | None = {}
         self._lock = threading.Lock()
         self._subjects = subjects
-        super().__init__(source, place, sink, self._hear)
+        super().__init__(source, place, sink, self._keep_subjects)
 
     def named(self) -> list[str] | None:
         """What changed since this was asked last; None where that is not known, and everything is to be compared."""
@@ -188,8 +189,8 @@ class CatalogBell(Bell):
             return None  # of a group that came or went all has to be looked at
         return list(dict.fromkeys(str(xid) for xid in xids))
 
-    def _hear(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Keep what the events of a delivery name: in binary or structured mode, or a batch."""
+    def _keep_subjects(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Keep the subjects of the events of a delivery, which is in binary or structured mode, or a batch."""
         binary = {name.lower(): value for name, value in headers.items()}.get("ce-subject")
         try:
             given = orjson.loads(body) if binary is None else {"subject": binary}
@@ -221,7 +222,7 @@ class CatalogBell(Bell):
         return str(made or place or _NAMELESS)
 
     def _left_behind(self) -> list[str]:
-        """The subscriptions that earlier runs with this sink left, where the catalog tells."""
+        """The subscriptions that earlier runs with this sink left, where the catalog lists them."""
         try:
             known = self._source.request("GET", "/subscriptions").value
         except PeerError as error:
@@ -232,7 +233,7 @@ class CatalogBell(Bell):
         return [str(one["id"]) for one in sinks if "id" in one and str(one.get("sink")).partition("?")[0] == self._sink]
 
     def _is_well(self) -> bool:
-        """The text knows no state of a subscription; whether it is there is told by those who offer that."""
+        """Whether the subscription is there; its state is not in the text, and some catalogs do not show it at all."""
         if self._id == _NAMELESS:
             return True
         try:
@@ -249,8 +250,8 @@ class CatalogBell(Bell):
 # ---- the web server
 
 
-class _Server(ThreadingHTTPServer):
-    """One that takes a few connections at a time and drops others."""
+class _WebhookServer(ThreadingHTTPServer):
+    """A server that takes a few connections at a time and drops others."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -274,11 +275,11 @@ class _Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that left is not news."""
+        """Log nothing where a caller has left."""
 
 
-def _deaf(headers: Mapping[str, str], body: bytes) -> None:
-    """What is delivered is not listened to."""
+def _ignore_delivery(headers: Mapping[str, str], body: bytes) -> None:
+    """Leave a delivery unread: that it came is enough."""
 
 
 def _knows(secret: str, authorization: str, path: str) -> bool:
@@ -288,9 +289,7 @@ def _knows(secret: str, authorization: str, path: str) -> bool:
     return any(hmac.compare_digest(one.encode(), f"Bearer {secret}".encode()) for one in given)
 
 
-def _handler(
-    secret: str, rung: Callable[[], object], heard: Callable[[Mapping[str, str], bytes], object]
-) -> type[BaseHTTPRequestHandler]:
+def _handler(secret: str, on_call: Callable[[], object], on_delivery: OnDelivery) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         server_version, sys_version = "Signalbook", ""
@@ -304,7 +303,7 @@ def _handler(
             self._answer(200, agreed if origin.isprintable() else {})
 
         def do_POST(self) -> None:
-            self._answer(204, {}, lambda: (heard(dict(self.headers.items()), self._body), rung()))
+            self._answer(204, {}, lambda: (on_delivery(dict(self.headers.items()), self._body), on_call()))
 
         def _answer(
             self, status: int, headers: dict[str, str], done: Callable[[], object] = lambda: None
@@ -324,7 +323,7 @@ def _handler(
             self.end_headers()
 
         def _drain(self) -> bool:
-            """Read what was sent, and tell whether it was within bounds."""
+            """Read the body; return whether it was within bounds."""
             self._body = b""
             given = self.headers.get("content-length", "0")
             size = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else _MOST_BYTES + 1
@@ -334,6 +333,6 @@ def _handler(
             return len(self._body) == size
 
         def log_message(self, *_: object) -> None:
-            """Nothing is told of each call."""
+            """Log nothing."""
 
     return Handler

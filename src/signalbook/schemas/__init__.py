@@ -1,8 +1,9 @@
-"""The table of schema formats: one row each, for documents, payloads, compatibility and columns.
+"""The table of schema formats: one row each, for documents, payloads, compatibility, samples and columns.
 
 Rule 1: a format is a row of `FORMATS`; its modules, and the libraries under them, are imported on first use.
 Rule 2: a name is looked up without regard to case, by the canonical name and then by the spellings of real catalogs.
 Rule 3: what cannot be decided is not compatible, unless the caller trusts the unknown.
+Rule 4: a sample has passed the schema's own check; where nothing did, there is none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 from signalbook.schemas.format import (
@@ -42,7 +44,9 @@ __all__ = [
     "compatible",
     "find",
     "media_type",
+    "payload_of",
     "read",
+    "sample",
 ]
 
 # FMT-8: the promises that a registry can be asked to hold, and the directions each one means.
@@ -80,6 +84,8 @@ FORMATS: tuple[Format, ...] = (
         ("jsonschema/draft7", "jsonschema/draft-7", "jsonschema/draft07", "jsonschema/draft/07", "jsonschema/draft/7"),
         _Late("json_schema.schema", "read_draft_07"),
         _Late("json_schema.compare", "compare"),
+        _Late("json_schema.samples", "encode"),
+        _Late("json_schema.samples", "samples"),
         _JSON,
     ),
     Format(
@@ -91,6 +97,8 @@ FORMATS: tuple[Format, ...] = (
         ),
         _Late("json_schema.schema", "read_draft_2019_09"),
         _Late("json_schema.compare", "compare"),
+        _Late("json_schema.samples", "encode"),
+        _Late("json_schema.samples", "samples"),
         _JSON,
     ),
     Format(
@@ -98,6 +106,8 @@ FORMATS: tuple[Format, ...] = (
         ("jsonschema/draft-2020-12", "jsonschema/2020-12", "jsonschema/draft2020-12", "jsonschema/draft202012"),
         _Late("json_schema.schema", "read_draft_2020_12"),
         _Late("json_schema.compare", "compare"),
+        _Late("json_schema.samples", "encode"),
+        _Late("json_schema.samples", "samples"),
         _JSON,
     ),
     # Without a draft in the name, `$schema` says which; the schema that is read then has that draft's format.
@@ -106,6 +116,8 @@ FORMATS: tuple[Format, ...] = (
         ("json", "json schema", "json-schema"),
         _Late("json_schema.schema", "read_any_draft"),
         _Late("json_schema.compare", "compare"),
+        _Late("json_schema.samples", "encode"),
+        _Late("json_schema.samples", "samples"),
         _JSON,
     ),
     Format(
@@ -113,6 +125,8 @@ FORMATS: tuple[Format, ...] = (
         ("avro",),
         _Late("avro.payload", "read"),
         _Late("avro.compare", "compare"),
+        _Late("avro.encode", "encode"),
+        _Late("avro.encode", "samples"),
         ("application/vnd.apache.avro", "application/avro", "avro/binary", "application/vnd.apache.avro+json"),
     ),
     Format(
@@ -120,6 +134,8 @@ FORMATS: tuple[Format, ...] = (
         ("protobuf/2.*", "proto2", "protobuf/proto2", "proto/2"),
         _Late("protobuf.schema", "read_proto2"),
         _Late("protobuf.compare", "compare"),
+        _Late("protobuf.schema", "encode"),
+        _Late("protobuf.schema", "samples"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
     ),
     Format(
@@ -127,6 +143,8 @@ FORMATS: tuple[Format, ...] = (
         ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf", "proto/3"),
         _Late("protobuf.schema", "read_proto3"),
         _Late("protobuf.compare", "compare"),
+        _Late("protobuf.schema", "encode"),
+        _Late("protobuf.schema", "samples"),
         ("application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf"),
     ),
     Format(
@@ -134,6 +152,8 @@ FORMATS: tuple[Format, ...] = (
         ("xsd", "xmlschema", "xmlschema/1.0", "xml schema/1.0"),
         _Late("xsd.schema", "read"),
         _Late("xsd.compare", "compare"),
+        _Late("xsd.schema", "encode"),
+        _Late("xsd.schema", "samples"),
         ("application/xml", "text/xml", "*/*+xml"),
     ),
     Format(
@@ -147,9 +167,16 @@ FORMATS: tuple[Format, ...] = (
         ),
         _Late("json_structure.schema", "read"),
         _Late("json_structure.compare", "compare"),
+        _Late("json_schema.samples", "encode"),
+        _Late("json_structure.schema", "samples"),
         _JSON,
     ),
 )
+
+# The newest row of each family; all rows of a family write payloads alike.
+_FAMILIES = {row.family: row for row in FORMATS}
+# How many sample payloads are tried.
+_ATTEMPTS = 32
 
 
 def find(name: str) -> Format | None:
@@ -224,3 +251,28 @@ def _compare(older: Schema, newer: Schema, budget: Budget) -> Iterator[Differenc
     except TooMuch:
         words = f"not decided within {MOST_STEPS:,} steps, or those that are left for all comparisons together"
         yield Difference("", "too_large", words, BREAKS_BOTH, certain=False)
+
+
+def payload_of(schema: Schema, value: Any, contenttype: str = "") -> bytes:
+    """Return a value as a payload of the schema's format, without asking whether the schema takes it.
+
+    Bytes are a payload already, and are never changed. A value that cannot be written raises `BadValue`.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return _row(schema).encode(schema, value, contenttype)
+
+
+def sample(schema: Schema, contenttype: str = "") -> bytes | None:
+    """Return a payload that the schema takes, or None where none was found."""
+    try:
+        for payload in islice(_row(schema).samples(schema, contenttype), _ATTEMPTS):
+            if not schema.check(payload, contenttype).problems:
+                return payload
+    except (ValueError, ArithmeticError, RecursionError):  # a schema that asks for what no sample can be made of
+        return None
+    return None
+
+
+def _row(schema: Schema) -> Format:
+    return _FAMILIES[schema.format.partition("/")[0].lower()]

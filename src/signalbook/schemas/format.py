@@ -315,7 +315,8 @@ class Schema(Protocol):
 class Format:
     """One row: the canonical name, other spellings (lower case, `*` allowed), and what the format can do.
 
-    `compare` takes the older and the newer schema, and the steps that it may take; `media` lists the content types of
+    `compare` takes the older and the newer schema, and the steps that it may take; `encode` writes a value as a payload
+    of a content type, or raises `BadValue`; `samples` yields payloads to try; `media` lists the content types of
     payloads, the usual one first.
     """
 
@@ -323,6 +324,8 @@ class Format:
     aliases: tuple[str, ...]
     read: Callable[[Text, References | None], Schema]
     compare: Callable[[Schema, Schema, Budget], Iterator[Difference]]
+    encode: Callable[[Schema, Any, str], bytes]
+    samples: Callable[[Schema, str], Iterator[bytes]]
     media: tuple[str, ...]
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from signalbook import __version__
+from signalbook.jsontext import Json
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.values import Attribute
 from signalbook.registry.requests import Requests
@@ -21,14 +22,11 @@ from signalbook.registry.write.operations import ALLOWED
 from signalbook.server import http
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
-from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section
+from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section01
 
 __all__ = ["PATHS", "SCHEMAS", "OpenApi", "document"]
 
 # The paths and schemas of the 0.1 catalog for `/openapi.json`; a definition's schema is made from its metaschemas.
-
-
-Json = dict[str, Any]
 
 
 def _ref(name: str) -> Json:
@@ -106,7 +104,7 @@ _COMMON |= {"documentation": _TEXT, "tags": _TEXT, "createdtimeutc": _TIME}
 _OTHER_FIELDS: Json = {"dataschema": _ref("DataSchema01"), "choice": _TEXT}
 
 
-def _section(section: Section) -> Json:
+def _section(section: Section01) -> Json:
     if section.fields is None:
         return {
             "type": "object",

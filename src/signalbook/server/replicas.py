@@ -20,13 +20,21 @@ from urllib.parse import parse_qsl
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.jsontext import check_json, parse_json
+from signalbook.jsontext import Json, check_json, parse_json
 from signalbook.registry.changes import latest
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
 from signalbook.replication import links, replicas
-from signalbook.replication.entries import Entry, base_of, catalog_id, entries_behind, entries_of, keep_base, own_origin
-from signalbook.replication.links import Link, Result
+from signalbook.replication.entries import (
+    ReplicaEntry,
+    base_of,
+    catalog_id,
+    entries_behind,
+    entries_of,
+    keep_base,
+    own_origin,
+)
+from signalbook.replication.links import Link, ReplicaResult
 from signalbook.server import http
 from signalbook.server.events.changes import expand
 from signalbook.server.http import JSON, Request, Response
@@ -38,7 +46,6 @@ MOST_ENTRIES = 500
 _MOST_BYTES = 4 << 20
 _AROUND_ENTRY = 2  # levels of a body around each of its entries
 _Query = Mapping[str, list[str]]
-Json = dict[str, Any]
 
 
 class Replicas:
@@ -133,7 +140,7 @@ class Replicas:
         return self._requests.store.write(job)
 
 
-def _read(request: Request) -> tuple[Any, list[Result]]:
+def _read(request: Request) -> tuple[Any, list[ReplicaResult]]:
     """The body of a request without the entries that cannot be kept, and what became of those."""
     try:
         return parse_json(request.body, request.path), []
@@ -159,7 +166,7 @@ def _read(request: Request) -> tuple[Any, list[Result]]:
         return {**rest, "entries": kept}, [one for one in refused if one is not None]
 
 
-def _refused(entry: Any, error: RegistryError) -> Result | None:
+def _refused(entry: Any, error: RegistryError) -> ReplicaResult | None:
     given = entry if isinstance(entry, dict) else {}
     names = [
         name for name in (given.get("xid"), given.get("source", "")) if isinstance(name, str) and len(name) <= 2000
@@ -167,7 +174,7 @@ def _refused(entry: Any, error: RegistryError) -> Result | None:
     if len(names) != 2:
         return None
     xid, source, detail = (text.replace("\0", "\ufffd") for text in (*names, str(error)))
-    return Result(xid, "refused", detail, source=source)
+    return ReplicaResult(xid, "refused", detail, source=source)
 
 
 def _json(value: Json) -> Response:
@@ -197,11 +204,11 @@ def _link(body: Any, path: str) -> Link:
     return Link(name, cursor, number)
 
 
-def _entries(body: Json, path: str) -> list[Entry]:
+def _entries(body: Json, path: str) -> list[ReplicaEntry]:
     given = body.get("entries", [])
     if not isinstance(given, list) or len(given) > MOST_ENTRIES:
         raise _malformed(path, "entries")
-    return [Entry.from_dict(entry, path) for entry in given]
+    return [ReplicaEntry.from_dict(entry, path) for entry in given]
 
 
 def _number(text: str, path: str) -> int:

@@ -76,7 +76,7 @@ class RsgiApp:
         method, path, query, headers = scope.method, scope.path, scope.query_string, scope.headers
         authority = headers.get("host") or scope.server
         step = flow.begin(method, path, query, headers, scope.scheme, authority)
-        response = step if isinstance(step, Response) else await flow.answer(step, _Body(protocol, path))
+        response = step if isinstance(step, Response) else await flow.answer(step, _RsgiBody(protocol, path))
         if isinstance(response, Stream):
             await _send(protocol, response, method)
             flow.done(method, path, query, response, started, scope.client)
@@ -97,7 +97,7 @@ async def _send(protocol: RSGIHTTPProtocol, response: Stream, method: str) -> No
                 await transport.send_bytes(piece)
 
 
-class _Body:
+class _RsgiBody:
     """A request's body as granian gives it."""
 
     __slots__ = ("_path", "_protocol")

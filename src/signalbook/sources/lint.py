@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import re
 import tomllib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,10 +24,12 @@ from signalbook.dialects.convert import check as check_dialect
 from signalbook.dialects.convert import level_of, relabelled, respellings
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
+from signalbook.messages.compile import payload_check
+from signalbook.messages.definition import Entities, materialise
 from signalbook.messages.lint import RULES as LINT_RULES
-from signalbook.messages.lint import WHOLE, Subjects
+from signalbook.messages.lint import Subjects
 from signalbook.messages.lint import lint as lint_definitions
-from signalbook.messages.schema_library import UncheckedSchema
+from signalbook.messages.schema_library import SchemaLibrary, UncheckedSchema
 from signalbook.model import rules
 from signalbook.model.message_rules import Severity
 from signalbook.model.model import GroupType, Model, ResourceType, read_model
@@ -51,7 +54,19 @@ from signalbook.spec.builtin import builtin_modelsource
 from signalbook.spec.dialects import Dialect
 from signalbook.spec.error_types import ERROR_TYPES, title
 
-__all__ = ["CONFIG", "NOTED", "Config", "Finding", "broken", "check", "lint", "noted", "refusal", "refused_documents"]
+__all__ = [
+    "CONFIG",
+    "NOTED",
+    "Config",
+    "Finding",
+    "broken",
+    "catalog_errors",
+    "check",
+    "lint",
+    "noted",
+    "refusal",
+    "refused_documents",
+]
 
 # Which schema documents of a catalog a registry would refuse, found by writing them into one in memory.
 #
@@ -445,6 +460,11 @@ class Config:
         rows = given.get("silence", [])
         return cls(tuple(_silence(row, source) for row in (rows if isinstance(rows, list) else [rows])), severities)
 
+    def errors(self) -> frozenset[str]:
+        """The rules whose findings can be errors, less those that a registry refuses by itself."""
+        levels: dict[str, str] = {**{rule.name: rule.severity for rule in LINT_RULES}, **self.severities}
+        return frozenset(rule for rule, level in levels.items() if level == "error")
+
     def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The findings that are left, as bad as the project says."""
         for finding in findings:
@@ -471,7 +491,7 @@ def _check_rule(pattern: str, source: str) -> None:
 
 
 _RULES = frozenset(
-    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES, *WHOLE}
+    {UNREADABLE, TWICE, "dangling_reference", "deprecated_reference", *NOTED, *ERROR_TYPES}
     | {rule.name for rule in LINT_RULES}
     | {rule.name for rule in NAMED_RULES}
 )
@@ -596,11 +616,15 @@ def _contradict(before: Any, after: Any) -> bool:
     return before != after
 
 
-def whole_catalog(documents: Sequence[Document]) -> Iterator[Finding]:
-    """What only the documents together show."""
+def whole_catalog(
+    documents: Sequence[Document], only: Collection[str] | None = None, beside: Sequence[Document] = ()
+) -> Iterator[Finding]:
+    """What only the documents together show, by all rules or `only` these; `beside` them there may be others."""
     sources = _sources(documents)
-    catalog = Catalog.from_canonical(*(document.content for document in documents))
-    for finding in lint_definitions(_subjects(catalog)):
+    entities = Entities.of(*(document.content for document in (*beside, *documents)))
+    for finding in lint_definitions(_subjects(entities), only):
+        if beside and finding.xid not in sources:
+            continue
         place = finding.xid + (f" at {finding.path}" if finding.path else "")
         words = f"{place}: {finding.message}."
         source = sources.get(finding.xid, documents[0].source)
@@ -608,9 +632,46 @@ def whole_catalog(documents: Sequence[Document]) -> Iterator[Finding]:
         yield Finding(source, finding.severity, finding.xid, finding.rule, words, args, finding.rule)
 
 
-def _subjects(catalog: Catalog) -> Subjects:
+def catalog_errors(
+    documents: Sequence[Document], config: Config, there: Callable[[], Sequence[Document]], model: str = "builtin"
+) -> list[Finding]:
+    """What lint calls an error of documents that a registry itself would take, for which a load refuses them.
+
+    Only rules that can find an error are run, once for all documents. What is found is judged again with what is
+    `there` already, since that may be what a definition refers to.
+    """
+    only = config.errors()
+    if not documents or not only:
+        return []
+    found = _errors(config, whole_catalog(documents, only))
+    if found and (beside := there()):
+        found = _errors(config, whole_catalog(documents, only, beside))
+    if TWICE in only:
+        found += _errors(config, _twice(documents))
+    if not only.isdisjoint(_WARNED):
+        found += _errors(config, (one for one in _once(check(documents, model)) if one.severity == "warning"))
+    return found
+
+
+def _errors(config: Config, findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in config.apply(findings) if one.severity == "error"]
+
+
+# What is a warning about one entity, unless a configuration calls it an error.
+_WARNED = frozenset(
+    {"dangling_reference", "deprecated_reference", *(rule.name for rule in NAMED_RULES if rule.severity == "warning")}
+)
+
+
+def _subjects(entities: Entities) -> Subjects:
+    """What is linted; definitions are compiled once a rule asks for that, since a load runs rules that do not."""
+    definitions = materialise(entities)
+    library = SchemaLibrary(entities)
+    payload_of = cache(lambda xid: payload_check(definitions[xid], library))
+    catalog = cache(lambda: Catalog(entities))
+
     def schema_problem(xid: str) -> str:
-        schema = catalog.schema(xid)
+        schema = payload_of(xid).schema
         if schema is None or isinstance(schema, Problem):
             return schema.message if schema is not None and not schema_unchecked(xid) else ""
         # A schema that was read may still not say which of its types a payload is; its check then says so.
@@ -618,16 +679,16 @@ def _subjects(catalog: Catalog) -> Subjects:
         return next(undecided, "")
 
     def schema_unchecked(xid: str) -> str:
-        payload = catalog.compiled(xid).payload
+        payload = payload_of(xid)
         return (
             payload.schema.message if isinstance(payload.schema, UncheckedSchema) and payload.may_be_unchecked else ""
         )
 
     def sample_problem(xid: str) -> str:
-        return "; ".join(problem.message for problem in catalog.message(xid).sample().problems)
+        return "; ".join(problem.message for problem in catalog().message(xid).sample().problems)
 
-    endpoints = {xid: endpoint.attributes for xid, endpoint in catalog.entities.endpoints.items()}
-    return Subjects(catalog.definitions, endpoints, schema_problem, sample_problem, schema_unchecked)
+    endpoints = {xid: endpoint.attributes for xid, endpoint in entities.endpoints.items()}
+    return Subjects(definitions, endpoints, schema_problem, sample_problem, schema_unchecked)
 
 
 def _sources(documents: Sequence[Document]) -> dict[str, str]:

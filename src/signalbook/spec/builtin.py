@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from signalbook.jsontext import Json
+
 __all__ = ["ENDPOINT", "MESSAGE", "RECORDED", "SCHEMA", "builtin_modelsource"]
 
 # What a type says in `modelcompatiblewith`, and so what spellings and named rules go by.
@@ -25,9 +27,9 @@ RECORDED: Final = frozenset({MESSAGE})
 _DOCUMENTS: Final = ("message.json", "schema.json", "endpoint.json")
 
 
-def builtin_modelsource() -> dict[str, Any]:
+def builtin_modelsource() -> Json:
     """The built-in model as a client would send it to `PUT /modelsource`: a new document without includes."""
-    groups: dict[str, Any] = {}
+    groups: Json = {}
     for document in _DOCUMENTS:
         groups.update(_resolve(_load(document), document)["groups"])
     return {"description": "Messages, their schemas and the endpoints that carry them.", "groups": groups}

@@ -1,4 +1,4 @@
-"""Events that the swift road takes have the rows that they have without it."""
+"""Events that the fast path takes have the rows that they have without it."""
 
 import itertools
 import json
@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.messages.fast import SwiftRoad
-from signalbook.pipeline.catalog import Book
+from signalbook.messages.fast import FastPath
 from signalbook.pipeline.read.records import Record
 from signalbook.pipeline.tables import Layout
-from signalbook.pipeline.worker import Task
+from signalbook.pipeline.worker import PackedCatalog, Task
 from tests.pipeline.lakes import job
 
 MESSAGES: dict[str, dict[str, Any]] = {
@@ -39,11 +38,11 @@ MESSAGES: dict[str, dict[str, Any]] = {
 NUMBERS = itertools.count()
 
 
-def new_book() -> Book:
+def new_catalog() -> PackedCatalog:
     """The catalog of these messages, from which nobody has learned yet."""
     number = str(next(NUMBERS))
     messages = {name: {"envelope": "CloudEvents/1.0", "description": number, **one} for name, one in MESSAGES.items()}
-    return Book.of({"messagegroups": {"g": {"messages": messages}}})
+    return PackedCatalog.of({"messagegroups": {"g": {"messages": messages}}})
 
 
 TIMES = [
@@ -72,9 +71,9 @@ EVENTS = st.lists(
 )
 
 
-def land(folder: Path, book: Book, lines: list[bytes]) -> tuple[dict[str, Any], dict[int, Any]]:
+def land(folder: Path, packed: PackedCatalog, lines: list[bytes]) -> tuple[dict[str, Any], dict[int, Any]]:
     """A task's counts, and the rows that it wrote by the place of their event."""
-    task = Task(job(folder, book))
+    task = Task(job(folder, packed))
     report = task.run(Record(line, "given", number) for number, line in enumerate(lines))
     rows: dict[int, Any] = {}
     for problem in report["problems"]:
@@ -87,26 +86,26 @@ def land(folder: Path, book: Book, lines: list[bytes]) -> tuple[dict[str, Any], 
 
 
 @given(EVENTS, st.sampled_from([(",", ":"), (", ", ": "), (",  ", ": ")]), st.sampled_from([b"", b" \t"]))
-def test_the_rows_are_those_without_the_swift_road(
+def test_the_rows_are_those_without_the_fast_path(
     tmp_path_factory: Any, events: list[dict[str, Any]], spelling: tuple[str, str], white: bytes
 ) -> None:
-    """Every table has the same rows, every count is the same, whichever road the events took."""
-    book = new_book()
+    """Every table has the same rows, every count is the same, whichever path the events took."""
+    packed = new_catalog()
     whole = [{"specversion": "1.0", "id": f"e{number}", **event} for number, event in enumerate(events)]
     lines = [json.dumps(event, separators=spelling).encode() for event in whole]
     # Twice, so that what is learned from the first is used for the second.
     lines = [line[:-1] + white + b"}" for line in lines] * 2
-    with mock.patch.object(SwiftRoad, "parts", return_value=None):
-        expected = land(tmp_path_factory.mktemp("patient"), book, lines)
-    actual = land(tmp_path_factory.mktemp("swift"), book, lines)
+    with mock.patch.object(FastPath, "parts", return_value=None):
+        expected = land(tmp_path_factory.mktemp("general"), packed, lines)
+    actual = land(tmp_path_factory.mktemp("fast"), packed, lines)
     assert expected == actual
 
 
 def test_events_of_a_shape_are_taken_together(tmp_path: Path) -> None:
-    """What follows the first event of a shape is no row before it is columns."""
+    """What follows the first event of a shape becomes columns without a row of its own."""
     event = {"specversion": "1.0", "type": "free", "source": "/x"}
     lines = [json.dumps({**event, "id": str(number)}).encode() for number in range(5)]
     with mock.patch.object(Layout, "row", autospec=True, side_effect=Layout.row) as row:
-        report, rows = land(tmp_path, new_book(), lines)
+        report, rows = land(tmp_path, new_catalog(), lines)
         assert row.call_count == 1
     assert (5, [str(number) for number in range(5)]) == (report["landed"], [rows[at][1]["id"] for at in range(5)])

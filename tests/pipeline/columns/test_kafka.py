@@ -1,4 +1,4 @@
-"""Events that Kafka carries have the rows that they have without the swift road, and the catalog's own answers."""
+"""Events that Kafka carries have the rows that they have without the fast path, and the catalog's own answers."""
 
 import gzip
 import itertools
@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.pipeline.catalog import Book
-from signalbook.pipeline.columns.kafka import KafkaRoad
-from signalbook.pipeline.rows import inputs_of, records_of
+from signalbook.pipeline.columns.kafka import KafkaFastPath
+from signalbook.pipeline.read.records import inputs_of, records_of
 from signalbook.pipeline.tables import DEAD_LETTERS, Layout
-from signalbook.pipeline.worker import Task
+from signalbook.pipeline.worker import PackedCatalog, Task
 from signalbook.pipeline.writers import Bounds
 from tests.pipeline.kafka_batches import BESIDE, EVENTS, Header, batch, binary, row, structured
 from tests.pipeline.lakes import job
@@ -25,20 +24,24 @@ from tests.pipeline.lakes import job
 NUMBERS = itertools.count()
 
 
-def new_book(beside: str) -> Book:
+def new_catalog(beside: str) -> PackedCatalog:
     """The catalog of these definitions, from which nobody has learned yet."""
     group = {"description": str(next(NUMBERS)), "messages": {**EVENTS, **BESIDE[beside]}}
-    return Book.of({"messagegroups": {"g": group}})
+    return PackedCatalog.of({"messagegroups": {"g": group}})
 
 
-def land(folder: Path, book: Book, rows: list[dict[str, Any]], **more: Any) -> tuple[dict[str, Any], dict[int, Any]]:
+def land(
+    folder: Path, packed: PackedCatalog, rows: list[dict[str, Any]], **more: Any
+) -> tuple[dict[str, Any], dict[int, Any]]:
     """A task's counts, and the rows that it wrote by the offset of their record."""
-    return landed(folder, book, inputs_of([batch(rows)], "here"), **more)
+    return landed(folder, packed, inputs_of([batch(rows)], "here"), **more)
 
 
-def landed(folder: Path, book: Book, inputs: Iterable[Any], **more: Any) -> tuple[dict[str, Any], dict[int, Any]]:
+def landed(
+    folder: Path, packed: PackedCatalog, inputs: Iterable[Any], **more: Any
+) -> tuple[dict[str, Any], dict[int, Any]]:
     """The same of records that were read already."""
-    report = Task(job(folder, book, **more)).run(inputs)
+    report = Task(job(folder, packed, **more)).run(inputs)
     found: dict[int, Any] = {}
     for problem in report["problems"]:
         del problem["samples"]  # a few of many, and not the same few
@@ -122,30 +125,30 @@ TIGHT = Bounds(rows=3, row_bytes=2000, column_bytes=4000, table_bytes=1000, open
 
 
 @given(ROWS, st.sampled_from(sorted(BESIDE)), st.sampled_from([Bounds(), TIGHT]))
-def test_the_rows_are_those_without_the_swift_road(
+def test_the_rows_are_those_without_the_fast_path(
     tmp_path_factory: Any, rows: list[dict[str, Any]], beside: str, bounds: Bounds
 ) -> None:
-    """Every table and the dead letters have the same rows, every count is the same, whichever road the records took."""
-    book = new_book(beside)
+    """Every table and the dead letters have the same rows, every count is the same, whichever path the records took."""
+    packed = new_catalog(beside)
     # Twice, so that what is learned from the first is used for the second.
     rows = rows * 2
     messages = list(records_of([batch(rows)], "here"))
-    expected = landed(tmp_path_factory.mktemp("patient"), book, messages, bounds=bounds)
-    actual = land(tmp_path_factory.mktemp("swift"), book, rows, bounds=bounds)
+    expected = landed(tmp_path_factory.mktemp("general"), packed, messages, bounds=bounds)
+    actual = land(tmp_path_factory.mktemp("fast"), packed, rows, bounds=bounds)
     assert expected == actual
 
 
 @given(ROWS, st.sampled_from(sorted(BESIDE)))
 def test_records_are_what_the_catalog_says(tmp_path_factory: Any, rows: list[dict[str, Any]], beside: str) -> None:
     """Row for row, a record's outcome, definition, context and problems are those of `catalog.match`."""
-    book = new_book(beside)
+    packed = new_catalog(beside)
     rows = rows * 2
-    _, found = land(tmp_path_factory.mktemp("lake"), book, rows)
+    _, found = land(tmp_path_factory.mktemp("lake"), packed, rows)
     messages = [record.message for record in records_of([batch(rows)], "here")]
     assert set(range(len(rows))) == found.keys()
     for number, message in enumerate(messages):
         assert message is not None
-        answer, (table, one) = book.catalog().match(message), found[number]
+        answer, (table, one) = packed.catalog().match(message), found[number]
         if table == DEAD_LETTERS:
             assert (answer.outcome.value, answer.definition) == (one["outcome"], one["definition"])
             assert message.to_bytes() == one["record"]
@@ -164,23 +167,23 @@ def numbered(count: int, **members: Any) -> list[dict[str, Any]]:
     return [{**whole, "id": str(number), "data": {"km": number}} for number in range(count)]
 
 
-def taken_patiently(folder: Path, book: Book, rows: list[dict[str, Any]]) -> int:
+def count_general(folder: Path, packed: PackedCatalog, rows: list[dict[str, Any]]) -> int:
     """How many of the rows, all of which land, became cells one by one."""
     with mock.patch.object(Layout, "row", autospec=True, side_effect=Layout.row) as made:
-        report, _ = land(folder, book, rows)
+        report, _ = land(folder, packed, rows)
         assert len(rows) == report["landed"]
         return made.call_count
 
 
 @pytest.mark.parametrize("way", [structured, binary])
 def test_events_of_a_shape_are_taken_together(tmp_path: Path, way: Any) -> None:
-    """What follows the first event of a shape is no row before it is columns, whatever headers stand beside it."""
+    """What follows the first event of a shape becomes columns without a row of its own, whatever its headers."""
     rows = [way(event, ("trace", event["id"].encode())) for event in numbered(5)]
-    assert 1 == taken_patiently(tmp_path, new_book("nothing"), rows)
+    assert 1 == count_general(tmp_path, new_catalog("nothing"), rows)
 
 
 @pytest.mark.parametrize(
-    ("beside", "name", "patiently"),
+    ("beside", "name", "general"),
     [
         ("nothing", "kafkas", 2),
         ("topics", "free", 4),
@@ -191,32 +194,32 @@ def test_events_of_a_shape_are_taken_together(tmp_path: Path, way: Any) -> None:
         ("headers", "free", 6),
     ],
 )
-def test_who_looks_at_the_transport(tmp_path: Path, beside: str, name: str, patiently: int) -> None:
-    """The road is taken where definitions look at no more than topics, and learns anew for each."""
+def test_who_looks_at_the_transport(tmp_path: Path, beside: str, name: str, general: int) -> None:
+    """The fast path is taken where definitions look at no more than topics, and learns anew for each."""
     topics = ["cars", "vans"] if (beside, name) == ("topics", "free") else ["cars"]
     events = numbered(3, type=name)
     rows = [way(event, topic=topic) for topic in topics for way in (structured, binary) for event in events]
-    assert patiently == taken_patiently(tmp_path, new_book(beside), rows)
+    assert general == count_general(tmp_path, new_catalog(beside), rows)
 
 
 def test_a_topic_with_messages_of_its_own(tmp_path: Path) -> None:
-    """Where a definition is found by the topic, its word counts too, and the road is not taken."""
+    """Where a definition is found by the topic, its word counts too, and the fast path is not taken."""
     rows = [structured(event, topic="boats") for event in numbered(3)]
-    assert 3 == taken_patiently(tmp_path, new_book("topics"), rows)
+    assert 3 == count_general(tmp_path, new_catalog("topics"), rows)
 
 
 @pytest.mark.parametrize(
-    ("beside", "topic", "patiently"), [("topics", "plain", 3), ("keys", "cars", 9), ("topics", "boats", 9)]
+    ("beside", "topic", "general"), [("topics", "plain", 3), ("keys", "cars", 9), ("topics", "boats", 9)]
 )
-def test_records_that_are_no_events(tmp_path: Path, beside: str, topic: str, patiently: int) -> None:
+def test_records_that_are_not_events(tmp_path: Path, beside: str, topic: str, general: int) -> None:
     """They are taken together by topic and content type, where a schema is all that is left to say."""
     rows = [row(b'{"km":%d}' % at, stated, topic=topic, key=b"k1") for stated in PLAIN for at in range(3)]
-    assert patiently == taken_patiently(tmp_path, new_book(beside), rows)
+    assert general == count_general(tmp_path, new_catalog(beside), rows)
 
 
 @given(ROWS)
 def test_under_the_limits_of_an_endpoint(tmp_path_factory: Any, rows: list[dict[str, Any]]) -> None:
-    """What an endpoint says about the mode counts on either road."""
+    """What an endpoint says about the mode counts on either path."""
     group = {"description": str(next(NUMBERS)), "messages": EVENTS}
     endpoint = {
         "usage": ["producer"],
@@ -224,18 +227,18 @@ def test_under_the_limits_of_an_endpoint(tmp_path_factory: Any, rows: list[dict[
         "envelopeoptions": {"mode": "structured"},
         "messagegroups": ["/messagegroups/g"],
     }
-    book = Book.of({"messagegroups": {"g": group}, "endpoints": {"e": endpoint}})
+    packed = PackedCatalog.of({"messagegroups": {"g": group}, "endpoints": {"e": endpoint}})
     rows, within = rows * 2, ("/endpoints/e",)
     messages = list(records_of([batch(rows)], "here"))
-    expected = landed(tmp_path_factory.mktemp("patient"), book, messages, within=within)
-    assert expected == land(tmp_path_factory.mktemp("swift"), book, rows, within=within)
+    expected = landed(tmp_path_factory.mktemp("general"), packed, messages, within=within)
+    assert expected == land(tmp_path_factory.mktemp("fast"), packed, rows, within=within)
 
 
 def test_a_refused_table(tmp_path: Path) -> None:
-    """Events whose table does not take them are dead letters, on either road."""
+    """Events whose table does not take them are dead letters, on either path."""
     rows = [structured(event) for event in numbered(2)]
     xid = "/messagegroups/g/messages/free"
-    report, found = land(tmp_path, new_book("nothing"), rows, refused={xid: "other columns"})
+    report, found = land(tmp_path, new_catalog("nothing"), rows, refused={xid: "other columns"})
     assert (0, 2) == (report["landed"], report["dead"])
     assert {"table"} == {one["problems"][0]["code"] for _, one in found.values()}
 
@@ -285,20 +288,20 @@ NEIGHBOURS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "another content type": ("nothing", binary(SEEN), binary({**SEEN, "datacontenttype": "application/x+json"})),
     "no record's content type": ("nothing", binary(SEEN), binary(SEEN, ("content-type", b"application/json"))),
     "an attribute of no value": ("nothing", binary(SEEN, ("ce_x", b"y")), binary(SEEN, ("ce_x", None))),
-    "an attribute that is no text": ("nothing", binary(SEEN, ("ce_x", b"y")), binary(SEEN, ("ce_x", b"\xff"))),
+    "an attribute that is not a text": ("nothing", binary(SEEN, ("ce_x", b"y")), binary(SEEN, ("ce_x", b"\xff"))),
     "an attribute again": ("nothing", binary(SEEN), binary(SEEN, ("ce_id", b"2"))),
-    "native: an attribute": ("topics", PLAIN_ROW, {**PLAIN_ROW, "headers": binary(SEEN)["headers"]}),
-    "native: a mark alone": ("topics", PLAIN_ROW, row(b'{"km":1}', [*PLAIN[1], ("ce_id", b"1")], topic="plain")),
-    "native: no UTF-8": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b'{"km":1,"x":"\xff"}'}),
-    "native: a frame": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b'\0\0\0\0\7{"km":1}'}),
-    "native: no bytes": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b""}),
-    "native: no value": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": None}),
-    "native: another topic": ("topics", PLAIN_ROW, {**PLAIN_ROW, "topic": "boats"}),
-    "native: mapped to an event": ("topics", row(b"1", topic="cars"), row(b"2", topic="cars")),
-    "native: mapped, with a schema": ("topics", {**PLAIN_ROW, "topic": "maps"}, {**PLAIN_ROW, "topic": "maps"}),
-    "native: no key": ("no keys", PLAIN_ROW, {**PLAIN_ROW, "topic": "maps"}),
-    "native: white space": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b' {"km":1}\n'}),
-    "native: compressed": ("topics", PLAIN_ROW, row(b'{"km":1}', [*PLAIN[1], ZIPPED], topic="plain")),
+    "no event: an attribute": ("topics", PLAIN_ROW, {**PLAIN_ROW, "headers": binary(SEEN)["headers"]}),
+    "no event: a mark alone": ("topics", PLAIN_ROW, row(b'{"km":1}', [*PLAIN[1], ("ce_id", b"1")], topic="plain")),
+    "no event: no UTF-8": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b'{"km":1,"x":"\xff"}'}),
+    "no event: a frame": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b'\0\0\0\0\7{"km":1}'}),
+    "no event: no bytes": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b""}),
+    "no event: no value": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": None}),
+    "no event: another topic": ("topics", PLAIN_ROW, {**PLAIN_ROW, "topic": "boats"}),
+    "no event: mapped to an event": ("topics", row(b"1", topic="cars"), row(b"2", topic="cars")),
+    "no event: mapped, with a schema": ("topics", {**PLAIN_ROW, "topic": "maps"}, {**PLAIN_ROW, "topic": "maps"}),
+    "no event: no key": ("no keys", PLAIN_ROW, {**PLAIN_ROW, "topic": "maps"}),
+    "no event: white space": ("topics", PLAIN_ROW, {**PLAIN_ROW, "value": b' {"km":1}\n'}),
+    "no event: compressed": ("topics", PLAIN_ROW, row(b'{"km":1}', [*PLAIN[1], ZIPPED], topic="plain")),
 }
 
 
@@ -311,9 +314,9 @@ def test_a_neighbour_is_itself(tmp_path: Path, name: str) -> None:
     if other["headers"] and other["headers"] != known["headers"]:
         others = [known, {**other, "value": known["value"], "topic": known["topic"]}, other, other]
     messages = list(records_of([batch([known, *others])], "here"))
-    book = new_book(beside)
-    expected = landed(tmp_path / "patient", book, messages)
-    assert expected == land(tmp_path / "swift", book, [known, *others])
+    packed = new_catalog(beside)
+    expected = landed(tmp_path / "general", packed, messages)
+    assert expected == land(tmp_path / "fast", packed, [known, *others])
 
 
 def test_a_quote_in_a_header(tmp_path: Path) -> None:
@@ -321,16 +324,18 @@ def test_a_quote_in_a_header(tmp_path: Path) -> None:
     rest = {"source": "/x", "type": "free", "datacontenttype": "application/json"}
     known = [{"specversion": "1.0", "id": "1", "label": "l", **rest}, {"specversion": "1.0", "id": "2", **rest}]
     odd = {"specversion": "1.0", "id": '1","label":"l', **rest}
-    report, found = land(tmp_path, new_book("nothing"), [binary(event) for event in [*known, *known, odd]])
+    report, found = land(tmp_path, new_catalog("nothing"), [binary(event) for event in [*known, *known, odd]])
     assert (5, 0) == (report["landed"], report["dead"])
     assert ('1","label":"l', None) == (found[4][1]["id"], found[4][1]["extensions"])
     assert [("label", "l")] == found[2][1]["extensions"]
 
 
 def test_the_transport_is_kept(tmp_path: Path) -> None:
-    """What Kafka said stands in the column, whichever road was taken."""
+    """What Kafka said stands in the column, whichever path was taken."""
     event = numbered(1)[0]
-    _, found = land(tmp_path, new_book("nothing"), [structured(event, ("trace", b"\xff"), ("no", None), key=b"k")] * 2)
+    _, found = land(
+        tmp_path, new_catalog("nothing"), [structured(event, ("trace", b"\xff"), ("no", None), key=b"k")] * 2
+    )
     first, second = (found[at][1]["transport"] for at in (0, 1))
     assert ("KAFKA", "cars", b"k", 1, 1) == tuple(
         second[name] for name in ("protocol", "address", "key", "partition", "offset")
@@ -343,12 +348,12 @@ def test_the_transport_is_kept(tmp_path: Path) -> None:
 
 
 def test_many_sets_of_headers(tmp_path: Path) -> None:
-    """What is remembered of headers and content types is bounded, and all beyond it lands patiently."""
-    road = KafkaRoad(new_book("nothing").catalog().scope())
+    """What is remembered of headers and content types is bounded, and all beyond it lands on the general path."""
+    fast_path = KafkaFastPath(new_catalog("nothing").catalog().scope())
     events = numbered(60)
     rows = [binary({**event, "datacontenttype": f"application/v{at}+json"}) for at, event in enumerate(events)]
     rows += [structured(event, (f"h{at}", b"")) for at, event in enumerate(events)]
-    known = mock.patch("signalbook.pipeline.worker.road_of", return_value=road)
+    known = mock.patch("signalbook.pipeline.worker.fast_path_of", return_value=fast_path)
     with known, mock.patch("signalbook.pipeline.columns.kafka._MOST_SETS", 10):
-        report, _ = land(tmp_path, new_book("nothing"), rows)
-    assert (120, 10, 32) == (report["landed"], len(road._headers), len(road._roads))
+        report, _ = land(tmp_path, new_catalog("nothing"), rows)
+    assert (120, 10, 32) == (report["landed"], len(fast_path._headers), len(fast_path._paths))

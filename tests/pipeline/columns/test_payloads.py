@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from signalbook import schemas
 from signalbook.jsontext import LONG, RUNS, encode, quick
 from signalbook.pipeline.columns.payloads import PayloadColumns
-from signalbook.schemas.json_schema.typed import reader_of
 from tests.cases import Case, cases
 
 SCHEMA: Any = schemas.read(
@@ -62,7 +61,7 @@ def texts_of(values: list[Any]) -> list[bytes]:
 
 
 def is_quick(text: bytes) -> bool:
-    """Whether a quick reader reads the text as it is: the swift road takes no other."""
+    """Whether a quick reader reads the text as it is: the fast path takes no other."""
     try:
         quick(text)
     except ValueError:
@@ -73,7 +72,7 @@ def is_quick(text: bytes) -> bool:
 def both_ways(schema: Any, values: list[Any]) -> None:
     """Compare the column of some payloads with the one of their rows."""
     expected = pa.array([schema.convert(value) for value in values], schema.columns())
-    columns = PayloadColumns(schema.columns(), schema.convert, schema.accepts, reader_of(schema, schema.columns()))
+    columns = PayloadColumns(schema.columns(), schema.convert, schema.accepts, schema.typed_reader(schema.columns()))
     actual, unfit = columns.array(texts_of(values))
     assert [] == unfit
     actual.validate(full=True)

@@ -4,7 +4,7 @@ import pytest
 
 from signalbook.errors import UsageError
 from signalbook.pipeline.files import PipelineError
-from signalbook.pipeline.read.inputs import Listed, list_files, look, parse_source, share_out, stat_of
+from signalbook.pipeline.read.inputs import InputFile, list_files, list_with_hidden, parse_source, share_out, stat_of
 
 
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_listing(tmp_path: Path) -> None:
     listed = list_files(parse_source(f"events:{tmp_path}"))
     assert [(f"{tmp_path}/b.jsonl", 2), (f"{tmp_path}/sub/a.gz", 2)] == [(one.path, one.size) for one in listed]
     assert [f"{tmp_path}/b.jsonl"] == [one.path for one in list_files(parse_source(f"events:{tmp_path}/b.jsonl"))]
-    assert [3, 0] == [look(parse_source(f"events:{tmp_path}{below}"))[1] for below in ("", "/b.jsonl")]
+    assert [3, 0] == [list_with_hidden(parse_source(f"events:{tmp_path}{below}"))[1] for below in ("", "/b.jsonl")]
     with pytest.raises(PipelineError, match="neither a file nor a folder"):
         list_files(parse_source(f"events:{tmp_path}/none"))
 
@@ -57,7 +57,7 @@ def test_one_file_now(tmp_path: Path) -> None:
 def test_small_files_share_a_task(tmp_path: Path) -> None:
     """Tasks are about equal; a compressed file and a batch are never cut."""
     (tmp_path / "batch.json").write_bytes(b"[" + b" " * 99)
-    files = [Listed(f"/{number}", 10, 0) for number in range(10)]
+    files = [InputFile(f"/{number}", 10, 0) for number in range(10)]
     assert [3, 3, 3, 1] == [len(task) for task in share_out(files, 30)]
-    whole = share_out([Listed("/big.gz", 1000, 0), Listed(f"{tmp_path}/batch.json", 100, 0)], 30)
+    whole = share_out([InputFile("/big.gz", 1000, 0), InputFile(f"{tmp_path}/batch.json", 100, 0)], 30)
     assert [(0, None), (0, None)] == [(split.start, split.end) for task in whole for split in task]

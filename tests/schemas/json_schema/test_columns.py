@@ -9,7 +9,7 @@ import pytest
 
 from signalbook import schemas
 from signalbook.schemas.json_schema.columns import MOST_COLUMNS
-from signalbook.schemas.json_schema.facts import same_key
+from signalbook.schemas.json_schema.places import same_key
 from tests.cases import Case, cases
 
 D20 = "JsonSchema/draft/2020-12"

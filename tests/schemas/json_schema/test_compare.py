@@ -90,3 +90,14 @@ def test_references_into_the_catalog_are_followed() -> None:
     catalog = {"/a": {"type": "integer"}, "/b": {"type": "number"}}
     older, newer = (schemas.read(D20, {"items": {"$ref": name}}, catalog.get) for name in ("/a", "/b"))
     assert [("/items", "type_widened")] == [(one.path, one.kind) for one in compare(older, newer)]
+
+
+def test_a_relative_identifier_with_a_folder_is_followed() -> None:
+    """An identifier is joined with the base around it once."""
+
+    def items(kind: str) -> dict[str, object]:
+        inner = {"$id": "sub/item", "type": kind}
+        return {"$id": "https://x.example/a/root", "$defs": {"i": inner}, "items": {"$ref": "sub/item"}}
+
+    older, newer = (schemas.read(D20, items(kind)) for kind in ("integer", "number"))
+    assert [("/items", "type_widened")] == [(one.path, one.kind) for one in compare(older, newer)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from signalbook import schemas
 from signalbook.schemas import SchemaError
 from signalbook.schemas.json_schema.compare import compare
-from signalbook.schemas.json_schema.facts import same_key
+from signalbook.schemas.json_schema.places import same_key
 from tests.cases import Case, read_cases
 from tests.schemas.json_schema_payloads import from_schema
 from tests.schemas.json_schema_random import Maker

@@ -1,1 +1,1 @@
-"""The fast path: many messages of one type judged and written as columns."""
+"""The fast path: many messages of one type validated and written as columns."""

@@ -1,10 +1,11 @@
-"""`SwiftColumns`: events that the swift road took, as columns of their table.
+"""`EventColumns`: events that the fast path took, as columns of their table.
 
-Rule 1: the columns are those that `Layout` makes row by row. What all events of a shape share is written once, what
-differs stands in the groups of the shape's pattern already.
+Rule 1: the columns are those that `Layout` makes row by row. What all events of a shape share is written once; what
+differs is in the groups of the shape's pattern already.
 Rule 2: a row is an event in parts: what the groups of the pattern took, and where in it the data is.
-Rule 3: the data is judged here, that of many events together. Events whose data does not hold are given back.
-Rule 4: bare events and those that Kafka carries differ in where the data stands and in their transport alone.
+Rule 3: the data is validated here, that of many events together. Events whose data is not valid are given back.
+Rule 4: bare events and those that Kafka carries differ only in where the data is and in their transport. The column
+`transport` is the one that `transport_cells` makes of the messages one by one.
 """
 
 from __future__ import annotations
@@ -17,18 +18,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from signalbook.pipeline.columns.payloads import PayloadColumns, judged, reader
+from signalbook.pipeline.columns.payloads import PayloadColumns, reader, validated
 from signalbook.pipeline.read.records import KafkaRow
 from signalbook.pipeline.tables import MOMENT, TEXTS, TRANSPORT, Layout, Repeated, gives_back, moment
 from signalbook.protocols import FIELDS
-from signalbook.schemas.json_schema.typed import reader_of
+from signalbook.schemas.json_schema.schema import JsonSchema
 
-__all__ = ["BARE", "BINARY", "STRUCTURED", "Carriage", "Parts", "Shape", "SwiftColumns", "kafka_transport"]
-
-# What Kafka said about many records, as the column `transport` of their table.
-#
-# Rule: it is the column that `transport_cells` makes of their messages one by one.
-
+__all__ = ["BARE", "BINARY", "STRUCTURED", "ColumnShape", "EventCarrier", "EventColumns", "Parts", "kafka_transport"]
 
 _PROTOCOL = Repeated("KAFKA", pa.string())
 _NO_SCHEMA = Repeated(None, pa.int64())
@@ -47,22 +43,22 @@ def kafka_transport(rows: Sequence[KafkaRow]) -> pa.Array:
         "offset": pa.array([row.offset for row in rows], pa.int64()),
         "timestamp": stamps.cast(pa.timestamp("ms", tz="UTC")).cast(MOMENT),
         "schemaid": _NO_SCHEMA.of(count),
-        "fields": pa.array(list(map(_fields, rows)), pa.string()),
+        "fields": pa.array(list(map(_other_fields, rows)), pa.string()),
     }
     return pa.StructArray.from_arrays([columns[one.name] for one in TRANSPORT], fields=list(TRANSPORT))
 
 
-def _fields(row: KafkaRow) -> bytes | None:
-    """The fields that have no column of their own, as they stand on paper."""
+def _other_fields(row: KafkaRow) -> bytes | None:
+    """The fields that have no column of their own, in the JSON form of messages."""
     written: dict[str, Any] = {}
     if row.timestamp is not None:
         written["timestamp"] = row.timestamp
     if row.names:
-        written["headers"] = _headers(row)
+        written["headers"] = _header_values(row)
     return orjson.dumps(written) if written else None
 
 
-def _headers(row: KafkaRow) -> Any:
+def _header_values(row: KafkaRow) -> Any:
     try:
         return [(name, value.decode()) for name, value in zip(row.names, row.values, strict=True)]  # type: ignore[union-attr]  # see below
     except (AttributeError, UnicodeDecodeError):  # a header without a value, or one that is not a text
@@ -77,8 +73,8 @@ _WHITE = b" \t\r\n"
 _SPACE = ord(" ")
 
 
-class Shape(Protocol):
-    """What all messages of a shape share; of an event it is that of the swift road."""
+class ColumnShape(Protocol):
+    """What all messages of a shape share; for an event, that of `messages.fast`."""
 
     @property
     def xid(self) -> str:
@@ -87,7 +83,7 @@ class Shape(Protocol):
 
     @property
     def accepts(self) -> Callable[[Any], bool]:
-        """What judges the value of the data."""
+        """Whether a value is valid data."""
         ...
 
     @property
@@ -112,11 +108,11 @@ class Shape(Protocol):
 
 
 # A message that has a shape: the shape, what its groups took, and where in its document the data begins.
-Parts = tuple[Shape, tuple[str, ...], int]
+Parts = tuple[ColumnShape, tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Carriage:
+class EventCarrier:
     """How events came: their data, given a row, and their transport; whether white space around data is part of it."""
 
     content: Callable[[tuple[Any, ...]], bytes | None]
@@ -134,20 +130,29 @@ def _in_value(row: tuple[Any, ...]) -> bytes | None:
     return row[1].value[begins:-1] if begins else None
 
 
-BARE = Carriage(_in_document)
-STRUCTURED = Carriage(_in_value, kafka_transport)
-BINARY = Carriage(lambda row: row[1].value, kafka_transport, keeps_white=True)
+BARE = EventCarrier(_in_document)
+STRUCTURED = EventCarrier(_in_value, kafka_transport)
+BINARY = EventCarrier(lambda row: row[1].value, kafka_transport, keeps_white=True)
 
 
-class SwiftColumns:
+class EventColumns:
     """The columns of the events of one shape in their definition's table."""
 
     __slots__ = (
-        "_carriage", "_constant", "_layout", "_left", "_names", "_parts", "_payloads", "_shape", "definition", "schema",
+        "_carrier",
+        "_constant",
+        "_layout",
+        "_left",
+        "_names",
+        "_parts",
+        "_payloads",
+        "_shape",
+        "definition",
+        "schema",
     )  # fmt: skip
 
-    def __init__(self, layout: Layout, shape: Shape, carriage: Carriage = BARE) -> None:
-        self._carriage = carriage
+    def __init__(self, layout: Layout, shape: ColumnShape, carrier: EventCarrier = BARE) -> None:
+        self._carrier = carrier
         self.schema = layout.schema
         self.definition: str | None = layout.definition
         self._layout = layout
@@ -155,7 +160,8 @@ class SwiftColumns:
         self._shape = shape
         if shape.has_data and layout.convert is not None:
             kind = layout.schema.field("data").type
-            self._payloads = PayloadColumns(kind, layout.convert, shape.accepts, reader_of(shape.schema, kind))
+            typed = shape.schema.typed_reader(kind) if isinstance(shape.schema, JsonSchema) else None
+            self._payloads = PayloadColumns(kind, layout.convert, shape.accepts, typed)
         self._parts = dict(shape.attributes)
         self._left = [name for name, _ in shape.attributes if name not in layout.known]
         self._names = {layout.names[name]: at for name, at in shape.names}
@@ -164,8 +170,8 @@ class SwiftColumns:
         self._constant = {name: Repeated(texts.get(name), kind) for name, kind in kinds.items()}
 
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
-        """The columns of the events whose data holds, without `judged`, and the places of the others."""
-        contents = list(map(self._carriage.content, rows))
+        """The columns of the events whose data is valid, without `judged`, and the places of the others."""
+        contents = list(map(self._carrier.content, rows))
         data, unfit = self._data(contents)
         if unfit:
             left = set(unfit)
@@ -183,21 +189,22 @@ class SwiftColumns:
         columns.append(self._left_over(odd, taken, count))
         if self._layout.names:
             columns.append(self._context(taken, count))
-        told = self._carriage.transport
-        columns.append(self._constant["transport"].of(count) if told is None else told([row[1] for row in rows]))
+        transport = self._carrier.transport
+        records = [row[1] for row in rows]
+        columns.append(self._constant["transport"].of(count) if transport is None else transport(records))
         if data is not None:
             columns.append(data)
         elif self._layout.convert is not None:
             columns.append(self._constant["data"].of(count))
-        as_they_are = self._carriage.keeps_white or not self._shape.has_data
+        as_they_are = self._carrier.keeps_white or not self._shape.has_data
         columns.append(pa.array(contents if as_they_are else _stripped(contents), pa.binary()))
         return columns, unfit
 
     def _data(self, contents: Sequence[Any]) -> tuple[pa.Array | None, Sequence[int]]:
-        """The column of the data, where there is one, and the places of the events whose data does not hold."""
+        """The column of the data, where there is one, and the places of the events whose data is not valid."""
         if self._payloads is not None:
             return self._payloads.array(contents)
-        return None, judged(contents, reader(self._shape.accepts))[1] if self._shape.has_data else ()
+        return None, validated(contents, reader(self._shape.accepts))[1] if self._shape.has_data else ()
 
     def _values(self, name: str, taken: list[Any], count: int) -> Sequence[str] | None:
         """The texts of an attribute; None where the shape has none of that name."""

@@ -1,11 +1,15 @@
-"""`KafkaRoad`: the swift road for records of Kafka: events, structured or in binary mode, and what is not an event.
+"""`KafkaFastPath`: the fast path for records of Kafka: events, structured or in binary mode, and what is not an event.
 
-Rule 1: there is one `SwiftRoad` for each content type of records, and for each topic where definitions look at topics:
-so what a definition says about a record beside its event says the same of all that a road takes.
+Rule 1: there is one fast path of events for each content type, and for each topic where definitions look at topics. So
+what a definition says about a record beside its event holds for every record of that path.
 Rule 2: it is taken where that is certain. Definitions that look at keys, partitions or headers, records with a content
-encoding, and all that a plain event would not have are left to the patient road.
-Rule 3: an event in binary mode is the head of a JSON event that has the same attributes in the same order; the value of
-no header has a quote, so the head is read as those attributes and as no others.
+encoding, and all that a plain event would not have are left to the general path.
+Rule 3: an event in binary mode is read as the head of a JSON event with the same attributes in the same order. A header
+whose value has a quote is left to the general path, so that the head has those attributes and no others.
+Rule 4: records that are not events are known by topic and content type (`PlainRecords`). That is certain where the key
+of every definition looks at topics alone, one definition has the topic, and all that it says of a record is its topic
+and a JSON Schema: then only the payload is left to be validated. A definition that makes an event of a record, or
+captures something of it, is left to the general path.
 """
 
 from __future__ import annotations
@@ -19,32 +23,24 @@ from typing import Any, NamedTuple
 
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Outcome
-from signalbook.messages.compile import CLOUDEVENTS, Compiled, Plan
-from signalbook.messages.fast import Scope, SwiftRoad
+from signalbook.messages.compile import CLOUDEVENTS, Compiled, MatchPlan
+from signalbook.messages.fast import FastPath, MatchScope
 from signalbook.messages.observe import MessageKind, Observed
-from signalbook.pipeline.columns.events import BINARY, STRUCTURED, Carriage, Parts
+from signalbook.pipeline.columns.events import BINARY, STRUCTURED, EventCarrier, Parts
 from signalbook.pipeline.read.records import KafkaRow
 from signalbook.protocols import BINDINGS, Mode
 from signalbook.schemas.framing import CONFLUENT
 
-__all__ = ["KAFKA", "KafkaRoad", "NativeShape", "Natives", "keys_look_at_topics", "road_of", "says_topics"]
-
-# `Natives`: what is known beforehand of records of Kafka that are not events: all of a topic and a content type alike.
-#
-# Rule 1: it is taken where the key of every definition looks at topics alone, one of them is found by the topic, and
-# all
-# that it says about a record is that topic and a JSON Schema: then only the payload is left to be judged.
-# Rule 2: a definition that makes an event of a record, or captures something of it, is left to the patient road.
-
+__all__ = ["KAFKA", "KafkaFastPath", "PlainRecords", "PlainShape", "fast_path_of", "keys_look_at_topics", "says_topics"]
 
 KAFKA = "KAFKA"
 _OPTIONS, _TOPIC = "/protocoloptions/", "/protocoloptions/topic"
-# Topics with their content types that are remembered; what is beyond takes the patient road.
+# Topics with their content types that are remembered; what is beyond takes the general path.
 _MOST = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NativeShape:
+class PlainShape:
     """The records of one definition: they have no attributes, and their value is their data."""
 
     xid: str
@@ -55,18 +51,18 @@ class NativeShape:
     has_data: bool = True
 
 
-class Natives:
-    """The definitions of one scope's native records that are known by topic and content type."""
+class PlainRecords:
+    """The definitions of records that are not events, by topic and content type."""
 
     __slots__ = ("_bases", "_index", "_is_open", "_shapes")
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.NATIVE, KAFKA)
         self._is_open = keys_look_at_topics(scope, MessageKind.NATIVE)
         self._bases = {base for plan in self._index.keyless_derived for base in plan.derives_from}
-        self._shapes: dict[tuple[str | None, bytes | None], NativeShape | None] = {}
+        self._shapes: dict[tuple[str | None, bytes | None], PlainShape | None] = {}
 
-    def shape(self, topic: str | None, content_type: bytes | None) -> NativeShape | None:
+    def shape(self, topic: str | None, content_type: bytes | None) -> PlainShape | None:
         """What a record that is not an event is, if its payload holds; None where that is not certain."""
         return self._shapes.get((topic, content_type))
 
@@ -76,11 +72,11 @@ class Natives:
         if answer.outcome is not Outcome.MATCHED or place in self._shapes or len(self._shapes) >= _MOST:
             return
         plans = [plan for same in self._index.find(observed) for plan in same.plans] if self._is_open else []
-        # What came in a frame may have to: its value alone does not tell.
+        # What came in a frame may have to: its value alone does not say.
         is_known = len(plans) == 1 and answer.schemaid is None
         self._shapes[place] = self._shape(plans[0]) if is_known else None
 
-    def _shape(self, plan: Plan) -> NativeShape | None:
+    def _shape(self, plan: MatchPlan) -> PlainShape | None:
         compiled = plan.compiled
         schema = compiled.payload.schema
         accepts = getattr(schema, "accepts", None)
@@ -88,10 +84,10 @@ class Natives:
             return None
         if compiled.payload.framing == CONFLUENT:
             return None
-        return None if accepts is None else NativeShape(compiled.definition.xid, accepts, schema)
+        return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema)
 
 
-def keys_look_at_topics(scope: Scope, kind: MessageKind) -> bool:
+def keys_look_at_topics(scope: MatchScope, kind: MessageKind) -> bool:
     """Whether no key of a scope's definitions looks at another of Kafka's own fields than the topic."""
     entries = [one for one in scope.entries if one.compiled.protocol == KAFKA and one.compiled.on_protocol]
     keys = (part.path for one in entries for part in one.compiled.plan(kind, KAFKA, one.limits).key)
@@ -109,9 +105,9 @@ _PREFIX, _CONTENT_TYPE, _ENCODING = "ce_", "content-type", "content-encoding"
 _MARKS = frozenset(_PREFIX + name for name in BINDINGS[KAFKA].marks)
 _DATA, _NO_DATA = b',"data":', b"}"
 _is_name = re.compile(r"[a-z0-9]+").fullmatch
-# Content types and topics, and sets of headers, that are remembered; what is beyond takes the patient road.
-_MOST_ROADS, _MOST_SETS = 32, 1024
-# Events of one definition on one road that are looked at to learn from.
+# Content types and topics, and sets of headers, that are remembered; what is beyond takes the general path.
+_MOST_PATHS, _MOST_SETS = 32, 1024
+# Events of one definition that one path learns from.
 _MOST_LESSONS = 8
 
 
@@ -129,7 +125,7 @@ class _Headers(NamedTuple):
 
     @classmethod
     def of(cls, names: tuple[str, ...]) -> _Headers | None:
-        """What they say; None where the patient road has to look at the values too."""
+        """What they say; None where the general path has to look at the values too."""
         if names.count(_CONTENT_TYPE) > 1 or any(name.lower() == _ENCODING for name in names):
             return None
         at = names.index(_CONTENT_TYPE) if _CONTENT_TYPE in names else None
@@ -154,28 +150,28 @@ class _Headers(NamedTuple):
         return head if head.count(b'"') == self.quotes else None
 
 
-class _Road(NamedTuple):
-    """The road of one content type."""
+class _EventPath(NamedTuple):
+    """The fast path of the events of one content type."""
 
-    swift: SwiftRoad
+    events: FastPath
     is_binary: bool
     lessons: dict[str, int]
 
 
-class KafkaRoad:
+class KafkaFastPath:
     """What is known of one scope's records of Kafka: the shapes of events, and what is not an event."""
 
-    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_natives", "_roads")
+    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_paths", "_plain_records")
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.EVENT, KAFKA)
         self._is_open = keys_look_at_topics(scope, MessageKind.EVENT)
         self._by_topic = any(one.compiled.on_protocol for one in scope.entries if one.compiled.protocol == KAFKA)
-        self._natives = Natives(scope)
-        self._roads: dict[tuple[str | None, bytes | None], _Road] = {}
+        self._plain_records = PlainRecords(scope)
+        self._paths: dict[tuple[str | None, bytes | None], _EventPath] = {}
         self._headers: dict[tuple[str, ...], _Headers | None] = {}
 
-    def parts(self, row: KafkaRow) -> tuple[Parts, Carriage] | None:
+    def parts(self, row: KafkaRow) -> tuple[Parts, EventCarrier] | None:
         """The parts of a record that matches if its data holds, and how it was carried; None where in doubt."""
         headers = self._headers.get(row.names)
         if headers is None:
@@ -183,26 +179,26 @@ class KafkaRoad:
         at = headers.content_type
         content_type = None if at is None else row.values[at]
         value = row.value
-        road = self._roads.get((row.topic if self._by_topic else None, content_type))
-        if road is not None and not road.is_binary:
-            parts: Parts | None = None if value is None else road.swift.parts(value)
+        path = self._paths.get((row.topic if self._by_topic else None, content_type))
+        if path is not None and not path.is_binary:
+            parts: Parts | None = None if value is None else path.events.parts(value)
             return None if parts is None else (parts, STRUCTURED)
         if value == b"" or not (value is None or value.isascii() or _is_text(value)):
             return None
         if not headers.is_marked:
-            shape = None if value is None else self._natives.shape(row.topic, content_type)
+            shape = None if value is None else self._plain_records.shape(row.topic, content_type)
             return None if shape is None else ((shape, (), 0), BINARY)
-        head = None if road is None else headers.head_of(row.values)
-        if road is None or head is None:
+        head = None if path is None else headers.head_of(row.values)
+        if path is None or head is None:
             return None
-        parts = road.swift.parts(head + (_NO_DATA if value is None else b',"data":0}'))
+        parts = path.events.parts(head + (_NO_DATA if value is None else b',"data":0}'))
         # Without a schema, it is for the content type to say that the data is JSON.
         if parts is None or (value is not None and parts[0].schema is None and not is_json_text(value)):
             return None
         return parts, BINARY
 
     def learn(self, row: KafkaRow, observed: Observed, answer: Answer) -> None:
-        """Remember of a record that was matched what can be told of others like it."""
+        """Remember of a record that was matched what holds for others like it."""
         if answer.outcome is not Outcome.MATCHED:
             return
         headers = self._of_names(row.names)
@@ -212,24 +208,24 @@ class KafkaRoad:
         if headers.content_type is not None and content_type is None:
             return
         if observed.event is None:
-            self._natives.learn(row.topic, content_type, observed, answer)
+            self._plain_records.learn(row.topic, content_type, observed, answer)
             return
-        road = self._road(row.topic, content_type, observed.mode is Mode.BINARY)
+        path = self._path(row.topic, content_type, observed.mode is Mode.BINARY)
         xid = answer.definition or ""
-        if road is None or road.lessons.get(xid, 0) >= _MOST_LESSONS:
+        if path is None or path.lessons.get(xid, 0) >= _MOST_LESSONS:
             return
-        road.lessons[xid] = road.lessons.get(xid, 0) + 1
+        path.lessons[xid] = path.lessons.get(xid, 0) + 1
         plans = [plan for same in self._index.find(observed) for plan in same.plans]
-        document = _document(headers, row) if road.is_binary else row.value
+        document = _document(headers, row) if path.is_binary else row.value
         if document is not None and len(plans) == 1 and says_topics(plans[0].compiled):
-            road.swift.learn(document, [answer])
+            path.events.learn(document, [answer])
 
-    def _road(self, topic: str | None, content_type: bytes | None, is_binary: bool) -> _Road | None:
-        """The road that is known, or a new one; None where there is none."""
+    def _path(self, topic: str | None, content_type: bytes | None, is_binary: bool) -> _EventPath | None:
+        """The path that is known, or a new one; None where there can be none."""
         key = (topic if self._by_topic else None, content_type)
-        found = self._roads.get(key)
-        if found is None and self._is_open and len(self._roads) < _MOST_ROADS:
-            found = self._roads[key] = _Road(SwiftRoad(self._index), is_binary, {})
+        found = self._paths.get(key)
+        if found is None and self._is_open and len(self._paths) < _MOST_PATHS:
+            found = self._paths[key] = _EventPath(FastPath(self._index), is_binary, {})
         return found
 
     def _of_names(self, names: tuple[str, ...]) -> _Headers | None:
@@ -243,9 +239,9 @@ class KafkaRoad:
 
 
 @lru_cache(2)
-def road_of(scope: Scope) -> KafkaRoad:
-    """The road of a scope; what is learned by one task serves the next."""
-    return KafkaRoad(scope)
+def fast_path_of(scope: MatchScope) -> KafkaFastPath:
+    """The fast path of a scope; what is learned by one task serves the next."""
+    return KafkaFastPath(scope)
 
 
 def _document(headers: _Headers, row: KafkaRow) -> bytes | None:

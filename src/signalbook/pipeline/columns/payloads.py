@@ -1,9 +1,9 @@
-"""`PayloadColumns`: many payloads, judged by their schema and made its struct with as few steps of Python as can be.
+"""`PayloadColumns`: many payloads validated by their schema and made a column of it, with few steps of Python.
 
 Rule 1: a payload holds where the engine says so of its value, and the struct is the one that `convert` gives value by
 value; what is certain to be the same is found in other ways.
-Rule 2: where the schema is plain, a typed reader reads, judges and makes columns of all payloads that it takes.
-Rule 3: what it does not take is read and judged one by one. A column is then taken at once where `convert` leaves
+Rule 2: where the schema is plain, a typed reader reads, validates and makes columns of all payloads that it takes.
+Rule 3: what it does not take is read and validated one by one. A column is then taken at once where `convert` leaves
 values as they are, which is asked of it once, and where no member of a payload is left out: the members of all payloads
 are as many as the values that the columns hold.
 Rule 4: everything else is converted value by value, and what that raises is raised.
@@ -19,10 +19,9 @@ import pyarrow as pa
 
 from signalbook.jsontext import quick
 from signalbook.messages.fast import is_plain
-from signalbook.schemas.json_schema.columns import ADDITIONAL
-from signalbook.schemas.json_schema.typed import TypedReader
+from signalbook.schemas.json_schema.columns import ADDITIONAL, TypedReader
 
-__all__ = ["PayloadColumns", "judged", "reader"]
+__all__ = ["PayloadColumns", "reader", "validated"]
 
 # A value of each type that `convert` gives back as it is, where the column holds values and not their JSON text.
 _SAMPLES: dict[pa.DataType, Any] = {pa.int64(): 1, pa.float64(): 1.5, pa.bool_(): True, pa.string(): "a"}
@@ -31,7 +30,7 @@ _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def judged(texts: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
+def validated(texts: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
     """The values of the texts that `read` takes, and the places of the others; it says ValueError of those."""
     take = map(read if is_plain(b"\n".join(texts)) else _only_plain(read), texts)
     values: list[Any] = []
@@ -47,7 +46,7 @@ def judged(texts: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[A
 def _only_plain(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def careful(text: bytes) -> Any:
         if not is_plain(text):
-            raise ValueError("a number is too long for a quick reader")
+            raise ValueError("a number is too long for a fast reader")
         return read(text)
 
     return careful
@@ -59,7 +58,7 @@ def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:
     def read(text: bytes) -> Any:
         value = quick(text)
         if not accepts(value):
-            raise ValueError("the payload does not hold")
+            raise ValueError("the payload is not valid")
         return value
 
     return read
@@ -68,7 +67,7 @@ def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:
 class PayloadColumns:
     """How the payloads of one JSON Schema become a column.
 
-    `accepts` judges a value and `convert` makes the row of one; `typed` reads those that it takes.
+    `accepts` validates a value and `convert` makes the row of one; `typed` reads those that it takes.
     """
 
     __slots__ = ("_at_once", "_convert", "_read", "_rest", "_type", "_typed")
@@ -85,22 +84,22 @@ class PayloadColumns:
         self._read = reader(accepts)
         self._typed = typed
         named = [one for one in type_ if one.name != ADDITIONAL] if _is_of_objects(type_, convert) else []
-        at_once = [one for one in named if _stays(one.type, _member(convert, one.name))]
+        at_once = [one for one in named if _stays(one.type, _convert_member(convert, one.name))]
         self._at_once = pa.struct(at_once) if at_once else None
         self._rest = [one for one in named if one not in at_once]
 
     def array(self, texts: Sequence[bytes]) -> tuple[pa.Array, list[int]]:
         """The column of the payloads that hold, and the places of those that do not."""
         if self._typed is None:
-            values, unfit = judged(texts, self._read)
+            values, unfit = validated(texts, self._read)
             return self._of_values(values), unfit
-        typed, others = judged(texts, self._typed.read)
+        typed, others = validated(texts, self._typed.read)
         column = self._typed.column(typed)
         if not others:
             return column, []
         if 2 * len(others) > len(texts):
             self._typed = None  # such payloads are not what it is for
-        values, left = judged([texts[at] for at in others], self._read)
+        values, left = validated([texts[at] for at in others], self._read)
         unfit = [others[at] for at in left]
         return self._merged(column, values, others, unfit, len(texts)), unfit
 
@@ -116,14 +115,14 @@ class PayloadColumns:
     def _of_values(self, values: list[Any]) -> pa.Array:
         if self._at_once is not None:
             try:
-                found = self._quickly(values, self._at_once)
+                found = self._columns_at_once(values, self._at_once)
             except _REFUSED:
                 found = None
             if found is not None:
                 return found
         return pa.array(list(map(self._convert, values)), self._type)
 
-    def _quickly(self, values: Sequence[Any], at_once: pa.StructType) -> pa.Array | None:
+    def _columns_at_once(self, values: Sequence[Any], at_once: pa.StructType) -> pa.Array | None:
         if set(map(type, values)) != {dict}:
             return None
         taken = pa.array(values, at_once)
@@ -157,11 +156,11 @@ def _is_of_objects(type_: pa.StructType, convert: Callable[[Any], Any]) -> bool:
         return False
 
 
-def _member(convert: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+def _convert_member(convert: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     return lambda value: convert({name: value})[name]
 
 
-def _item(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _convert_item(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: convert([value])[0]
 
 
@@ -169,9 +168,9 @@ def _stays(kind: pa.DataType, convert: Callable[[Any], Any]) -> bool:
     """Whether what stands in a column of a type is the value itself."""
     if pa.types.is_struct(kind):
         members = [one for one in kind if one.name != ADDITIONAL]
-        return all(_stays(one.type, _member(convert, one.name)) for one in members)
+        return all(_stays(one.type, _convert_member(convert, one.name)) for one in members)
     if pa.types.is_list(kind):
-        return _stays(kind.value_type, _item(convert))
+        return _stays(kind.value_type, _convert_item(convert))
     sample = _SAMPLES.get(kind)
     try:
         held = convert(sample)

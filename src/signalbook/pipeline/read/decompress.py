@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import zstandard
 
-__all__ = ["CODECS", "Codec", "Damaged", "Member", "decompressed"]
+__all__ = ["CODECS", "Codec", "CompressedMember", "Damaged", "decompressed"]
 
 _GZIP = 31
 # What one step may give: a few bytes can stand for very many.
@@ -41,7 +41,7 @@ class _Broken(Exception):
     """What stands there is not as it has to be, in words."""
 
 
-class Member(Protocol):
+class CompressedMember(Protocol):
     """A reader of one compressed file; several may stand one behind the other."""
 
     @property
@@ -59,7 +59,7 @@ class Member(Protocol):
         """What it was fed behind the last byte that gave something."""
 
 
-Codec = Callable[[], Member]
+Codec = Callable[[], CompressedMember]
 
 
 class _Gzip:
@@ -170,7 +170,7 @@ class _Zstd:
     def left(self) -> bytes:
         return b"".join(self._barren) + self._waiting
 
-    # Each says how long the next part is, 0 where too little is there to tell, and who is asked after it.
+    # Each says how long the next part is, 0 where too little is there to know, and which is asked next.
 
     def _header(self, text: bytes, at: int) -> int:
         if len(text) - at < 8:
@@ -182,7 +182,7 @@ class _Zstd:
                 raise _Broken(f"a frame of {size:,} bytes is to be skipped")
             return size
         if magic != _ZSTD_FRAME:
-            raise _Broken("there is no frame of Zstandard")
+            raise _Broken("a Zstandard frame is expected there")
         descriptor = text[at + 4]
         single = descriptor >> 5 & 1
         self._has_checksum = bool(descriptor >> 2 & 1)

@@ -11,14 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from signalbook.errors import UsageError
-from signalbook.pipeline.files import Entry, Folder, PipelineError, real_place
-from signalbook.pipeline.read.records import Split, codec_of
+from signalbook.pipeline.files import FileEntry, Folder, PipelineError, real_place
+from signalbook.pipeline.read.lines import Split, codec_of
 
-__all__ = ["FILES", "SCHEMES", "Listed", "Source", "list_files", "look", "parse_source", "share_out", "stat_of"]
+__all__ = [
+    "FILES",
+    "SCHEMES",
+    "InputFile",
+    "InputSource",
+    "list_files",
+    "list_with_hidden",
+    "parse_source",
+    "share_out",
+    "stat_of",
+]
 
 SCHEMES: Mapping[str, str] = {
     "events": "CloudEvents in JSON, one a line or in batch files; .gz and .zst too",
-    "messages": "messages on paper, one a line; .gz and .zst too",
+    "messages": "messages in their JSON form, one a line; .gz and .zst too",
     "spool": "what signalbook spool wrote",
     "parquet": "Parquet files with a column value, or with the columns of Kafka",
     "kafka": "topics of a Kafka broker: kafka:HOST:PORT/TOPIC,TOPIC",
@@ -33,7 +43,7 @@ _MARK = b"\xef\xbb\xbf"  # of UTF-8; it says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputSource:
     """One source: its scheme and its place."""
 
     scheme: str
@@ -44,7 +54,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class InputFile:
     """A file of a source: its full path, size and time."""
 
     path: str
@@ -56,11 +66,11 @@ class Listed:
         return {"path": self.path, "size": self.size, "changed": self.changed}
 
 
-def parse_source(text: str) -> Source:
+def parse_source(text: str) -> InputSource:
     """The source that a text names; raises `UsageError`.
 
     >>> parse_source("kafka:localhost:9092/orders")
-    Source(scheme='kafka', place='localhost:9092/orders')
+    InputSource(scheme='kafka', place='localhost:9092/orders')
     """
     scheme, mark, place = text.partition(":")
     if not mark or scheme not in SCHEMES or not place:
@@ -69,35 +79,35 @@ def parse_source(text: str) -> Source:
     if scheme == "kafka":
         if "/" not in place:
             raise UsageError(f"'{text}' does not name a topic; write kafka:HOST:PORT/TOPIC")
-        return Source(scheme, place)
-    return Source(scheme, real_place(Folder.at(place).uri))
+        return InputSource(scheme, place)
+    return InputSource(scheme, real_place(Folder.at(place).uri))
 
 
-def list_files(source: Source) -> list[Listed]:
+def list_files(source: InputSource) -> list[InputFile]:
     """The files of a source now; hidden ones, and those being written, are none."""
-    return look(source)[0]
+    return list_with_hidden(source)[0]
 
 
-def look(source: Source) -> tuple[list[Listed], int]:
+def list_with_hidden(source: InputSource) -> tuple[list[InputFile], int]:
     """The files of a source now, and how many others are hidden there or being written."""
     folder = Folder(source.place)
-    alone = stat_of(source.place)
-    if alone is not None:
-        return [Listed(source.place, alone.size, alone.changed)], 0
+    file = stat_of(source.place)
+    if file is not None:
+        return [InputFile(source.place, file.size, file.changed)], 0
     if not folder.is_folder():
         raise PipelineError(f"'{source.place}' is neither a file nor a folder")
     entries = list(folder.files(recursive=True))
-    found = [Listed(folder.place(one.path), one.size, one.changed) for one in entries if _is_input(one)]
+    found = [InputFile(folder.place(one.path), one.size, one.changed) for one in entries if _is_input(one)]
     return found, len(entries) - len(found)
 
 
-def stat_of(place: str) -> Entry | None:
+def stat_of(place: str) -> FileEntry | None:
     """The file at a full path as it is now, or None."""
     above, _, name = place.rpartition("/")
     return Folder(above or "/").stat(name)
 
 
-def share_out(files: Sequence[Listed], part: int | None = None) -> list[list[Split]]:
+def share_out(files: Sequence[InputFile], part: int | None = None) -> list[list[Split]]:
     """The files in parts of about equal size, one for each task; a large file of lines is cut."""
     part = part or min(max(sum(file.size for file in files) // _PARTS, _SMALLEST_PART), _LARGEST_PART)
     tasks: list[list[Split]] = []
@@ -114,7 +124,7 @@ def share_out(files: Sequence[Listed], part: int | None = None) -> list[list[Spl
     return [*tasks, current] if current else tasks
 
 
-def _cut(file: Listed, part: int) -> list[Split]:
+def _cut(file: InputFile, part: int) -> list[Split]:
     if file.size <= part or codec_of(file.path) is not None or _is_batch(file.path):
         return [Split(file.path)]
     starts = range(0, file.size, part)
@@ -131,5 +141,5 @@ def _is_batch(path: str) -> bool:
         return True
 
 
-def _is_input(entry: Entry) -> bool:
+def _is_input(entry: FileEntry) -> bool:
     return not any(part.startswith((".", "_")) for part in entry.path.split("/"))

@@ -1,10 +1,14 @@
-"""Connections to brokers that cannot give a range of messages twice: MQTT, NATS and AMQP.
+"""Queues of MQTT, NATS and AMQP brokers, and the spool that their messages are written to.
 
-Rule 1: `take` gives what has come, `acknowledge` tells the broker that all of it arrived; what was not acknowledged
-comes again, over this connection or the next one.
-Rule 2: `connect` raises `PipelineError` where a broker is not there or refuses the login; a connection that breaks
-later raises `Lost`.
+These brokers cannot give a range of messages twice, so `spool` writes messages to files first, which are landed later.
+
+Rule 1: messages are taken, written, synced, and only then acknowledged. What was not acknowledged comes again, over
+this connection or the next one: nothing is lost, and what was written before may be there twice.
+Rule 2: `connect` raises `PipelineError` where a broker is not there or refuses the login. A connection that breaks
+later raises `ConnectionLost`, and is made again for as long as it takes.
 Rule 3: MQTT with QoS 0 and NATS without JetStream have no acknowledgement: they are at most once up to here.
+Rule 4: the file that is being written is hidden (`.NAME.open`); it gets its name when it is full or old enough, and
+nobody reads it before. What a killed spooler left is given its name by the next one, without the line it had begun.
 """
 
 from __future__ import annotations
@@ -26,7 +30,16 @@ from signalbook.errors import UsageError
 from signalbook.pipeline.files import Folder, PipelineError, sync_folder, take_lease
 from signalbook.protocols import Message, WireError
 
-__all__ = ["CONNECTIONS", "Connection", "Lost", "Queue", "Spool", "connect", "parse_queue", "spool"]
+__all__ = [
+    "CONNECTIONS",
+    "BrokerConnection",
+    "BrokerQueue",
+    "ConnectionLost",
+    "Spool",
+    "connect",
+    "parse_queue",
+    "spool",
+]
 
 _MOST = 1000
 _WAIT_SECONDS = 0.2
@@ -34,12 +47,12 @@ _REACH_SECONDS = 10
 _SESSION_SECONDS = 7 * 24 * 3600
 
 
-class Lost(Exception):
-    """A connection that had been made is no more; in words, why."""
+class ConnectionLost(Exception):
+    """A connection has broken; in words, why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class BrokerQueue:
     """Where messages are taken from: a broker, a topic, subject or address there, and as whom."""
 
     scheme: str
@@ -60,7 +73,7 @@ class Queue:
         return f"{self.host}:{self.port}"
 
 
-class Connection(Protocol):
+class BrokerConnection(Protocol):
     """A connection to a broker that reads one queue."""
 
     def take(self) -> list[Message]:
@@ -73,7 +86,7 @@ class Connection(Protocol):
         """End the connection; one that is lost too."""
 
 
-def parse_queue(text: str, user: str | None = None, password: str | None = None) -> Queue:
+def parse_queue(text: str, user: str | None = None, password: str | None = None) -> BrokerQueue:
     """The queue that a text names; raises `UsageError`.
 
     >>> parse_queue("mqtt:localhost:1883/fleet/#").name
@@ -86,24 +99,24 @@ def parse_queue(text: str, user: str | None = None, password: str | None = None)
         raise UsageError(
             f"'{text}' does not name a queue; write mqtt:HOST:PORT/TOPIC, nats:HOST:PORT/SUBJECT or amqp:…/ADDRESS"
         )
-    return Queue(scheme, host, int(port), name, user, password)
+    return BrokerQueue(scheme, host, int(port), name, user, password)
 
 
-def connect(source: Queue) -> Connection:
+def connect(source: BrokerQueue) -> BrokerConnection:
     """Connect to the broker of a queue; raises `PipelineError`."""
     return CONNECTIONS[source.scheme](source)
 
 
-def _unreachable(source: Queue, reason: object) -> PipelineError:
-    return PipelineError(f"{source.address} cannot be reached: {_words(reason)}")
+def _unreachable(source: BrokerQueue, reason: object) -> PipelineError:
+    return PipelineError(f"{source.address} cannot be reached: {_reason_text(reason)}")
 
 
-def _words(reason: object) -> str:
+def _reason_text(reason: object) -> str:
     return str(reason) or type(reason).__name__
 
 
-def _on_paper(read: Callable[[Any], Message], given: Any, protocol: str, payload: Any) -> Message:
-    """The message as it came; of one that paper cannot hold, the payload."""
+def _as_message(read: Callable[[Any], Message], given: Any, protocol: str, payload: Any) -> Message:
+    """The message as it came; of one that is not a valid message, the payload."""
     try:
         return read(given)
     except WireError:
@@ -113,7 +126,7 @@ def _on_paper(read: Callable[[Any], Message], given: Any, protocol: str, payload
 class _Mqtt:
     """MQTT 5.0, with a session that outlives the connection."""
 
-    def __init__(self, source: Queue) -> None:
+    def __init__(self, source: BrokerQueue) -> None:
         from signalbook.clients.mqtt import to_paper
 
         # After the adapter, which says what to install where it is missing.
@@ -169,8 +182,8 @@ class _Mqtt:
         self._taken = list(self._some())
         # What came before the connection broke is read first: with QoS 0 it would not come again.
         if not self._taken and self._lost:
-            raise Lost(_words(self._lost[0]))
-        return [_on_paper(self._to_paper, message, "MQTT/5.0", message.payload) for message in self._taken]
+            raise ConnectionLost(_reason_text(self._lost[0]))
+        return [_as_message(self._to_paper, message, "MQTT/5.0", message.payload) for message in self._taken]
 
     def _some(self) -> Iterator[Any]:
         try:
@@ -193,7 +206,7 @@ class _Mqtt:
 class _Nats:
     """NATS: by JetStream, which acknowledges, where a stream has the subject; as it comes elsewhere."""
 
-    def __init__(self, source: Queue) -> None:
+    def __init__(self, source: BrokerQueue) -> None:
         from signalbook.clients.nats import to_paper
 
         self._to_paper = to_paper
@@ -220,7 +233,7 @@ class _Nats:
             self._met[:] = [error]
 
         self._client = Client()
-        # It is not made again by the client's own rules, which try for minutes and tell nobody why.
+        # It is not made again by the client's own rules, which try for minutes and do not say why.
         await self._client.connect(
             f"nats://{self._source.address}",
             connect_timeout=_REACH_SECONDS,
@@ -245,11 +258,11 @@ class _Nats:
 
     def take(self) -> list[Message]:
         self._taken = self._run(self._fetch())
-        return [_on_paper(self._to_paper, message, "NATS", message.data) for message in self._taken]
+        return [_as_message(self._to_paper, message, "NATS", message.data) for message in self._taken]
 
     async def _fetch(self) -> list[Any]:
         found: list[Any] = []
-        # That nothing came is told by the client's own TimeoutError or, at the very end of a wait, by Python's.
+        # Where nothing came, the client raises its own TimeoutError or, at the very end of a wait, Python's.
         with contextlib.suppress(TimeoutError):
             if self._pulled is not None:
                 return list(await self._pulled.fetch(_MOST, timeout=_WAIT_SECONDS))
@@ -257,7 +270,7 @@ class _Nats:
             while len(found) < _MOST and self._plain.pending_msgs:
                 found.append(await self._plain.next_msg(timeout=_WAIT_SECONDS))
         if not found and self._client.is_closed:
-            raise Lost(_words(self._met[0]) if self._met else "the connection was closed")
+            raise ConnectionLost(_reason_text(self._met[0]) if self._met else "the connection was closed")
         return found
 
     def acknowledge(self) -> None:
@@ -273,7 +286,7 @@ class _Nats:
         try:
             return self._loop.run_until_complete(work)
         except _nats_errors() as error:
-            raise Lost(_words(self._met[0] if self._met else error)) from None
+            raise ConnectionLost(_reason_text(self._met[0] if self._met else error)) from None
 
     def close(self) -> None:
         with contextlib.closing(self._loop), contextlib.suppress(*_nats_errors()):
@@ -290,7 +303,7 @@ def _nats_errors() -> tuple[type[Exception], ...]:
 class _Amqp:
     """AMQP 1.0: messages stay with the broker until they are accepted."""
 
-    def __init__(self, source: Queue) -> None:
+    def __init__(self, source: BrokerQueue) -> None:
         from signalbook.clients.amqp import to_paper
 
         from proton import ProtonException, Timeout  # isort: skip
@@ -317,11 +330,11 @@ class _Amqp:
             while len(found) < _MOST:
                 message = self._receiver.receive(timeout=wait)
                 wait = 0.001
-                found.append(_on_paper(self._to_paper, message, "AMQP/1.0", message.encode()))
+                found.append(_as_message(self._to_paper, message, "AMQP/1.0", message.encode()))
         except self._nothing:
             pass
         except self._failures as error:
-            raise Lost(_words(error)) from None
+            raise ConnectionLost(_reason_text(error)) from None
         self._taken = len(found)
         return found
 
@@ -330,28 +343,24 @@ class _Amqp:
             for _ in range(self._taken):
                 self._receiver.accept()
         except self._failures as error:
-            raise Lost(_words(error)) from None
+            raise ConnectionLost(_reason_text(error)) from None
 
     def close(self) -> None:
         with contextlib.suppress(*self._failures):
             self._connection.close()
 
 
-def _amqp_login(source: Queue) -> dict[str, Any]:
+def _amqp_login(source: BrokerQueue) -> dict[str, Any]:
     if source.user is None:
         return {}
     login = {"user": source.user, "password": source.password}
     return {**login, "allowed_mechs": "PLAIN", "allow_insecure_mechs": True}
 
 
-CONNECTIONS: Mapping[str, Callable[[Queue], Connection]] = {"mqtt": _Mqtt, "nats": _Nats, "amqp": _Amqp}
+CONNECTIONS: Mapping[str, Callable[[BrokerQueue], BrokerConnection]] = {"mqtt": _Mqtt, "nats": _Nats, "amqp": _Amqp}
 
 
-# `Spool`: a folder of files that messages are appended to before their broker is told that they arrived.
-#
-# Rule 1: `append` returns once the messages are on disk; only then may they be acknowledged.
-# Rule 2: the file that is being written is hidden (`.NAME.open`); it gets its name when it is full or old enough, and
-# nobody reads it before. What a killed spooler left is given its name by the next one, without the line it had begun.
+# The spool.
 
 
 _ENDING = ".jsonl"
@@ -421,7 +430,7 @@ class Spool:
             content = left.read_bytes()
             whole = content.rfind(b"\n") + 1
             if whole < len(content):
-                # The line was not on disk in whole, so nobody was told that its message arrived.
+                # The line was not on disk in whole, so its message was never acknowledged.
                 os.truncate(left, whole)
             if whole:
                 self._named(left)
@@ -434,10 +443,6 @@ class Spool:
 
 
 # From the queue of a broker to a spool.
-#
-# Rule 1: messages are taken, written, synced, and only then acknowledged; a killed spooler gets again what it had not
-# acknowledged, so nothing is lost, and what it had written already is there twice.
-# Rule 2: the first connection must come about; one that breaks later is made again, for as long as it takes.
 
 
 _FIRST_PAUSE_SECONDS = 0.5
@@ -446,7 +451,7 @@ _STEP_SECONDS = 0.2
 
 
 def spool(
-    source: Queue,
+    source: BrokerQueue,
     target: Spool,
     *,
     idle: float | None = None,
@@ -455,14 +460,14 @@ def spool(
 ) -> int:
     """Spool until stopped, or until nothing came for `idle` seconds, or `count` messages came; how many came.
 
-    `notice` is told when the broker is lost, and when it is available again.
+    `notice` is called when the broker is lost, and when it is available again.
     """
     taken, last = 0, time.monotonic()
 
     def enough() -> bool:
         return (idle is not None and time.monotonic() - last >= idle) or (count is not None and taken >= count)
 
-    connection: Connection | None = connect(source)
+    connection: BrokerConnection | None = connect(source)
     try:
         while connection is not None and not enough():
             try:
@@ -473,20 +478,20 @@ def spool(
                     connection.acknowledge()
                 else:
                     target.roll_if_due()
-            except Lost as lost:
+            except ConnectionLost as lost:
                 broken, connection = connection, None  # closed once, whoever stops us while we wait
                 broken.close()
                 notice(f"{source.address} is lost: {lost}")
-                connection = _again(source, target, enough, notice)
+                connection = _reconnect(source, target, enough, notice)
     finally:
         if connection is not None:
             connection.close()
     return taken
 
 
-def _again(
-    source: Queue, target: Spool, enough: Callable[[], bool], notice: Callable[[str], None]
-) -> Connection | None:
+def _reconnect(
+    source: BrokerQueue, target: Spool, enough: Callable[[], bool], notice: Callable[[str], None]
+) -> BrokerConnection | None:
     """A new connection after however many tries; none where it is enough before."""
     pause = _FIRST_PAUSE_SECONDS
     while True:

@@ -1,16 +1,18 @@
-"""Files of messages as records: lines, and the elements of JSON batches, each with the place it stood at.
+"""Records: the one form that every input has, and how rows become records.
 
-Rule 1: a record is exactly the bytes that stood there. Lines end at a newline; white space alone is not a record.
-Rule 2: what cannot be read is a record too, with the reason: a line beyond 64 MiB, a file that is gone, the line at
-which a compressed file was cut or damaged, and the rest of that file as it is. So there are as many records as inputs.
-Rule 3: a file that begins with `[` is batches: each element is one record.
-Rule 4: one UTF-8 byte order mark before all that is passed over.
+Rows come from a DataFrame, from Spark's Kafka connector or from Parquet files.
+
+Rule 1: rows that have the columns `topic` and `value` are Kafka's records; else `value` is the whole input, as a line
+of a file would be. It is text or bytes; a row with anything else is a record that says so.
+Rule 2: whole columns become Python values once; a message is made of a row of Kafka only where somebody asks for it.
+Only columns of the connector's own types are read so; any others are read row by row, which can say of one row what is
+wrong with it.
+Rule 3: each Parquet file is read by its own schema. What cannot be read of one is a record; the others are read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,117 +21,48 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from signalbook.messages.observe import is_batch
 from signalbook.pipeline.files import Folder
-from signalbook.pipeline.read.decompress import CODECS, Codec, Damaged, decompressed
-from signalbook.protocols import Message, WireError
+from signalbook.protocols import Message
 
 __all__ = [
+    "CONNECTOR_COLUMNS",
     "LARGEST",
-    "Elements",
+    "NO_VALUE",
     "KafkaRow",
+    "ParquetPart",
     "Record",
-    "Split",
-    "codec_of",
-    "expand",
+    "inputs_of",
     "kafka_rows",
     "milliseconds",
-    "read_split",
+    "read_parquet",
+    "records_of",
+    "share_parquet",
 ]
 
-# `Elements`: the elements of JSON arrays out of chunks of bytes, without reading the values.
-#
-# Rule 1: only brackets, commas and strings are looked at; whether an element is JSON is for its reader to say.
-# Rule 2: arrays may follow one another. What is left when the bytes end, or follows an array and is none, is the rest.
-
-
-# A whole string, a mark outside of strings, or the quote of a string whose end has not come.
-_tokens = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},"]', re.DOTALL).finditer
-_WHITE = b" \t\r\n"
-
-
-class Elements:
-    """A scanner that is fed chunks and gives elements with their positions."""
-
-    def __init__(self, largest: int, begin: int = 0) -> None:
-        self._rest = b""
-        self._scanned = 0
-        self._depth = 0
-        self._longest = 2 * largest
-        self._fault: str | None = None
-        self.position = begin
-
-    def take(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
-        """The elements that end in this chunk."""
-        if self._is_faulty():
-            return
-        text = self._rest + chunk
-        start, scanned = 0, len(text)
-        for token in _tokens(text, self._scanned):
-            mark, at = token[0], token.start()
-            if mark == b'"':
-                scanned = at
-                break
-            if len(mark) > 1:
-                continue
-            ends = self._step(mark, text[start:at])
-            if self._is_faulty():
-                break
-            if ends is not None:
-                element = text[start:at].strip(_WHITE)
-                if ends and (element or mark == b","):
-                    yield element, self.position + start
-                start = token.end()
-        self._rest, self._scanned = text[start:], scanned - start
-        self.position += start
-        if len(self._rest) > self._longest and not self._is_faulty():
-            self._fault = f"an element is longer than {self._longest:,} bytes"
-
-    def _is_faulty(self) -> bool:
-        return self._fault is not None
-
-    def finish(self) -> tuple[bytes, int, str] | None:
-        """The bytes that belong to no element, where they begin and why; None where all were read."""
-        rest = self._rest.strip(_WHITE)
-        if self._fault is None and self._depth == 0 and not rest:
-            return None
-        return rest, self.position, self._fault or "the batch ends too early"
-
-    def _step(self, mark: bytes, before: bytes) -> bool | None:
-        """What a mark ends: an element (true), what stands before an array (false), or nothing (None)."""
-        if mark in b"[{":
-            self._depth += 1
-            if self._depth > 1:
-                return None
-            if mark != b"[" or before.strip(_WHITE):
-                self._fault = "something that is not a batch stands outside of one"
-            return False
-        if mark == b",":
-            if self._depth == 0:
-                self._fault = "something that is not a batch stands outside of one"
-            return True if self._depth == 1 else None
-        self._depth -= 1
-        if self._depth < 0 or (self._depth == 0 and mark != b"]"):
-            self._fault = "the brackets of the batch do not fit"
-        return True if self._depth == 0 else None
-
-
 LARGEST = 64 << 20
+CONNECTOR_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+NO_VALUE = "the input has no column value; it holds the message, or Kafka's value beside topic"
+_AT_ONCE = 4096
+# About how many bytes of Parquet files a task reads.
+_PART = 32 << 20
 _CHUNK = 1 << 20
-# The bytes that the longest symbol of a compressed file has: RFC 1951, 3.2.5 to 3.2.7, 48 bits.
-_SYMBOL = 6
-_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A part of a file: the lines that begin at `start` or later and before `end` (None: up to the end)."""
-
-    path: str
-    start: int = 0
-    end: int | None = None
+_MOST_ROWS = 1 << 60
+_TEXTS = frozenset({"string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null"})
+# What Arrow raises where a file, or a value in it, is not as it has to be.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError)
+_TYPES: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "key": pa.types.is_binary,
+    "value": pa.types.is_binary,
+    "topic": pa.types.is_string,
+    "partition": pa.types.is_integer,
+    "offset": pa.types.is_integer,
+}
+_UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
+# Of the years 2 to 9998: a moment of any zone is then one that Python has.
+_FIRST, _LAST = -62_100_000_000_000_000, 253_360_000_000_000_000
 
 
 class Record(msgspec.Struct, gc=False):
@@ -148,7 +81,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def given(self) -> bytes | Message:
-        """What is judged."""
+        """What is matched."""
         return self.message if self.message is not None else self.data or b""
 
     @property
@@ -158,308 +91,8 @@ class Record(msgspec.Struct, gc=False):
         return self.length or len(held or b"")
 
     def kept(self) -> bytes | None:
-        """The bytes that a dead letter keeps: as they came, or the message on paper."""
+        """The bytes that a dead letter keeps: as they came, or the message in its JSON form."""
         return self.data if self.message is None else self.message.to_bytes()
-
-
-def codec_of(path: str) -> Codec | None:
-    """How a file of that name is compressed; None where it is not."""
-    return next((codec for ending, codec in CODECS.items() if path.lower().endswith(ending)), None)
-
-
-def read_split(split: Split, largest: int = LARGEST) -> Iterator[Record]:
-    """The records of a part of a file."""
-    place, _, name = split.path.rpartition("/")
-    try:
-        file = Folder(place or "/").open(name)
-    except FileNotFoundError:
-        yield Record(None, split.path, 0, "the file is gone")
-        return
-    with file:
-        codec = codec_of(split.path)
-        chunks: Iterator[bytes] = _chunks(file, split)
-        if codec is not None:
-            chunks = decompressed(chunks, codec)
-        yield from _records(chunks, split, largest)
-
-
-def _chunks(file: Any, split: Split) -> Iterator[bytes]:
-    """The bytes from one before the start on: that byte tells whether a line begins at the start."""
-    file.seek(max(split.start - 1, 0))
-    while chunk := bytes(file.read(_CHUNK)):
-        yield chunk
-
-
-def _records(chunks: Iterator[bytes], split: Split, largest: int) -> Iterator[Record]:
-    first = b""
-    try:
-        while not _begins(first, split):
-            first += next(chunks)
-    except StopIteration:
-        pass
-    except Damaged as error:
-        # Too short to be anything but white space, or the beginning of a mark.
-        yield _rest(error, split, len(first), largest)
-        return
-    begin = len(_MARK) if split.start == 0 and first.startswith(_MARK) else 0
-    first = first[begin:]
-    if split.start == 0 and split.end is None and first.lstrip(_WHITE)[:1] == b"[":
-        yield from _elements(first, chunks, split, largest, begin)
-    else:
-        yield from _lines(first, chunks, split, largest, begin)
-
-
-def _begins(first: bytes, split: Split) -> bool:
-    """Whether what was read of a file shows what it begins with."""
-    return bool(first.removeprefix(_MARK).strip(_WHITE)) and (split.start > 0 or len(first) >= len(_MARK))
-
-
-def _rest(error: Damaged, split: Split, position: int, largest: int) -> Record:
-    """What was not read of a damaged file, as it is; by length and hash alone where it is too long."""
-    kept: list[bytes] | None = []
-    length, digest = 0, hashlib.sha256()
-    for part in error.rest:
-        length += len(part)
-        digest.update(part)
-        if length > largest:
-            kept = None
-        elif kept is not None:
-            kept.append(part)
-    data = None if kept is None else b"".join(kept)
-    return Record(data or None, split.path, position, str(error), length, digest.hexdigest() if length else None)
-
-
-def _with_rest(last: list[Record], rest: Record) -> list[Record]:
-    """The last records of a damaged file with its rest; a few bytes, which are no more than a symbol, go into words."""
-    cut = next((record for record in last if record.reason is not None), None)
-    if cut is None or rest.length > _SYMBOL:
-        return [*last, rest]
-    if rest.data:
-        cut.reason = f"{cut.reason}; the rest of it is the bytes {rest.data.hex(' ')}"
-    return last
-
-
-def _lines(first: bytes, chunks: Iterator[bytes], split: Split, largest: int, begin: int) -> Iterator[Record]:
-    lines = _Lines(split, largest, begin)
-    yield from lines.take(first)
-    try:
-        for chunk in chunks:
-            if lines.past_end:
-                return
-            yield from lines.take(chunk)
-    except Damaged as error:
-        last = list(lines.finish(str(error)))
-        yield from _with_rest(last, _rest(error, split, lines.position, largest))
-        return
-    if not lines.past_end:
-        yield from lines.finish()
-
-
-def _is_whole(data: bytes) -> bool:
-    """Whether the last line before damage is whole all the same: an object that was cut is not JSON."""
-    try:
-        msgspec.json.decode(data, type=msgspec.Raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-    return data.lstrip(_WHITE)[:1] == b"{"
-
-
-class _Lines:
-    """Lines out of chunks; a line that grows beyond the largest is hashed and dropped."""
-
-    def __init__(self, split: Split, largest: int, begin: int) -> None:
-        self._split = split
-        self._largest = largest
-        self._end = float("inf") if split.end is None else split.end
-        self._parts: list[bytes] = []
-        self._length = 0
-        self._hash: Any = None
-        self._position = max(split.start - 1, begin)
-        # What stands before the first newline belongs to the part before, except at the beginning of the file.
-        self._skipping = split.start > 0
-        self.past_end = False
-
-    def take(self, chunk: bytes) -> Iterator[Record]:
-        first, *whole = chunk.split(b"\n")
-        self._keep(first)
-        if not whole:
-            return
-        yield from self._line()
-        rest = whole.pop()
-        path, position, end = self._split.path, self._position, self._end
-        for line in whole:
-            if position >= end:
-                break
-            if line.strip(_WHITE):
-                yield Record(line, path, position)
-            position += len(line) + 1
-        self._position = position
-        self.past_end = position >= end
-        self._keep(rest)
-
-    @property
-    def position(self) -> int:
-        """Where what was taken ends."""
-        return self._position + self._length
-
-    def finish(self, damage: str | None = None) -> Iterator[Record]:
-        """What stood after the last newline; where damage cut it, it says so."""
-        if self._skipping:
-            return
-        data = b"".join(self._parts)
-        if damage is None or (self._hash is None and _is_whole(data)):
-            if self._length:
-                yield from self._line()
-        elif self._hash is not None:
-            yield Record(None, self._split.path, self._position, damage, self._length, self._hash.hexdigest())
-        elif data.strip(_WHITE):
-            yield Record(data, self._split.path, self._position, damage, self._length)
-
-    def _keep(self, part: bytes) -> None:
-        self._length += len(part)
-        if self._hash is not None:
-            self._hash.update(part)
-        elif self._length > self._largest:
-            self._hash = hashlib.sha256(b"".join(self._parts))
-            self._hash.update(part)
-            self._parts = []
-        elif part:
-            self._parts.append(part)
-
-    def _line(self) -> Iterator[Record]:
-        """The line of the parts that were kept."""
-        position, length = self._position, self._length
-        data = b"".join(self._parts)
-        kept, self._parts, self._length, self._hash = self._hash, [], 0, None
-        self._position = position + length + 1
-        if self._skipping:
-            self._skipping = False
-        elif kept is not None:
-            words = f"the line is longer than {self._largest:,} bytes"
-            yield Record(None, self._split.path, position, words, length, kept.hexdigest())
-        elif data.strip(_WHITE):
-            yield Record(data, self._split.path, position)
-        self.past_end = self._position >= self._end
-
-
-def _elements(first: bytes, chunks: Iterator[bytes], split: Split, largest: int, begin: int) -> Iterator[Record]:
-    elements = Elements(largest, begin)
-    damaged = None
-    try:
-        for data, position in elements.take(first):
-            yield _element(data, position, split, largest)
-        for chunk in chunks:
-            for data, position in elements.take(chunk):
-                yield _element(data, position, split, largest)
-    except Damaged as error:
-        damaged = error
-    left = elements.finish()
-    end, last = elements.position, list[Record]()
-    if left is not None:
-        data, position, words = left
-        end = position + len(data)
-        if data or damaged is None:
-            kept = data if 0 < len(data) <= largest else None
-            last = [Record(kept, split.path, position, words if damaged is None else str(damaged), len(data))]
-    yield from last if damaged is None else _with_rest(last, _rest(damaged, split, end, largest))
-
-
-def _element(data: bytes, position: int, split: Split, largest: int) -> Record:
-    if len(data) <= largest:
-        return Record(data, split.path, position)
-    words = f"the element is longer than {largest:,} bytes"
-    return Record(None, split.path, position, words, len(data), hashlib.sha256(data).hexdigest())
-
-
-# Records that hold several events, taken apart before they are counted: each event is one input.
-#
-# Rule: an event of a batch that a protocol message carried becomes that message in structured mode with this one event,
-# so it is judged by the same metadata, and can be judged again from a dead letter.
-
-
-_BATCH_MARK = b"cloudevents-batch"
-_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-def expand(records: Iterable[Record]) -> Iterator[Record]:
-    """The records, with an event of a batch in the place of the batch."""
-    for record in records:
-        data = record.data
-        if record.message is not None:
-            yield from _of_message(record, record.message)
-        elif data is None or record.reason is not None:
-            yield record
-        elif data[:1] == b"[" or data.lstrip(_WHITE)[:1] == b"[":
-            yield from _of_array(record, data)
-        elif _BATCH_MARK in data:
-            yield from _of_paper(record, data)
-        else:
-            yield record
-
-
-def _of_array(record: Record, data: bytes) -> Iterator[Record]:
-    elements = Elements(LARGEST)
-    for element, position in elements.take(data):
-        yield replace(record, data=element, position=record.position + position)
-    left = elements.finish()
-    if left is not None:
-        rest, position, words = left
-        yield Record(rest or data, record.origin, record.position + position, words, len(rest))
-
-
-def _of_paper(record: Record, data: bytes) -> Iterator[Record]:
-    try:
-        message = Message.from_json(data)
-    except WireError:
-        yield record
-        return
-    yield from _of_message(record, message)
-
-
-def _of_message(record: Record, message: Message) -> Iterator[Record]:
-    try:
-        events = _split(message.payload or b"") if is_batch(message) else []
-    except (msgspec.DecodeError, RecursionError):
-        events = []
-    if not events:
-        yield record
-        return
-    fields = _structured(message.fields)
-    for event in events:
-        yield replace(record, data=Message(message.protocol, fields, bytes(event)).to_bytes(), message=None)
-
-
-def _structured(value: Any) -> Any:
-    """The fields with the content type of a single event wherever that of a batch stood."""
-    if isinstance(value, Mapping):
-        return {name: _structured(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_structured(member) for member in value)
-    if isinstance(value, bytes):
-        return value.replace(_BATCH_MARK, b"cloudevents") if _BATCH_MARK in value else value
-    return value.replace(_BATCH_MARK.decode(), "cloudevents") if isinstance(value, str) else value
-
-
-# `KafkaRow`: one record of Kafka as its connector's columns have it, and the message that it is.
-#
-# Rule 1: whole columns become Python values once; a message is made of a row only where somebody asks for it.
-# Rule 2: only columns of the connector's own types are taken so. Any others are for who reads row by row, and can say
-# of
-# one what is wrong with it.
-
-
-_TYPES: Mapping[str, Callable[[pa.DataType], bool]] = {
-    "key": pa.types.is_binary,
-    "value": pa.types.is_binary,
-    "topic": pa.types.is_string,
-    "partition": pa.types.is_integer,
-    "offset": pa.types.is_integer,
-}
-_UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
-# Of the years 2 to 9998: a moment of any zone is then one that Python has.
-_FIRST, _LAST = -62_100_000_000_000_000, 253_360_000_000_000_000
-# What Arrow raises where a value is not as its type says.
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError)
 
 
 # One is made for each message, hence no dataclass.
@@ -490,7 +123,7 @@ class KafkaRow(msgspec.Struct, gc=False):
         return Message("KAFKA", {name: held for name, held in fields.items() if held is not None}, self.value)
 
     def record(self) -> Record:
-        """The row as an input that is judged."""
+        """The row as a record."""
         return Record(None, self.origin, self.position, message=self.message())
 
 
@@ -509,14 +142,16 @@ def kafka_rows(batch: pa.RecordBatch) -> list[KafkaRow] | None:
     nothing: list[Any] = [None] * batch.num_rows
     try:
         plain = [held[name].to_pylist() if name in held else nothing for name in _TYPES]
-        stamps = _stamps(held["timestamp"]) if "timestamp" in held else nothing
-        headers = _headers(held["headers"]) if "headers" in held else ([()] * batch.num_rows, [()] * batch.num_rows)
+        stamps = _timestamps(held["timestamp"]) if "timestamp" in held else nothing
+        headers = (
+            _header_columns(held["headers"]) if "headers" in held else ([()] * batch.num_rows, [()] * batch.num_rows)
+        )
     except _UNREADABLE:
         return None
-    return None if stamps is None or headers is None else _made(plain, stamps, *headers)
+    return None if stamps is None or headers is None else _zip_rows(plain, stamps, *headers)
 
 
-def _made(
+def _zip_rows(
     plain: Sequence[list[Any]], stamps: list[int | None], names: list[tuple[str, ...]], values: list[Any]
 ) -> list[KafkaRow]:
     keys, contents, topics, partitions, offsets = plain
@@ -533,7 +168,7 @@ def _made(
     return rows
 
 
-def _stamps(column: pa.Array) -> list[int | None] | None:
+def _timestamps(column: pa.Array) -> list[int | None] | None:
     """The moments as `milliseconds` gives them; None where they are of no known zone, or beyond what Python has."""
     kind = column.type
     if not pa.types.is_timestamp(kind) or kind.tz is None or kind.unit not in _UNITS:
@@ -547,7 +182,7 @@ def _stamps(column: pa.Array) -> list[int | None] | None:
     return [None if count is None else round(count * factor / 1_000_000 * 1000) for count in counts]
 
 
-def _headers(column: pa.Array) -> tuple[list[tuple[str, ...]], list[Any]] | None:
+def _header_columns(column: pa.Array) -> tuple[list[tuple[str, ...]], list[Any]] | None:
     """The names of each row's headers, and their values; None where they are not pairs of a text and bytes."""
     kind = column.type
     if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
@@ -570,3 +205,235 @@ def _shared(names: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The same tuple where the names are the same, so that comparing them is short."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     return [known.setdefault(one, one) for one in names]
+
+
+def records_of(batches: Iterable[pa.RecordBatch], origin: str) -> Iterator[Record]:
+    """The records that rows hold."""
+    return map(_record, inputs_of(batches, origin))
+
+
+def inputs_of(batches: Iterable[pa.RecordBatch], origin: str) -> Iterator[Record | KafkaRow]:
+    """The same, with what Kafka's connector gave as it is: a record is made of it where one is needed."""
+    number = 0
+    for batch in batches:
+        yield from _inputs(batch, origin, number)
+        number += batch.num_rows
+
+
+def _record(one: Record | KafkaRow) -> Record:
+    return one if isinstance(one, Record) else one.record()
+
+
+def _inputs(batch: pa.RecordBatch, origin: str, start: int) -> Iterator[Record | KafkaRow]:
+    batch = _in_bytes(batch)
+    if "topic" in batch.schema.names:
+        yield from kafka_rows(batch) or _kafka_records(batch, origin, start)
+        return
+    values = batch.column("value")
+    if pa.types.is_binary(values.type):
+        for position, data in enumerate(values.to_pylist(), start):
+            yield Record(data, origin, position, None if data is not None else "the value is null")
+        return
+    words = f"the value is of the type {values.type}; a message is text or bytes"
+    for position in range(start, start + batch.num_rows):
+        yield Record(_as_text(values, position - start), origin, position, words)
+
+
+def _in_bytes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with texts as the bytes that they are: what says that it is UTF-8 need not be."""
+    for at, name in enumerate(batch.schema.names):
+        column = batch.column(at)
+        if name not in ("value", "key"):
+            continue
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if str(kind) in _TEXTS or pa.types.is_fixed_size_binary(kind):
+            plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            batch = batch.set_column(at, name, plain.cast(pa.binary()))
+    return batch
+
+
+def _as_text(values: pa.Array, at: int) -> bytes | None:
+    """A value that is not a message, as a text for whoever looks at the dead letter."""
+    try:
+        value = values[at].as_py()
+    except _UNREADABLE:
+        return None
+    return None if value is None else str(value).encode("utf-8", "replace")
+
+
+def _kafka_records(batch: pa.RecordBatch, origin: str, start: int) -> Iterator[Record]:
+    try:
+        found = [_kafka_record(row) for row in batch.to_pylist()]
+    except (*_UNREADABLE, AttributeError):
+        found = [_kafka_row(batch.slice(at, 1), origin, start + at) for at in range(batch.num_rows)]
+    yield from found
+
+
+def _kafka_row(row: pa.RecordBatch, origin: str, position: int) -> Record:
+    """The record of one row, or why there is none."""
+    try:
+        return _kafka_record(row.to_pylist()[0])
+    except (*_UNREADABLE, AttributeError) as error:
+        words = f"the row is not a Kafka record: {_first_line(error)}"
+        return Record(_as_text(row.column("value"), 0), origin, position, words)
+
+
+def _kafka_record(row: dict[str, Any]) -> Record:
+    stated = row.get("timestamp")
+    for name, kind in (("value", bytes), ("key", bytes), ("topic", str), ("partition", int), ("offset", int)):
+        if not isinstance(row.get(name), (kind, type(None))):
+            raise TypeError(f"the column {name} holds {row[name]!r}")
+    headers = [(one["key"], _octets(one["value"])) for one in row.get("headers") or ()]
+    topic, partition, offset = row["topic"], row.get("partition"), row.get("offset")
+    return KafkaRow(
+        value=row["value"],
+        key=row.get("key"),
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp=None if stated is None else milliseconds(stated),
+        names=tuple(name for name, _ in headers),
+        values=[value for _, value in headers],
+        origin=f"{topic}/{partition}",
+        position=offset or 0,
+    ).record()
+
+
+def _octets(value: Any) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+# Parquet files.
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPart:
+    """Every row group of a file whose number leaves this one when it is divided by how many parts there are."""
+
+    path: str
+    number: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group: its number, that of its first row, and how many it says that it has."""
+
+    number: int
+    start: int
+    count: int
+
+
+class _Unread(Exception):
+    """A part of a Parquet file that cannot be read, in words."""
+
+
+def share_parquet(paths: Sequence[str]) -> list[list[ParquetPart]]:
+    """Share Parquet files out to tasks: the parts that each task reads."""
+    tasks: list[list[ParquetPart]] = []
+    current: list[ParquetPart] = []
+    filled = 0
+    for path in paths:
+        folder, name = _folder_and_name(path)
+        entry = folder.stat(name)
+        size = 0 if entry is None else entry.size
+        parts = max(1, -(-size // _PART))
+        for number in range(parts):
+            if current and filled + size // parts > _PART:
+                tasks.append(current)
+                current, filled = [], 0
+            current.append(ParquetPart(path, number, parts))
+            filled += size // parts
+    return [*tasks, current] if current else tasks
+
+
+def _folder_and_name(path: str) -> tuple[Folder, str]:
+    above, _, name = path.rpartition("/")
+    return Folder(above or "/"), name
+
+
+def read_parquet(path: str, number: int = 0, parts: int = 1) -> Iterator[Record]:
+    """The records of a Parquet file, or of one of so many parts of it."""
+    folder, name = _folder_and_name(path)
+    try:
+        file = folder.open(name)
+    except FileNotFoundError:
+        if number == 0:
+            yield Record(None, path, 0, "the file is gone")
+        return
+    with file:
+        try:
+            opened, wanted, groups = _opened(file)
+        except _Unread as error:
+            whole = _kept(path, 0, f"the Parquet file cannot be read: {error}")
+            if number == 0:
+                yield whole
+            return
+        for group in groups[number::parts]:
+            yield from _read_group(opened, path, group, wanted)
+
+
+def _opened(file: Any) -> tuple[pq.ParquetFile, list[str], list[_Group]]:
+    try:
+        opened = pq.ParquetFile(file)
+        names = opened.schema_arrow.names
+        groups = _groups(opened)
+    except _UNREADABLE as error:
+        raise _Unread(_first_line(error)) from None
+    if "value" not in names:
+        raise _Unread(NO_VALUE)
+    return opened, [column for column in CONNECTOR_COLUMNS if column in names], groups
+
+
+def _groups(opened: pq.ParquetFile) -> list[_Group]:
+    """The row groups of a file."""
+    found, start = [], 0
+    for number in range(opened.num_row_groups):
+        count = opened.metadata.row_group(number).num_rows
+        if not 0 <= count <= _MOST_ROWS - start:
+            raise ValueError(f"it says that it has {count:,} rows")
+        found.append(_Group(number, start, count))
+        start += count
+    return found
+
+
+def _read_group(opened: pq.ParquetFile, path: str, group: _Group, wanted: list[str]) -> Iterator[Record]:
+    """The records of a row group; where some cannot be read, one that stands for them."""
+    read = 0
+    batches = opened.iter_batches(_AT_ONCE, [group.number], columns=wanted, use_threads=False)
+    try:
+        while (batch := _next(batches)) is not None:
+            yield from map(_record, _inputs(batch, path, group.start + read))
+            read += batch.num_rows
+        words = f"the Parquet file says that it has {group.count:,} rows there, and {read:,} were read"
+    except _Unread as error:
+        words = f"the Parquet file cannot be read from here on: {error}"
+    if read != group.count:
+        whole = _kept(path, group.start + read, words)
+        yield whole if group.count == opened.metadata.num_rows and read == 0 else replace(whole, data=None)
+
+
+def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    try:
+        return next(batches, None)
+    except _UNREADABLE as error:
+        raise _Unread(_first_line(error)) from None
+
+
+def _kept(path: str, position: int, words: str) -> Record:
+    """A file that cannot be read, as it is; raises where it cannot even be copied: then it is not the file's fault."""
+    folder, name = _folder_and_name(path)
+    kept: list[bytes] | None = []
+    length, digest = 0, hashlib.sha256()
+    with folder.open(name) as file:
+        while part := bytes(file.read(_CHUNK)):
+            length += len(part)
+            digest.update(part)
+            kept = None if kept is None or length > LARGEST else [*kept, part]
+    data = None if kept is None else b"".join(kept)
+    return Record(data or None, path, position, words, length, digest.hexdigest())
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:500] if lines else type(error).__name__

@@ -14,10 +14,12 @@ import jsonschema_rs
 
 from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, Schema, TooMuch
 from signalbook.schemas.json_schema.containment import Check, Containment, Finding, Side, encode_sorted, short
-from signalbook.schemas.json_schema.facts import (
+from signalbook.schemas.json_schema.places import (
     ATOMS,
     NOTES,
+    PATTERNS,
     Node,
+    Place,
     bound,
     fraction,
     item,
@@ -33,7 +35,6 @@ from signalbook.schemas.json_schema.facts import (
     stated,
     types,
 )
-from signalbook.schemas.json_schema.places import PATTERNS, Place
 from signalbook.schemas.json_schema.schema import JsonSchema
 
 __all__ = ["CHECKS", "KINDS", "OBJECT_CHECKS", "compare"]

@@ -18,8 +18,11 @@ import msgspec
 
 from signalbook.jsontext import encode
 from signalbook.schemas.format import Budget, pointer
-from signalbook.schemas.json_schema.facts import (
+from signalbook.schemas.json_schema.places import (
+    PATTERNS,
+    Index,
     Node,
+    Place,
     bound,
     branches,
     member,
@@ -29,7 +32,6 @@ from signalbook.schemas.json_schema.facts import (
     unfollowed,
     values,
 )
-from signalbook.schemas.json_schema.places import PATTERNS, Index, Place
 from signalbook.schemas.json_schema.schema import Draft
 
 __all__ = ["Check", "Containment", "Finding", "Side"]

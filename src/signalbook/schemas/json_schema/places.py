@@ -1,41 +1,74 @@
-"""Where subschemas are: references, identifiers and anchors followed without copying anything.
+"""The places of a JSON Schema: subschemas found by reference, and what holds for the values that they accept.
 
 Rule 1: a place is a subschema with the base URI that holds there. It is known by the identity of its object, so a walk
 that meets a place again can tell.
 Rule 2: identifiers and anchors are found by one walk over each document, which does not look into `enum`, `const`,
 `default` and `examples`: what is there is data.
+Rule 3: a node is all that applies to one value: `allOf` and references are followed in place, so it is a tuple of
+places. A keyword that is not understood makes the set of values smaller, never larger, so leaving it out is safe.
+Rule 4: a type is an atom: `number` is `integer` and `fraction`, and 1.0 is an integer, as the drafts say.
+Rule 5: two values are the same where JSON Schema says so: 1 and 1.0 are, 1 and true are not.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin, urlsplit
 
 import jsonschema_rs
 
-from signalbook.errors import Problem
 from signalbook.schemas.format import pointer
 
 __all__ = [
-    "DEEPEST",
+    "ATOMS",
     "MAPS",
-    "MOST_WORK",
+    "NOTES",
     "PATTERNS",
+    "Bound",
     "Dialect",
     "Index",
+    "Node",
     "Place",
+    "atoms_of",
+    "bound",
+    "branches",
+    "fraction",
+    "item",
     "join",
+    "longest_tuple",
+    "matches",
+    "member",
+    "names",
+    "node_of",
+    "pattern_member",
+    "patterns",
+    "required",
+    "rest",
+    "same_key",
+    "stated",
     "subschemas",
-    "too_deep",
-    "too_many_patterns",
-    "work",
+    "types",
+    "unfollowed",
+    "values",
 ]
 
 # Keywords whose value maps names to schemas.
 MAPS = frozenset({"properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"})
 _DATA = frozenset({"enum", "const", "default", "examples"})
+
+
+# The engine is linear but for look-around and back references; those stop after this many steps, about 3 ms.
+PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=1024 * 1024, dfa_size_limit=1024 * 1024)
+
+_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
+_HERE = frozenset({"not", "if", "then", "else"})
+_ITEMS = frozenset({"items", "additionalItems", "contains", "unevaluatedItems", "prefixItems"})
+_VALUES = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames"})
 
 
 class Dialect(NamedTuple):
@@ -93,7 +126,7 @@ class Index:
         self.dialect = dialect
         self.metaschemas: set[str] = set()
         self._known: dict[int, tuple[Any, Place]] = {}
-        # What `unevaluatedProperties` comes to (`facts`), by the identity of the schema it stands in; the
+        # What `unevaluatedProperties` comes to (`_closed`), by the identity of the schema it stands in; the
         # schema is kept with it, so that no other one gets its identity.
         self.closed: dict[int, tuple[Any, Place | None]] = {}
         self._named: dict[str, Place] = {}
@@ -194,92 +227,12 @@ def _names(node: dict[str, Any], base: str) -> Iterator[str]:
     """The absolute URIs under which a schema object is known."""
     name = node.get("$id")
     if isinstance(name, str):
-        yield join(base, name)  # `#name` is an anchor in draft-07; any other is the base that holds here already
+        # `#name` is an anchor in draft-07; any other is the base that holds here already, and is not joined again.
+        yield join(base, name) if name.startswith("#") else base
     for keyword in ("$anchor", "$dynamicAnchor"):
         anchor = node.get(keyword)
         if isinstance(anchor, str):
             yield f"{base.partition('#')[0]}#{anchor}"
-
-
-# How much work a JSON Schema can make, judged before it is compiled.
-#
-# Rule 1: no schema nests deeper than `DEEPEST`, has more than `MOST_PATTERNS` different regular expressions, or more
-# than
-# `MOST_LARGE_PATTERNS` whose compiled form is large.
-# Rule 2: references that lead to references multiply: a few lines of `allOf` can ask for 2**30 evaluations of one
-# value.
-# The evaluations of a single value are counted over the graph of references, each once, and held to `MOST_WORK`.
-# Recursion counts once: the engine remembers it.
-
-
-DEEPEST = 128
-MOST_PATTERNS = 5_000
-MOST_LARGE_PATTERNS = 100
-MOST_SECONDS = 5.0
-MOST_WORK = 1_000_000
-
-# The engine is linear but for look-around and back references; those stop after this many steps, about 3 ms.
-PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=1024 * 1024, dfa_size_limit=1024 * 1024)
-_SMALL = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=16 * 1024, dfa_size_limit=1024 * 1024)
-
-_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
-_HERE = frozenset({"not", "if", "then", "else"})
-_ITEMS = frozenset({"items", "additionalItems", "contains", "unevaluatedItems", "prefixItems"})
-_VALUES = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames"})
-
-
-def too_deep(document: Any) -> bool:
-    """Tell whether a document nests deeper than is read."""
-    level = [document]
-    for _ in range(DEEPEST):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
-
-
-def too_many_patterns(documents: Iterable[Any]) -> Iterator[Problem]:
-    """Yield a problem where compiling the regular expressions would take too much; what is not a pattern is skipped."""
-    patterns = {pattern for document in documents for pattern in _patterns(document)}
-    if len(patterns) > MOST_PATTERNS:
-        yield Problem("", "schema", f"more than {MOST_PATTERNS:,} different patterns")
-        return
-    large, until = 0, time.monotonic() + MOST_SECONDS
-    for pattern in patterns:
-        large += not _compiles(pattern)
-        if large > MOST_LARGE_PATTERNS:
-            yield Problem("", "schema", f"more than {MOST_LARGE_PATTERNS} patterns that are very large or broken")
-            return
-        if time.monotonic() > until:
-            yield Problem("", "schema", "patterns that take too long to compile")
-            return
-
-
-def _patterns(document: Any) -> Iterator[str]:
-    stack = [document]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            if isinstance(pattern := node.get("pattern"), str):
-                yield pattern
-            if isinstance(named := node.get("patternProperties"), dict):
-                yield from named
-            stack.extend(child for child in node.values() if isinstance(child, dict | list))
-        else:
-            stack.extend(child for child in node if isinstance(child, dict | list))
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_SMALL)
-    except ValueError:
-        return False
-    return True
 
 
 def subschemas(place: Place) -> Iterator[tuple[str, str, Place]]:
@@ -303,46 +256,299 @@ def subschemas(place: Place) -> Iterator[tuple[str, str, Place]]:
             yield keyword, "", place.below(value)
 
 
-def work(index: Index, start: Place) -> int:
-    """The most evaluations that one value and one path of values below it can cause, at most `MOST_WORK` + 1."""
-    known: dict[int, int] = {}
-    under_way: set[int] = set()
-    # Depth first with a stack of its own: references can make a chain longer than Python's.
-    stack: list[tuple[Place, bool]] = [(start, False)]
+# What holds for every value that a node accepts. A node is all that applies to one value.
+
+
+Node: TypeAlias = tuple[Place, ...]
+
+ATOMS = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
+_MEANS = {"number": frozenset({"integer", "fraction"})}
+
+
+# Keywords that say nothing about values. A schema of these and of `$ref` or `allOf` adds nothing itself.
+NOTES = frozenset(
+    [
+        "$id",
+        "$schema",
+        "$defs",
+        "definitions",
+        "$anchor",
+        "$dynamicAnchor",
+        "$recursiveAnchor",
+        "$comment",
+        "$vocabulary",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+    ]
+)
+_SILENT = NOTES | {"$ref", "allOf"}
+_CONDITIONAL = frozenset(
+    ["anyOf", "oneOf", "if", "not", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"]
+)
+
+
+def node_of(index: Index, *places: Place) -> Node:
+    """All places that apply where these apply, references and `allOf` followed, each once."""
+    found: list[Place] = []
+    seen: set[int] = set()
+    stack = list(reversed(places))
     while stack:
-        place, done = stack.pop()
-        key = id(place.schema)
-        if not isinstance(place.schema, dict) or (key in known and not done):
+        place = index.known(stack.pop())
+        schema = place.schema
+        if schema is True or id(schema) in seen:
             continue
-        if done:
-            under_way.discard(key)
-            known[key] = _sum(index, place, known)
-        elif key not in under_way:
-            under_way.add(key)
-            stack.append((place, True))
-            stack.extend((child, False) for _, _, child in _applied(index, place) if id(child.schema) not in under_way)
-    return known.get(id(start.schema), 1)
+        if schema is False:
+            return (place,)
+        seen.add(id(schema))
+        target = index.follow(place, schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+        if target is not None:
+            stack.append(target)
+            if index.dialect.ref_stands_alone:
+                continue
+        stack.extend(place.below(part) for part in reversed(schema.get("allOf", ())))
+        if not _SILENT.issuperset(schema) or (target is None and "$ref" in schema):
+            found.append(place)
+        if "unevaluatedProperties" in schema and (closed := _closed(index, place)) is not None:
+            found.append(closed)
+    return tuple(found)
 
 
-def _applied(index: Index, place: Place) -> Iterator[tuple[str, str, Place]]:
-    for keyword, name, child in subschemas(place):
-        if keyword not in ("definitions", "$defs"):
-            yield keyword, name, child
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-        reference = place.schema.get(keyword)
-        if isinstance(reference, str):
-            target = index.follow(place, reference)
-            if target is not None:
-                yield keyword, "", target
+def _closed(index: Index, place: Place) -> Place | None:
+    """What `unevaluatedProperties` comes to where nothing beside it depends on the value; else None.
+
+    It is then `additionalProperties` for the names that the schema and its `allOf` and references declare.
+    """
+    key = id(place.schema)
+    if key not in index.closed:
+        index.closed[key] = (place.schema, None)
+        bare = Place(
+            {name: value for name, value in place.schema.items() if name != "unevaluatedProperties"}, place.base
+        )
+        parts = node_of(index, bare)
+        if not any(part.schema is False or _CONDITIONAL & part.schema.keys() for part in parts):
+            extra = place.schema["unevaluatedProperties"]
+            open_again = any(part.schema.keys() & {"additionalProperties", "unevaluatedProperties"} for part in parts)
+            closing = {
+                "properties": {name: True for part in parts for name in part.schema.get("properties", ())},
+                "patternProperties": {
+                    name: True for part in parts for name in part.schema.get("patternProperties", ())
+                },
+                "additionalProperties": True if open_again else extra,
+            }
+            index.closed[key] = (place.schema, Place(closing, place.base))
+    return index.closed[key][1]
 
 
-def _sum(index: Index, place: Place, known: dict[int, int]) -> int:
-    """One for itself, all that applies to the value or to any member, and the worst of the named members."""
-    total, worst = 1, 0
-    for keyword, _, child in _applied(index, place):
-        cost = known.get(id(child.schema), 1)
-        if keyword == "properties":
-            worst = max(worst, cost)
-        else:
-            total += cost
-    return min(total + worst, MOST_WORK + 1)
+def unfollowed(index: Index, place: Place) -> bool:
+    """Tell whether a place refers to what is not known before the payload is there, or not to this catalog."""
+    schema = place.schema
+    if "$dynamicRef" in schema or "$recursiveRef" in schema:
+        return True
+    reference = schema.get("$ref")
+    return isinstance(reference, str) and index.follow(place, reference) is None
+
+
+def atoms_of(value: Any) -> str:
+    """The atom of a value's type."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float | Decimal):
+        return "integer" if value == value.__floor__() else "fraction"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
+
+
+def types(node: Node) -> frozenset[str]:
+    """The atoms that the values of a node can have, unions left out of account."""
+    found = ATOMS
+    for place in node:
+        schema = place.schema
+        if schema is False:
+            return frozenset()
+        if "type" in schema:
+            stated = schema["type"]
+            names = [stated] if isinstance(stated, str) else stated
+            found &= frozenset().union(*(_MEANS.get(name, frozenset({name})) for name in names))
+        if "const" in schema:
+            found &= {atoms_of(schema["const"])}
+        if "enum" in schema:
+            found &= {atoms_of(value) for value in schema["enum"]}
+    return found
+
+
+def values(index: Index, node: Node) -> list[Any] | None:
+    """The only values that a node can have where `enum`, `const`, the type or a union of those name them; else None."""
+    lists: list[list[Any]] = [
+        *([place.schema["const"]] for place in node if place.schema is not False and "const" in place.schema),
+        *(place.schema["enum"] for place in node if place.schema is not False and "enum" in place.schema),
+    ]
+    for several in branches(index, node):
+        listed = [values(index, branch) for branch in several if not _has_unions(branch)]
+        if len(listed) == len(several) and None not in listed:
+            lists.append([value for one in listed for value in one or ()])
+    allowed = types(node)
+    if not lists:
+        if allowed <= {"null", "boolean"}:
+            return [value for value in (None, False, True) if atoms_of(value) in allowed]
+        return None
+    shared = set.intersection(*({same_key(value) for value in one} for one in lists))
+    found = {key: value for value in lists[0] if (key := same_key(value)) in shared and atoms_of(value) in allowed}
+    return list(found.values())
+
+
+def _has_unions(node: Node) -> bool:
+    return any(place.schema is not False and ("anyOf" in place.schema or "oneOf" in place.schema) for place in node)
+
+
+def branches(index: Index, node: Node) -> list[list[Node]]:
+    """For each `anyOf` and `oneOf` of a node, the nodes of its branches."""
+    return [
+        [node_of(index, place.below(branch)) for branch in place.schema[keyword]]
+        for place in node
+        if place.schema is not False
+        for keyword in ("anyOf", "oneOf")
+        if keyword in place.schema
+    ]
+
+
+def fraction(number: int | float | Decimal) -> Fraction:
+    """The number that a JSON text states: for a double, its shortest decimal."""
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+
+
+def same_key(value: Any) -> Any:
+    """A key that is the same for values that JSON Schema takes for the same."""
+    if isinstance(value, bool) or value is None:
+        return ("is", value)
+    if isinstance(value, int | float | Decimal):
+        return ("number", fraction(value))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return ("object", frozenset((name, same_key(member)) for name, member in value.items()))
+    return ("array", tuple(same_key(item) for item in value))
+
+
+# What a JSON Schema says of the members of objects, the items of arrays and the bounds of numbers, over a whole node.
+#
+# Rule: each function answers for all values of the node: a bound is one that every value keeps, a member's node is what
+# every such member fulfils.
+
+
+class Bound(NamedTuple):
+    """An end of a range; an open end does not belong to it."""
+
+    value: Fraction
+    open: bool
+
+
+def stated(node: Node, keyword: str) -> list[Any]:
+    """The values that a keyword has in a node."""
+    return [place.schema[keyword] for place in node if place.schema is not False and keyword in place.schema]
+
+
+def bound(node: Node, side: str, whole: bool) -> Bound | None:
+    """The tightest `Minimum` or `Maximum` of a node; for whole numbers, the whole number at that end."""
+    sign = 1 if side == "Minimum" else -1
+    ends = [Bound(fraction(value), False) for value in stated(node, side.lower())]
+    ends += [Bound(fraction(value), True) for value in stated(node, f"exclusive{side}")]
+    if whole:
+        ends = [_whole(end, sign) for end in ends]
+    return max(ends, key=lambda end: (sign * end.value, end.open), default=None)
+
+
+def _whole(end: Bound, sign: int) -> Bound:
+    inside = ceil(end.value) if sign > 0 else floor(end.value)
+    return Bound(Fraction(inside + sign if end.open and inside == end.value else inside), False)
+
+
+def required(node: Node) -> set[str]:
+    """The members that every object of a node has."""
+    return {name for names in stated(node, "required") for name in names}
+
+
+def names(node: Node) -> Iterator[str]:
+    """Each name that a node declares, once, in order."""
+    return iter(dict.fromkeys(name for properties in stated(node, "properties") for name in properties))
+
+
+def patterns(node: Node) -> list[str]:
+    """Each pattern for names that a node declares, once."""
+    return list(dict.fromkeys(pattern for several in stated(node, "patternProperties") for pattern in several))
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=PATTERNS)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether a regular expression of a schema is found in a text."""
+    return _pattern(pattern).is_valid(text)
+
+
+def member(index: Index, node: Node, name: str) -> Node:
+    """What the member of this name fulfils."""
+    places: list[Place] = []
+    for place in node:
+        schema = place.schema
+        if schema is False:
+            return (place,)
+        here = [schema["properties"][name]] if name in schema.get("properties", ()) else []
+        here += [below for pattern, below in schema.get("patternProperties", {}).items() if matches(pattern, name)]
+        if not here and "additionalProperties" in schema:
+            here = [schema["additionalProperties"]]
+        places.extend(place.below(below) for below in here)
+    return node_of(index, *places)
+
+
+def rest(index: Index, node: Node) -> Node:
+    """What a member fulfils whose name the node neither declares nor has a pattern for."""
+    return _below(index, node, "additionalProperties")
+
+
+def _below(index: Index, node: Node, keyword: str) -> Node:
+    places = [place.below(place.schema[keyword]) for place in node if keyword in place.schema]
+    return node_of(index, *places)
+
+
+def pattern_member(index: Index, node: Node, pattern: str) -> Node:
+    """What a member fulfils whose name matches a pattern that the node declares."""
+    places = [
+        place.below(place.schema["patternProperties"][pattern])
+        for place in node
+        if pattern in place.schema.get("patternProperties", ())
+    ]
+    return node_of(index, *places)
+
+
+def _tuple(index: Index, schema: dict[str, Any]) -> tuple[list[Any], Any]:
+    """The schemas of the first items, and that of all others."""
+    first = schema.get(index.dialect.tuples)
+    if isinstance(first, list):
+        return first, schema.get("additionalItems" if index.dialect.tuples == "items" else "items", True)
+    return [], schema.get("items", True)
+
+
+def longest_tuple(index: Index, node: Node) -> int:
+    """How many first items have a schema of their own."""
+    return max((len(_tuple(index, place.schema)[0]) for place in node), default=0)
+
+
+def item(index: Index, node: Node, at: int) -> Node:
+    """What the item at a position fulfils."""
+    places = []
+    for place in node:
+        first, others = _tuple(index, place.schema)
+        places.append(place.below(first[at] if at < len(first) else others))
+    return node_of(index, *places)

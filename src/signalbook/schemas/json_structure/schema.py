@@ -8,6 +8,7 @@ Rule 2: a payload's value is its JSON value with every number kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ import jsonschema_rs
 
 from signalbook.errors import Problem
 from signalbook.jsontext import BadJson, decode
+from signalbook.jsontext import encode as encode_json
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.json_schema.places import PATTERNS
+from signalbook.schemas.json_schema.samples import FORMAT_TEXTS, values
 from signalbook.schemas.json_schema.schema import read_draft_2020_12
 from signalbook.schemas.json_structure.translate import Document, Translation, read_document
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from signalbook.schemas.json_structure.columns import Cell
 
-__all__ = ["JsonStructureSchema", "read"]
+__all__ = ["JsonStructureSchema", "read", "samples"]
 
 MOST_PROBLEMS = 100
 _LONGEST_MESSAGE = 500
@@ -112,3 +115,25 @@ def _compile(translation: Translation) -> jsonschema_rs.Validator:
 def _plain(message: str) -> str:
     message = message.replace('"js-', '"')
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
+
+
+_GUESSES = ("1", "0", "12:30:00", "2024-05-17", "", "1.5", "0.01", "-1", "100")
+
+
+def samples(schema: JsonStructureSchema, contenttype: str) -> Iterator[bytes]:
+    """JSON texts to try."""
+    translation = Translation(schema.document)
+    found = values(read_draft_2020_12(translation.schema), _format_texts(translation.formats))
+    return (encode_json(value).encode() for value in found)
+
+
+def _format_texts(own: dict[str, Callable[[str], bool]]) -> Callable[[str], str | None]:
+    """What gives a text of a format: one of JSON Schema's, or of those a JSON Structure makes for its own types."""
+
+    def find(name: str) -> str | None:
+        check = own.get(name)
+        if check is None:
+            return FORMAT_TEXTS.get(name)
+        return next((guess for guess in (*_GUESSES, *name.split()) if check(guess)), None)
+
+    return find

@@ -23,7 +23,7 @@ from json_structure import SchemaValidator
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
-from signalbook.schemas.json_schema.places import too_deep
+from signalbook.schemas.json_schema.schema import too_deep
 from signalbook.schemas.references import read_json
 
 __all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "Document", "Translation", "read_document"]

@@ -12,7 +12,7 @@ from lxml import etree
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import BadValue, Checked, References, Text, pointer, unusable
-from signalbook.schemas.text_samples import text_for
+from signalbook.schemas.json_schema.samples import text_for
 from signalbook.schemas.xsd.model import Components, Element, Group, Particle, Simple, Wildcard, local
 from signalbook.schemas.xsd.read import Documents, compile_schema, parse_xml, parser, read_documents
 

@@ -21,7 +21,7 @@ from signalbook.dialects.catalog01_documents import FORMAT_LABEL, NO_PROTOCOL, i
 from signalbook.dialects.checks import check_definition, check_group
 from signalbook.dialects.rows import SEGMENT, to_id
 from signalbook.errors import Problem, RegistryError
-from signalbook.jsontext import parse_json
+from signalbook.jsontext import Json, parse_json
 from signalbook.registry import changes
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.changes import Snapshot
@@ -43,7 +43,7 @@ from signalbook.server.catalog01.view import (
 )
 from signalbook.server.http import JSON, Request, Response
 from signalbook.server.problems import not_supported
-from signalbook.spec.dialects.dialect import Row
+from signalbook.spec.dialects.dialect import DialectRow
 
 __all__ = [
     "MessageCatalog",
@@ -65,9 +65,6 @@ __all__ = [
 #
 # Rule: they hold for who writes through the API of 0.1. The xRegistry API keeps the model's rules alone, in which these
 # are attributes like any other; versions keep what they were written with, whatever is written later.
-
-
-Json = dict[str, Any]
 
 
 def invalid(path: str, name: str, words: str) -> RegistryError:
@@ -161,7 +158,7 @@ def _name_in_01(name: str, form: str) -> str:
     """The member of a group, or of a definition of a format, that becomes an attribute of 1.0."""
     known = DIALECT.formats.get(form)
     rows = DIALECT.tables["message" if form else "messagegroup"].rows
-    rows += known.rows if known is not None else (Row("definition", "protocoloptions"),)
+    rows += known.rows if known is not None else (DialectRow("definition", "protocoloptions"),)
     top = name.partition(".")[0]
     for row in rows:
         if row.form == "dataschema" and top in _SCHEMA:

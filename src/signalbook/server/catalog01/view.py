@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import orjson
@@ -23,6 +22,7 @@ from signalbook.dialects.catalog01_documents import (
 )
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
+from signalbook.jsontext import Json
 from signalbook.model.xids import kept_of
 from signalbook.registry import changes
 from signalbook.registry.changes import Snapshot
@@ -36,7 +36,6 @@ from signalbook.spec.dialects import DIALECTS
 
 __all__ = ["FILTERS", "Catalog01View", "definition_path", "definition_xid", "version_uri"]
 
-Json = dict[str, Any]
 DIALECT = DIALECTS["0.1"]
 ROOT = "/messagecatalog"
 GROUPS = "/messagegroups"
@@ -340,7 +339,7 @@ def _authority(entity: Json, implied: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _UriReading:
     """What a URI may mean; `is_whole` where it says all that the URI of a version says."""
 
     group: str | None
@@ -353,9 +352,9 @@ class _Reading:
         return self.group is not None and self.number is not None
 
 
-def _readings(uri: str) -> list[_Reading]:
+def _readings(uri: str) -> list[_UriReading]:
     """What a URI may mean, the most exact first."""
-    found: list[_Reading] = []
+    found: list[_UriReading] = []
     separator = ":" if uri.lower().startswith("urn:") else "/"
     parts = uri.rstrip("/").split(separator)
     words = [] if separator == ":" else ["messagedefinitions", "versions"]
@@ -369,7 +368,7 @@ def _readings(uri: str) -> list[_Reading]:
         named = dict(zip(shape, tail, strict=True))
         authority = separator.join(parts[:-count]).rstrip("/")
         group = to_id(named["group"]) if "group" in named else None
-        found.append(_Reading(group, to_id(named["id"]), named.get("number"), authority))
+        found.append(_UriReading(group, to_id(named["id"]), named.get("number"), authority))
     return found
 
 

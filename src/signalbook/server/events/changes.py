@@ -20,6 +20,7 @@ import orjson
 
 from signalbook.dialects.rows import from_id
 from signalbook.errors import RegistryError, SignalbookError
+from signalbook.jsontext import Json
 from signalbook.registry import changes
 from signalbook.registry.changes import START, Change, Position, latest, parse_position, read_changes
 from signalbook.registry.store import Connection, Store
@@ -67,7 +68,7 @@ def expand(recorded: list[list[Any]]) -> list[list[Any]]:
     return [*(event[:3] for event in recorded if event[0] not in _OWN), *told.values()]
 
 
-def attributes_of(change: Change, source: str) -> dict[str, Any]:
+def attributes_of(change: Change, source: str) -> Json:
     """Return the context attributes of an event of the registry at `source`."""
     known = change.type if change.type.startswith("io.") else _XREGISTRY + change.type
     found = {
@@ -83,7 +84,7 @@ def attributes_of(change: Change, source: str) -> dict[str, Any]:
     return found
 
 
-def event_of(change: Change, source: str) -> dict[str, Any]:
+def event_of(change: Change, source: str) -> Json:
     """Return an event in the JSON format."""
     event = attributes_of(change, source)
     if change.changed is not None:
@@ -157,7 +158,7 @@ _STREAM = [("content-type", "text/event-stream"), ("cache-control", "no-store")]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _FeedQuery:
     """What a request asks for; no position means from the newest on."""
 
     after: Position | None
@@ -200,7 +201,7 @@ class ChangeFeed:
             found = await patience.run(self._behind, (after, asked.limit))
         return _batch(request, asked, found[-1].position if found else after, found)
 
-    def _first(self, asked: _Asked) -> tuple[Position, list[Change]]:
+    def _first(self, asked: _FeedQuery) -> tuple[Position, list[Change]]:
         def job(db: Connection) -> tuple[Position, list[Change]]:
             if asked.after is None:
                 return latest(db, expand), []
@@ -212,7 +213,7 @@ class ChangeFeed:
         return self._store.read(lambda db: read_changes(db, *asked, expand))
 
     async def _pieces(
-        self, source: str, after: Position, found: list[Change], asked: _Asked, patience: Patience
+        self, source: str, after: Position, found: list[Change], asked: _FeedQuery, patience: Patience
     ) -> AsyncGenerator[bytes, None]:
         yield f"retry: 1000\n: from {after}\n\n".encode()
         try:
@@ -231,7 +232,7 @@ def _message(change: Change, source: str) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (str(change.position).encode(), orjson.dumps(event_of(change, source)))
 
 
-def _batch(request: Request, asked: _Asked, after: Position, found: list[Change]) -> Response:
+def _batch(request: Request, asked: _FeedQuery, after: Position, found: list[Change]) -> Response:
     body = orjson.dumps([event_of(change, request.base) for change in found])
     wait = f"&wait={asked.wait:g}" if asked.wait else ""
     following = f"{request.base}/changes?since={quote(str(after))}&limit={asked.limit}{wait}"
@@ -239,12 +240,12 @@ def _batch(request: Request, asked: _Asked, after: Position, found: list[Change]
     return Response(200, headers, body)
 
 
-def _read(request: Request) -> _Asked:
+def _read(request: Request) -> _FeedQuery:
     given = dict(parse_qsl(request.query, keep_blank_values=True))
     for name in given.keys() - {"since", "limit", "wait"}:
         raise RegistryError("bad_flag", request.path, flag=name)
     since = request.headers.get("last-event-id") or given.get("since", "0")
-    return _Asked(
+    return _FeedQuery(
         None if since == "latest" else START if since == "0" else parse_position(since, request.path),
         int(_number(request, given, "limit", _USUAL_EVENTS, 1, MOST_EVENTS)),
         _number(request, given, "wait", 0, 0, MOST_SECONDS),

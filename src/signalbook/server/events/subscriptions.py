@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.jsontext import parse_json
+from signalbook.jsontext import Json, parse_json
 from signalbook.registry.changes import Position, latest
 from signalbook.registry.store import Connection, Store
 from signalbook.server import http
@@ -150,8 +150,6 @@ _DIALECTS: Mapping[str, Callable[[_Reader, Any, int], Filter]] = {
 
 # Subscriptions in the store: what was asked for, how far it was delivered, and how that goes.
 
-
-Json = dict[str, Any]
 
 _COLUMNS = "id, base, body, secret, rate, seq, done, name, state, delivered, failures, failingsince, nextattempt, error"
 _SELECT = f"SELECT {_COLUMNS} FROM subscriptions"
@@ -520,7 +518,7 @@ class Subscriptions:
         return min(int(rate), 1_000_000) if rate.isascii() and rate.isdigit() and len(rate) < 10 else 0
 
 
-def _shown(one: Subscription) -> dict[str, Any]:
+def _shown(one: Subscription) -> Json:
     """What a client sees of a subscription."""
     shown = one.shown()
     settings = shown.get("protocolsettings") or {}
@@ -529,7 +527,7 @@ def _shown(one: Subscription) -> dict[str, Any]:
     return {**shown, "protocolsettings": {**settings, "headers": dict.fromkeys(settings["headers"], MASK)}}
 
 
-def _unmask(body: dict[str, Any], before: dict[str, Any], path: str) -> None:
+def _unmask(body: Json, before: Json, path: str) -> None:
     """Put the values that a subscription has in the places where they are masked; another sink never gets them."""
     headers = body["protocolsettings"].get("headers", {})
     known = before.get("protocolsettings", {}).get("headers", {})

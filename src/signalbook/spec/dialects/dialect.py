@@ -14,13 +14,13 @@ from typing import Literal
 
 from signalbook.spec.versions import SpecVersion
 
-__all__ = ["AMQP_PROPERTIES", "CANONICAL", "Dialect", "Format", "Level", "Row", "Sign", "Table"]
+__all__ = ["AMQP_PROPERTIES", "CANONICAL", "Dialect", "DialectRow", "DialectTable", "Format01", "Level", "Sign"]
 
 Level = Literal["registry", "messagegroup", "message", "schemagroup", "schema", "endpoint", "meta"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DialectRow:
     """Where a value stands on either side, and the form it is converted by; `only` limits a row to one direction.
 
     An empty `here` or `there` leaves it to the form to take and to put what it needs.
@@ -33,18 +33,18 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DialectTable:
     """The rows of one kind of entity; `assigned` are canonical names that a server gives and the dialect has not."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DialectRow, ...] = ()
     assigned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class Format01:
     """A message format of 0.1: the envelope or protocol it stands for, and the rows of its `definition`."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[DialectRow, ...]
     envelope: str = ""
     protocol: str = ""
 
@@ -80,15 +80,15 @@ class Dialect:
     written: bool = False
     form: Literal["registry", "catalog"] = "registry"
     collections: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, Table] = field(default_factory=dict)
-    options: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    tables: Mapping[str, DialectTable] = field(default_factory=dict)
+    options: Mapping[str, tuple[DialectRow, ...]] = field(default_factory=dict)
     protocols: Mapping[str, str] = field(default_factory=dict)
     # Names of property types: there -> here, and here -> there; and the timestamp that means "now".
     types: Mapping[str, str] = field(default_factory=dict)
     types_out: Mapping[str, str] = field(default_factory=dict)
     now: str = "0000-01-01T00:00:00Z"
     overrides: bool = False  # a derived message replaces what its base has, instead of being merged with it
-    formats: Mapping[str, Format] = field(default_factory=dict)
+    formats: Mapping[str, Format01] = field(default_factory=dict)
     schematypes: Mapping[str, str] = field(default_factory=dict)
     # What the members of an entity have to be, by level: a JSON type, or several.
     shapes: Mapping[str, Mapping[str, type | tuple[type, ...]]] = field(default_factory=dict)

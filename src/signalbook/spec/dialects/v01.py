@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from signalbook.spec.dialects.dialect import AMQP_PROPERTIES, Dialect, Format, Row, Sign, Table
+from signalbook.spec.dialects.dialect import AMQP_PROPERTIES, Dialect, DialectRow, DialectTable, Format01, Sign
 
-__all__ = ["GENERIC", "METASCHEMAS", "UNTYPED", "V01", "Field", "Metaschema", "Section"]
+__all__ = ["GENERIC", "METASCHEMAS", "UNTYPED", "V01", "Field", "Metaschema", "Section01"]
 
 # The metaschemas of 0.1, section 3: the sections of a `definition` by format, and the fields of each.
 #
@@ -35,7 +35,7 @@ _ANY = r"[^\x00]+"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Section01:
     """One section: its fields by name, or the pattern of their names, some of which have a kind of their own.
 
     `choices` limits the value of some. A field is a template, or of the kind `choice` one of its choices itself. Where
@@ -57,7 +57,7 @@ class Metaschema:
     newer of two protocol versions has.
     """
 
-    sections: Mapping[str, Section]
+    sections: Mapping[str, Section01]
     via: tuple[str, ...] = ()
     via_sections: tuple[str, ...] = ()
     via_attribute: str = ""
@@ -68,13 +68,13 @@ _AMQP_KINDS: Mapping[str, Field] = {
     "content-type": "media", "user-id": "binary",
     "absolute-expiry-time": "timestamp", "creation-time": "timestamp", "group-sequence": "count",
 }  # fmt: skip
-_PAYLOAD = Section({"dataschema": "dataschema"})
+_PAYLOAD = Section01({"dataschema": "dataschema"})
 _MODERN = ("payloadformat", "expiryinterval", "responsetopic", "correlationdata", "contenttype")
 
 METASCHEMAS: Mapping[str, Metaschema] = {
     "CloudEvents": Metaschema(
         {
-            "attributes": Section(
+            "attributes": Section01(
                 pattern=_CLOUDEVENTS_NAME, kinds=_CLOUDEVENTS_KINDS, choices={"specversion": ("1.0",)}
             ),
         },
@@ -82,25 +82,25 @@ METASCHEMAS: Mapping[str, Metaschema] = {
     ),
     "AMQP": Metaschema(
         {
-            "header": Section({"durable": "boolean", "priority": "ubyte", "ttl": "uint"}),
-            "deliveryannotations": Section(pattern=_SYMBOL),
-            "messageannotations": Section(pattern=_SYMBOL),
-            "properties": Section(
+            "header": Section01({"durable": "boolean", "priority": "ubyte", "ttl": "uint"}),
+            "deliveryannotations": Section01(pattern=_SYMBOL),
+            "messageannotations": Section01(pattern=_SYMBOL),
+            "properties": Section01(
                 {name.replace("-", ""): _AMQP_KINDS.get(name, "template") for name in AMQP_PROPERTIES}
             ),
-            "applicationproperties": Section(pattern=_SYMBOL),
-            "applicationdata": Section(
+            "applicationproperties": Section01(pattern=_SYMBOL),
+            "applicationdata": Section01(
                 {"dataschema": "dataschema", "amqpencoding": "choice"},
                 choices={"amqpencoding": ("Data", "Value", "Sequence")},
             ),
-            "footer": Section(pattern=_SYMBOL),
+            "footer": Section01(pattern=_SYMBOL),
         },
         via=("properties.correlationid", "properties.groupid"),
         via_sections=("applicationproperties",),
     ),
     "MQTT": Metaschema(
         {
-            "publish": Section(
+            "publish": Section01(
                 {
                     "mqttversion": "choice",
                     "qos": "integer",
@@ -115,7 +115,7 @@ METASCHEMAS: Mapping[str, Metaschema] = {
                 choices={"mqttversion": ("3.1.1", "5.0"), "qos": ("0", "1", "2"), "payloadformat": ("0", "1")},
                 may_be_text=True,
             ),
-            "userproperty": Section(pattern=_ANY),
+            "userproperty": Section01(pattern=_ANY),
             "payload": _PAYLOAD,
         },
         via=("publish.correlationdata",),
@@ -123,7 +123,7 @@ METASCHEMAS: Mapping[str, Metaschema] = {
         modern=frozenset(_MODERN),
     ),
     "NATS": Metaschema(
-        {"pub": Section({"subject": "subject", "replyto": "subject"}, may_be_text=True), "payload": _PAYLOAD}
+        {"pub": Section01({"subject": "subject", "replyto": "subject"}, may_be_text=True), "payload": _PAYLOAD}
     ),
 }
 
@@ -141,50 +141,50 @@ _ASSIGNED = frozenset(
 
 
 _AMQP = (
-    Row("definition/header/durable", "protocoloptions/header/durable", "boolean"),
-    Row("definition/header/priority", "protocoloptions/header/priority", "integer"),
-    Row("definition/header/ttl", "protocoloptions/header/ttl", "integer"),
-    Row("definition/deliveryannotations", "protocoloptions/delivery-annotations", "named_templates"),
-    Row("definition/messageannotations", "protocoloptions/message-annotations", "named_templates"),
+    DialectRow("definition/header/durable", "protocoloptions/header/durable", "boolean"),
+    DialectRow("definition/header/priority", "protocoloptions/header/priority", "integer"),
+    DialectRow("definition/header/ttl", "protocoloptions/header/ttl", "integer"),
+    DialectRow("definition/deliveryannotations", "protocoloptions/delivery-annotations", "named_templates"),
+    DialectRow("definition/messageannotations", "protocoloptions/message-annotations", "named_templates"),
     *(
-        Row(f"definition/properties/{name.replace('-', '')}", f"protocoloptions/properties/{name}", "template")
+        DialectRow(f"definition/properties/{name.replace('-', '')}", f"protocoloptions/properties/{name}", "template")
         for name in AMQP_PROPERTIES
     ),
-    Row("definition/applicationproperties", "protocoloptions/application-properties", "named_templates"),
-    Row("definition/applicationdata/dataschema", "", "dataschema"),
-    Row("definition/applicationdata/amqpencoding", "labels/0.1.amqpencoding", "choice"),
-    Row("definition/footer", "protocoloptions/footer", "named_templates"),
+    DialectRow("definition/applicationproperties", "protocoloptions/application-properties", "named_templates"),
+    DialectRow("definition/applicationdata/dataschema", "", "dataschema"),
+    DialectRow("definition/applicationdata/amqpencoding", "labels/0.1.amqpencoding", "choice"),
+    DialectRow("definition/footer", "protocoloptions/footer", "named_templates"),
     # What of an AMQP header depends on the state of a node, 0.1 leaves out.
-    Row("labels/1.0.header", "protocoloptions/header", "json"),
+    DialectRow("labels/1.0.header", "protocoloptions/header", "json"),
 )
 
 _MQTT = (
-    Row("definition/publish/mqttversion", "", "mqttversion"),
-    Row("definition/publish/qos", "protocoloptions/qos", "integer"),
-    Row("definition/publish/retain", "protocoloptions/retain", "boolean"),
-    Row("definition/publish/topicname", "protocoloptions/topic_name", "plain"),
-    Row("definition/publish/payloadformat", "protocoloptions/payload_format_indicator", "integer"),
-    Row("definition/publish/expiryinterval", "protocoloptions/message_expiry_interval", "integer"),
-    Row("definition/publish/responsetopic", "protocoloptions/response_topic", "plain"),
-    Row("definition/publish/correlationdata", "protocoloptions/correlation_data", "plain"),
-    Row("definition/publish/contenttype", "protocoloptions/content_type", "plain"),
-    Row("labels/1.0.user_properties", "protocoloptions/user_properties", "json", only="in"),
-    Row("definition/userproperty", "protocoloptions/user_properties", "listed_templates"),
-    Row("definition/payload/dataschema", "", "dataschema"),
+    DialectRow("definition/publish/mqttversion", "", "mqttversion"),
+    DialectRow("definition/publish/qos", "protocoloptions/qos", "integer"),
+    DialectRow("definition/publish/retain", "protocoloptions/retain", "boolean"),
+    DialectRow("definition/publish/topicname", "protocoloptions/topic_name", "plain"),
+    DialectRow("definition/publish/payloadformat", "protocoloptions/payload_format_indicator", "integer"),
+    DialectRow("definition/publish/expiryinterval", "protocoloptions/message_expiry_interval", "integer"),
+    DialectRow("definition/publish/responsetopic", "protocoloptions/response_topic", "plain"),
+    DialectRow("definition/publish/correlationdata", "protocoloptions/correlation_data", "plain"),
+    DialectRow("definition/publish/contenttype", "protocoloptions/content_type", "plain"),
+    DialectRow("labels/1.0.user_properties", "protocoloptions/user_properties", "json", only="in"),
+    DialectRow("definition/userproperty", "protocoloptions/user_properties", "listed_templates"),
+    DialectRow("definition/payload/dataschema", "", "dataschema"),
 )
 
 _NATS = (
-    Row("definition/pub/subject", "protocoloptions/subject", "plain"),
-    Row("definition/pub/replyto", "protocoloptions/reply", "plain"),
-    Row("definition/payload/dataschema", "", "dataschema"),
-    Row("labels/1.0.headers", "protocoloptions/headers", "json"),
+    DialectRow("definition/pub/subject", "protocoloptions/subject", "plain"),
+    DialectRow("definition/pub/replyto", "protocoloptions/reply", "plain"),
+    DialectRow("definition/payload/dataschema", "", "dataschema"),
+    DialectRow("labels/1.0.headers", "protocoloptions/headers", "json"),
 )
 
 # Only of 1.0: held in labels where 0.1 is written.
 _HELD = (
-    Row("labels/1.0.name", "name", "text"),
-    Row("labels/1.0.documentation", "documentation", "text"),
-    Row("labels/1.0.icon", "icon", "text"),
+    DialectRow("labels/1.0.name", "name", "text"),
+    DialectRow("labels/1.0.documentation", "documentation", "text"),
+    DialectRow("labels/1.0.icon", "icon", "text"),
 )
 
 V01 = Dialect(
@@ -195,47 +195,47 @@ V01 = Dialect(
     written=True,
     form="catalog",
     tables={
-        "messagegroup": Table(
+        "messagegroup": DialectTable(
             (
-                Row("documentation", "documentationtext"),
+                DialectRow("documentation", "documentationtext"),
                 *_HELD,
-                Row("labels/1.0.deprecated", "deprecated", "json"),
-                Row("createdtimeutc", "createdat"),
-                Row("updatedtimeutc", "modifiedat"),
+                DialectRow("labels/1.0.deprecated", "deprecated", "json"),
+                DialectRow("createdtimeutc", "createdat"),
+                DialectRow("updatedtimeutc", "modifiedat"),
             ),
             _ASSIGNED,
         ),
-        "message": Table(
+        "message": DialectTable(
             (
-                Row("authority", "authority", "filled"),
-                Row("documentation", "documentationtext"),
+                DialectRow("authority", "authority", "filled"),
+                DialectRow("documentation", "documentationtext"),
                 *_HELD,
-                Row("labels/1.0.basemessage", "basemessage", "text"),
-                Row("labels/1.0.envelope", "envelope", "text"),
-                Row("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
-                Row("labels/1.0.dataschemaxid", "dataschemaxid", "text"),
-                Row("labels/1.0.meta", "meta", "json"),
-                Row("labels/1.0.datacontenttype", "datacontenttype", "datacontenttype"),
-                Row("labels/1.0.versionid", "versionid", "text", only="in"),
-                Row("version", "versionid", "number"),
-                Row("createdtimeutc", "createdat"),
+                DialectRow("labels/1.0.basemessage", "basemessage", "text"),
+                DialectRow("labels/1.0.envelope", "envelope", "text"),
+                DialectRow("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
+                DialectRow("labels/1.0.dataschemaxid", "dataschemaxid", "text"),
+                DialectRow("labels/1.0.meta", "meta", "json"),
+                DialectRow("labels/1.0.datacontenttype", "datacontenttype", "datacontenttype"),
+                DialectRow("labels/1.0.versionid", "versionid", "text", only="in"),
+                DialectRow("version", "versionid", "number"),
+                DialectRow("createdtimeutc", "createdat"),
             ),
             _ASSIGNED | {"modifiedat"},
         ),
     },
     formats={
-        "CloudEvents": Format(
+        "CloudEvents": Format01(
             (
-                Row("definition/attributes/dataschema", "", "dataschema"),
-                Row("definition/attributes", "envelopemetadata", "attributes"),
-                Row("labels/1.0.protocol", "protocol", "text"),
-                Row("labels/1.0.protocoloptions", "protocoloptions", "json"),
+                DialectRow("definition/attributes/dataschema", "", "dataschema"),
+                DialectRow("definition/attributes", "envelopemetadata", "attributes"),
+                DialectRow("labels/1.0.protocol", "protocol", "text"),
+                DialectRow("labels/1.0.protocoloptions", "protocoloptions", "json"),
             ),
             envelope="CloudEvents/1.0",
         ),
-        "AMQP": Format(_AMQP, protocol="AMQP/1.0"),
-        "MQTT": Format(_MQTT, protocol="MQTT/5.0"),
-        "NATS": Format(_NATS, protocol="NATS"),
+        "AMQP": Format01(_AMQP, protocol="AMQP/1.0"),
+        "MQTT": Format01(_MQTT, protocol="MQTT/5.0"),
+        "NATS": Format01(_NATS, protocol="NATS"),
     },
     schematypes={"Avro": "Avro/1.11.0", "JSON": "JsonSchema/draft-07", "Protobuf": "Protobuf/3", "XSD": "XSD/1.0"},
     signs=(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from signalbook.spec.dialects.dialect import AMQP_PROPERTIES, Dialect, Row, Sign, Table
+from signalbook.spec.dialects.dialect import AMQP_PROPERTIES, Dialect, DialectRow, DialectTable, Sign
 
 __all__ = ["DISCOVERY", "V05"]
 
@@ -18,20 +18,20 @@ _ASSIGNED = frozenset({"xid", "shortself", "ancestorid", "metaurl"})
 _AMQP_SECTIONS = ("application-properties", "message-annotations", "delivery-annotations", "footer")
 _AMQP = (
     *(
-        Row(f"properties/{name.replace('-', '_')}", f"properties/{name}", "definition", only="in")
+        DialectRow(f"properties/{name.replace('-', '_')}", f"properties/{name}", "definition", only="in")
         for name in AMQP_PROPERTIES
         if "-" in name
     ),
-    Row("properties", "properties", "definitions"),
-    *(Row(name.replace("-", "_"), name, "keyed", only="in") for name in _AMQP_SECTIONS if "-" in name),
-    *(Row(name, name, "keyed") for name in _AMQP_SECTIONS),
-    Row("header/durable", "header/durable", "boolean"),
-    Row("header/priority", "header/priority", "integer"),
-    Row("header/ttl", "header/ttl", "integer"),
-    Row("header/first-acquirer", "header/first-acquirer", "boolean"),
-    Row("header/first_acquirer", "header/first-acquirer", "boolean", only="in"),
-    Row("header/delivery-count", "header/delivery-count", "integer"),
-    Row("header/delivery_count", "header/delivery-count", "integer", only="in"),
+    DialectRow("properties", "properties", "definitions"),
+    *(DialectRow(name.replace("-", "_"), name, "keyed", only="in") for name in _AMQP_SECTIONS if "-" in name),
+    *(DialectRow(name, name, "keyed") for name in _AMQP_SECTIONS),
+    DialectRow("header/durable", "header/durable", "boolean"),
+    DialectRow("header/priority", "header/priority", "integer"),
+    DialectRow("header/ttl", "header/ttl", "integer"),
+    DialectRow("header/first-acquirer", "header/first-acquirer", "boolean"),
+    DialectRow("header/first_acquirer", "header/first-acquirer", "boolean", only="in"),
+    DialectRow("header/delivery-count", "header/delivery-count", "integer"),
+    DialectRow("header/delivery_count", "header/delivery-count", "integer", only="in"),
 )
 
 _MQTT_FORMS = {
@@ -45,82 +45,85 @@ _MQTT_FORMS = {
     "user-properties": "user_properties",
 }
 _MQTT = (
-    *(Row(name, name.replace("-", "_"), form) for name, form in _MQTT_FORMS.items()),
-    *(Row(name.replace("-", "_"), name.replace("-", "_"), form, only="in") for name, form in _MQTT_FORMS.items()),
-    Row("payload-format", "payload_format_indicator", "integer"),
-    Row("payload_format", "payload_format_indicator", "integer", only="in"),
+    *(DialectRow(name, name.replace("-", "_"), form) for name, form in _MQTT_FORMS.items()),
+    *(
+        DialectRow(name.replace("-", "_"), name.replace("-", "_"), form, only="in")
+        for name, form in _MQTT_FORMS.items()
+    ),
+    DialectRow("payload-format", "payload_format_indicator", "integer"),
+    DialectRow("payload_format", "payload_format_indicator", "integer", only="in"),
 )
 
 _KAFKA = (
-    Row("topic", "topic", "plain"),
-    Row("partition", "partition", "integer"),
-    Row("key", "", "key"),
-    Row("headers", "headers", "keyed"),
+    DialectRow("topic", "topic", "plain"),
+    DialectRow("partition", "partition", "integer"),
+    DialectRow("key", "", "key"),
+    DialectRow("headers", "headers", "keyed"),
 )
 
 _HTTP = (
-    Row("headers", "headers", "definitions"),
-    Row("query", "query", "query"),
-    Row("path", "path", "bare"),
-    Row("method", "method", "bare"),
-    Row("status", "status", "bare"),
+    DialectRow("headers", "headers", "definitions"),
+    DialectRow("query", "query", "query"),
+    DialectRow("path", "path", "bare"),
+    DialectRow("method", "method", "bare"),
+    DialectRow("status", "status", "bare"),
 )
 
-_ORIGIN = Row("origin", "labels/0.5.origin", "text")
+_ORIGIN = DialectRow("origin", "labels/0.5.origin", "text")
 _RESOURCE = (
-    Row("xref", "meta/xref", "xref"),
-    Row("xref", "labels/0.5.xref", "text", only="out"),
-    Row("readonly", "meta/readonly"),
-    Row("defaultversionsticky", "meta/defaultversionsticky"),
-    Row("defaultversionid", "meta/defaultversionid"),
-    Row("defaultversionurl", "meta/defaultversionurl"),
+    DialectRow("xref", "meta/xref", "xref"),
+    DialectRow("xref", "labels/0.5.xref", "text", only="out"),
+    DialectRow("readonly", "meta/readonly"),
+    DialectRow("defaultversionsticky", "meta/defaultversionsticky"),
+    DialectRow("defaultversionid", "meta/defaultversionid"),
+    DialectRow("defaultversionurl", "meta/defaultversionurl"),
     _ORIGIN,
-    Row("labels/1.0.deprecated", "meta/deprecated", "json"),
-    Row("labels/1.0.meta", "meta", "json"),
+    DialectRow("labels/1.0.deprecated", "meta/deprecated", "json"),
+    DialectRow("labels/1.0.meta", "meta", "json"),
 )
 
-_MESSAGE = Table(
+_MESSAGE = DialectTable(
     (
-        Row("id", "messageid"),
-        Row("uri", "meta/xref", "xref", only="in"),
+        DialectRow("id", "messageid"),
+        DialectRow("uri", "meta/xref", "xref", only="in"),
         # A message of 1.0 has one version, so none that the default could stick to.
-        Row("defaultversionsticky", "labels/0.5.defaultversionsticky", "sticky"),
+        DialectRow("defaultversionsticky", "labels/0.5.defaultversionsticky", "sticky"),
         *(row for row in _RESOURCE if row.there != "defaultversionsticky"),
-        Row("basemessageurl", "basemessage", "pointer"),
-        Row("format", "envelope", "envelope"),
-        Row("binding", "protocol", "protocol"),
-        Row("message/timestamp", "labels/0.5.timestamp", "json"),
-        Row("labels/1.0.query", "protocoloptions/query", "json", only="in"),
-        Row("message", "protocoloptions", "options"),
-        Row("labels/1.0.datacontenttype", "datacontenttype", "datacontenttype"),
-        Row("metadata", "envelopemetadata", "metadata"),
-        Row("schemaformat", "dataschemaformat"),
-        Row("schemaobject", "dataschema", only="in"),
-        Row("schema", "dataschema"),
-        Row("schemaurl", "dataschemauri", "pointer"),
-        Row("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
-        Row("labels/1.0.dataschemaxid", "dataschemaxid", "text"),
+        DialectRow("basemessageurl", "basemessage", "pointer"),
+        DialectRow("format", "envelope", "envelope"),
+        DialectRow("binding", "protocol", "protocol"),
+        DialectRow("message/timestamp", "labels/0.5.timestamp", "json"),
+        DialectRow("labels/1.0.query", "protocoloptions/query", "json", only="in"),
+        DialectRow("message", "protocoloptions", "options"),
+        DialectRow("labels/1.0.datacontenttype", "datacontenttype", "datacontenttype"),
+        DialectRow("metadata", "envelopemetadata", "metadata"),
+        DialectRow("schemaformat", "dataschemaformat"),
+        DialectRow("schemaobject", "dataschema", only="in"),
+        DialectRow("schema", "dataschema"),
+        DialectRow("schemaurl", "dataschemauri", "pointer"),
+        DialectRow("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
+        DialectRow("labels/1.0.dataschemaxid", "dataschemaxid", "text"),
     ),
     _ASSIGNED,
 )
 
-_ENDPOINT = Table(
+_ENDPOINT = DialectTable(
     (
-        Row("id", "endpointid"),
+        DialectRow("id", "endpointid"),
         _ORIGIN,
-        Row("labels/1.0.usage", "usage", "json", only="in"),
-        Row("usage", "usage", "usage"),
-        Row("format", "envelope", "envelope"),
-        Row("config/protocol", "protocol", "endpoint_protocol"),
-        Row("binding", "", "binding", only="in"),
-        Row("config/endpoints", "protocoloptions/endpoints", "addresses"),
-        Row("config/authorization", "protocoloptions/authorization", "authorization"),
-        Row("config/deployed", "protocoloptions/deployed"),
-        Row("config/options", "protocoloptions"),
-        Row("config", "labels/0.5.config", "json"),
-        Row("messagegroups", "messagegroups", "pointers"),
-        Row("deprecated", "deprecated", "deprecation"),
-        Row("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
+        DialectRow("labels/1.0.usage", "usage", "json", only="in"),
+        DialectRow("usage", "usage", "usage"),
+        DialectRow("format", "envelope", "envelope"),
+        DialectRow("config/protocol", "protocol", "endpoint_protocol"),
+        DialectRow("binding", "", "binding", only="in"),
+        DialectRow("config/endpoints", "protocoloptions/endpoints", "addresses"),
+        DialectRow("config/authorization", "protocoloptions/authorization", "authorization"),
+        DialectRow("config/deployed", "protocoloptions/deployed"),
+        DialectRow("config/options", "protocoloptions"),
+        DialectRow("config", "labels/0.5.config", "json"),
+        DialectRow("messagegroups", "messagegroups", "pointers"),
+        DialectRow("deprecated", "deprecated", "deprecation"),
+        DialectRow("labels/1.0.envelopeoptions", "envelopeoptions", "json"),
     ),
     _ASSIGNED,
 )
@@ -150,32 +153,33 @@ V05 = Dialect(
     prefix="0.5",
     written=True,
     tables={
-        "registry": Table(
+        "registry": DialectTable(
             (
-                Row("id", "registryid"),
-                Row("model", "", "unconverted", only="in"),
-                Row("", "model", "unconverted", only="out"),
-                Row("", "modelsource", "unconverted", only="out"),
-                Row("", "capabilities", "unconverted", only="out"),
+                DialectRow("id", "registryid"),
+                DialectRow("model", "", "unconverted", only="in"),
+                DialectRow("", "model", "unconverted", only="out"),
+                DialectRow("", "modelsource", "unconverted", only="out"),
+                DialectRow("", "capabilities", "unconverted", only="out"),
             ),
             _ASSIGNED,
         ),
-        "messagegroup": Table(
+        "messagegroup": DialectTable(
             (
-                Row("id", "messagegroupid"),
+                DialectRow("id", "messagegroupid"),
                 _ORIGIN,
-                Row("format", "envelope", "envelope"),
-                Row("binding", "protocol", "protocol"),
-                Row("labels/1.0.deprecated", "deprecated", "json"),
+                DialectRow("format", "envelope", "envelope"),
+                DialectRow("binding", "protocol", "protocol"),
+                DialectRow("labels/1.0.deprecated", "deprecated", "json"),
             ),
             _ASSIGNED,
         ),
         "message": _MESSAGE,
-        "schemagroup": Table(
-            (Row("id", "schemagroupid"), _ORIGIN, Row("labels/1.0.deprecated", "deprecated", "json")), _ASSIGNED
+        "schemagroup": DialectTable(
+            (DialectRow("id", "schemagroupid"), _ORIGIN, DialectRow("labels/1.0.deprecated", "deprecated", "json")),
+            _ASSIGNED,
         ),
-        "schema": Table(
-            (Row("id", "schemaid"), *_RESOURCE, Row("schemaobject", "schema", only="in")), _ASSIGNED
+        "schema": DialectTable(
+            (DialectRow("id", "schemaid"), *_RESOURCE, DialectRow("schemaobject", "schema", only="in")), _ASSIGNED
         ),
         "endpoint": _ENDPOINT,
     },
@@ -214,16 +218,22 @@ DISCOVERY = replace(
     collections={"definitionGroups": "messagegroups", "schemaGroups": "schemagroups", "definitions": "messages"},
     tables={
         **V05.tables,
-        "message": Table(
+        "message": DialectTable(
             (
-                Row("schemaUrl", "dataschemauri", "pointer", only="in"),
-                Row("schemaFormat", "dataschemaformat", only="in"),
+                DialectRow("schemaUrl", "dataschemauri", "pointer", only="in"),
+                DialectRow("schemaFormat", "dataschemaformat", only="in"),
                 *_MESSAGE.rows,
             )
         ),
-        "endpoint": Table((Row("definitionGroups", "messagegroups", "pointers", only="in"), *_ENDPOINT.rows)),
-        "schemaversion": Table(
-            (Row("id", "versionid"), Row("versionId", "versionid", only="in"), Row("type", "", "marker"))
+        "endpoint": DialectTable(
+            (DialectRow("definitionGroups", "messagegroups", "pointers", only="in"), *_ENDPOINT.rows)
+        ),
+        "schemaversion": DialectTable(
+            (
+                DialectRow("id", "versionid"),
+                DialectRow("versionId", "versionid", only="in"),
+                DialectRow("type", "", "marker"),
+            )
         ),
     },
     signs=(

@@ -9,7 +9,7 @@ import pytest
 from signalbook.cloudevents import CloudEvent, CloudEventError
 from signalbook.protocols import BINDINGS, Message, Mode, WireError, from_message, to_message
 
-Road = Callable[[Message], Message]
+Client = Callable[[Message], Message]
 
 
 def modes(protocol: str) -> pytest.MarkDecorator:
@@ -17,19 +17,19 @@ def modes(protocol: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("mode", [mode for mode in BINDINGS[protocol].modes if mode is not Mode.BATCH])
 
 
-def crosses(event: CloudEvent, protocol: str, mode: Mode, road: Road, **fields: str) -> None:
+def arrives(event: CloudEvent, protocol: str, mode: Mode, through_client: Client, **fields: str) -> None:
     """Assert that the event arrives as it was sent; what the binding cannot carry is not sent."""
     try:
         message = to_message(event, protocol, mode, **fields)
     except CloudEventError:
         return
-    arrived = road(message)
+    arrived = through_client(message)
     assert event == from_message(arrived)
     assert (message.payload or None) == (arrived.payload or None)
 
 
-def refuses(send: Callable[[Message], object], given: dict[str, object], path: str) -> None:
+def rejects(send: Callable[[Message], object], given: dict[str, object], path: str) -> None:
     """Assert that a message on paper is not sent, and where it is wrong."""
-    with pytest.raises(WireError) as refused:
+    with pytest.raises(WireError) as rejected:
         send(Message.from_json(given))
-    assert path == refused.value.problems[0].path
+    assert path == rejected.value.problems[0].path

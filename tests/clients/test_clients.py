@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import signalbook.clients
-from signalbook.clients.refusals import MissingLibrary
+from signalbook.clients import MissingLibrary
 from signalbook.errors import UsageError
 
 FOLDER = Path(signalbook.clients.__file__).parent

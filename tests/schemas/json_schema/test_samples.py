@@ -1,6 +1,8 @@
+"""Texts for patterns."""
+
 import pytest
 
-from signalbook.schemas.text_samples import text_for
+from signalbook.schemas.json_schema.samples import text_for
 
 
 @pytest.mark.parametrize(

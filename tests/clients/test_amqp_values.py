@@ -1,12 +1,50 @@
+"""Values of AMQP: types, and the bits of decimal numbers."""
+
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.clients.amqp import FORMATS
+from signalbook.protocols import Typed, WireError
+
+pytest.importorskip("proton", reason="python-qpid-proton is not installed")
+from signalbook.clients.amqp import FORMATS, write_value
+
+
+def test_lists_may_be_lists_or_tuples() -> None:
+    """Whoever builds a message in Python may give either."""
+    assert [1, [2]] == write_value((1, [2]), "/x")
+
+
+def nested(depth: int) -> Any:
+    """Lists in lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (object(), "/x"),
+        ({"a": [Typed("nothing", 1)]}, "/x/a/0"),
+        (Typed("uint", -1), "/x"),
+        (Typed("uuid", "x"), "/x"),
+        (Typed("timestamp", None), "/x"),
+        (nested(65), "/x" + 65 * "/0"),
+    ],
+    ids=["not a value", "not a type", "a negative uint", "not a uuid", "not a timestamp", "nested"],
+)
+def test_what_is_not_a_value(value: Any, path: str) -> None:
+    """What is of no type, or not of its own, is rejected with its place."""
+    with pytest.raises(WireError) as rejected:
+        write_value(value, "/x")
+    assert path == rejected.value.problems[0].path
 
 
 @pytest.mark.parametrize(
@@ -41,7 +79,7 @@ def test_numbers_come_back(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.data())
 def test_any_bits(name: str, data: st.DataObject) -> None:
-    """Any bits are a number that is written, or refused."""
+    """Any bits are a number that is written, or rejected."""
     form = FORMATS[name]
     try:
         text = form.read(data.draw(st.integers(0, 2**form.width - 1)))
@@ -54,6 +92,6 @@ def test_any_bits(name: str, data: st.DataObject) -> None:
     "text", ["", "+-1", "12345678", "1E91", "1E-102", "Infinity", "NaN", "1E999999999999999999999"]
 )
 def test_what_does_not_fit(text: str) -> None:
-    """A number is refused rather than rounded."""
+    """A number is rejected rather than rounded."""
     with pytest.raises(ValueError, match=r"is not a decimal|digits"):
         FORMATS["decimal32"].write(text)

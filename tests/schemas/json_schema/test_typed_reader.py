@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from signalbook import schemas
-from signalbook.schemas.json_schema.typed import reader_of
 
 FORMAT = "JsonSchema/draft/2020-12"
 NAMES = st.sampled_from(["a", "b-c", "größe", "class", "_x", ""])
@@ -79,7 +78,7 @@ def test_what_is_read_is_what_the_engine_accepts(data: st.DataObject) -> None:
     """Of values that have no more members than the schema names, and no null, those are read that are accepted."""
     document = data.draw(SCHEMAS)
     schema: Any = schemas.read(FORMAT, document)
-    reader = reader_of(schema, schema.columns())
+    reader = schema.typed_reader(schema.columns())
     assume(reader is not None)
     assert reader is not None
     values = data.draw(st.lists(fitting(document), min_size=1, max_size=6))
@@ -102,7 +101,7 @@ def test_what_is_read_is_what_the_engine_accepts(data: st.DataObject) -> None:
 def test_whatever_is_read_is_accepted(document: dict[str, Any], value: Any) -> None:
     """Of any value at all, only what the engine accepts is read, and into its own columns."""
     schema: Any = schemas.read(FORMAT, document)
-    reader = reader_of(schema, schema.columns())
+    reader = schema.typed_reader(schema.columns())
     assume(reader is not None)
     assert reader is not None
     try:
@@ -141,8 +140,8 @@ def test_whatever_is_read_is_accepted(document: dict[str, Any], value: Any) -> N
 )
 def test_what_is_not_plain_has_no_reader(schema: Any) -> None:
     """Every keyword that the reader does not know leaves payloads to the engine."""
-    read = schemas.read(FORMAT, schema)
-    assert reader_of(read, read.columns()) is None
+    read: Any = schemas.read(FORMAT, schema)
+    assert read.typed_reader(read.columns()) is None
 
 
 @pytest.mark.parametrize(
@@ -172,15 +171,10 @@ def test_what_is_not_plain_has_no_reader(schema: Any) -> None:
     ids=str,
 )
 def test_what_is_left_to_the_engine(text: bytes) -> None:
-    """What is no JSON, is of another type or has more members is not read."""
+    """What is not JSON, is of another type or has more members is not read."""
     kinds = {"n": {"type": "integer"}, "x": {"type": "number"}, "s": {"type": "string"}}
-    schema = schemas.read(FORMAT, {"type": "object", "properties": kinds})
-    reader = reader_of(schema, schema.columns())
+    schema: Any = schemas.read(FORMAT, {"type": "object", "properties": kinds})
+    reader = schema.typed_reader(schema.columns())
     assert reader is not None
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
         reader.read(text)
-
-
-def test_other_formats_have_no_reader() -> None:
-    """A schema that is no JSON Schema has none."""
-    assert reader_of(None, pa.struct([])) is None

@@ -9,8 +9,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.pipeline.read.inputs import Listed, share_out
-from signalbook.pipeline.read.records import Record, Split, read_split
+from signalbook.pipeline.read.inputs import InputFile, share_out
+from signalbook.pipeline.read.lines import Elements, Split, read_split
+from signalbook.pipeline.read.records import Record
 
 LINES = st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"").replace(b"[", b"")), max_size=20)
 
@@ -26,7 +27,7 @@ def test_parts_of_a_file_give_each_line_once(tmp_path_factory, lines: list[bytes
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     path.write_bytes(content)
-    splits = [split for task in share_out([Listed(str(path), len(content), 0)], part) for split in task]
+    splits = [split for task in share_out([InputFile(str(path), len(content), 0)], part) for split in task]
     found = records(path, *splits)
     assert [line for line in content.split(b"\n") if line.strip(b" \t\r\n")] == [record.data for record in found]
     assert all(content[record.position :].startswith(record.data or b"") for record in found)
@@ -44,7 +45,7 @@ def test_a_line_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_a_batch_file(tmp_path: Path) -> None:
-    """Each element of a batch file is a record; what is no element is one that says so."""
+    """Each element of a batch file is a record; what is not an element is one that says so."""
     path = tmp_path / "a.json"
     path.write_bytes(b'\n[{"a": 1},\n {"b": [2, "]"]}, oops, {"c"')
     *whole, cut = records(path)
@@ -168,7 +169,7 @@ def test_a_byte_order_mark(tmp_path: Path, text: bytes, ending: str) -> None:
 
 
 def test_a_second_byte_order_mark(tmp_path: Path) -> None:
-    """Only one mark is passed over, and only at the beginning; alone it is no record."""
+    """Only one mark is passed over, and only at the beginning; alone it is not a record."""
     mark = b"\xef\xbb\xbf"
     (tmp_path / "a.jsonl").write_bytes(mark + mark + b"x\n" + mark + b"y")
     assert [mark + b"x", mark + b"y"] == [record.data for record in records(tmp_path / "a.jsonl")]
@@ -187,3 +188,39 @@ def test_an_empty_file(tmp_path: Path) -> None:
     for name, content in (("a.jsonl", b""), ("b.jsonl", b" \n\n"), ("c.gz", b""), ("d.json", b"[]")):
         (tmp_path / name).write_bytes(content)
         assert [] == records(tmp_path / name)
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text()
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+
+
+def split(text: bytes, size: int, largest: int = 1 << 20) -> tuple[list[tuple[bytes, int]], Any]:
+    """The elements of a text that comes in chunks, and what was left."""
+    elements = Elements(largest)
+    found = [one for at in range(0, len(text), size) for one in elements.take(text[at : at + size])]
+    return found, elements.finish()
+
+
+@given(st.lists(st.lists(VALUES), min_size=1, max_size=3), st.integers(1, 40), st.sampled_from([None, 1]))
+def test_every_element_is_found(arrays: list[list[Any]], size: int, indent: int | None) -> None:
+    """However an array is written and cut into chunks, its elements come out with their places."""
+    text = "\n".join(json.dumps(array, indent=indent) for array in arrays).encode()
+    found, left = split(text, size)
+    assert left is None
+    assert [value for array in arrays for value in array] == [json.loads(element) for element, _ in found]
+    assert all(text[position:].lstrip().startswith(element) for element, position in found)
+
+
+def test_what_is_not_a_batch_is_left() -> None:
+    """A batch that is cut, or that something follows, gives its elements and then the rest."""
+    assert ([(b"1", 1)], (b'{"a"', 3, "the batch ends too early")) == split(b'[1,{"a"', 2)
+    assert ([(b"1", 1)], (b"{}", 3, "something that is not a batch stands outside of one")) == split(b"[1]{}", 9)
+    assert ([], (b"1}", 1, "the brackets of the batch do not fit")) == split(b"[1}", 9)
+
+
+def test_an_endless_element_is_given_up() -> None:
+    """What has no end does not fill the memory."""
+    found, left = split(b'["' + b"x" * 100_000, 1000, largest=4096)
+    assert [] == found
+    assert left is not None
+    assert len(left[0]) < 20_000

@@ -22,8 +22,8 @@ __all__ = [
     "FOLDED",
     "RESERVED_FOR_RESOURCES",
     "SPECVERSION",
+    "DefinitionPlace",
     "Definitions",
-    "Place",
     "aspects",
     "check_labels",
     "folded",
@@ -241,7 +241,7 @@ _ATTRIBUTE = {
 _KIND_NAMES = {str: "a string", bool: "a boolean", dict: "an object", list: "an array", int: "an integer"}
 
 
-class Budget:
+class DefinitionBudget:
     """How many attributes may still be read in this model."""
 
     __slots__ = ("left",)
@@ -257,7 +257,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DefinitionPlace:
     """Where in the model something is being read.
 
     `types` are the plural names of the Group types, each with those of its Resource types; `unmatched` says why an
@@ -269,15 +269,15 @@ class Place:
     depth: int = 0
     unmatched: str = ""
     exact: bool = False
-    budget: Budget = field(default_factory=Budget)
+    budget: DefinitionBudget = field(default_factory=DefinitionBudget)
 
-    def __truediv__(self, name: str) -> Place:
+    def __truediv__(self, name: str) -> DefinitionPlace:
         depth = self.depth + 1
         if depth > MAX_DEPTH:
             raise model_error(f'"{self.path[:100]}..." is nested deeper than {MAX_DEPTH} levels')
         return replace(self, path=f"{self.path}.{name}" if self.path else name, depth=depth)
 
-    def below(self, reason: str) -> Place:
+    def below(self, reason: str) -> DefinitionPlace:
         """The same place, inside something that has no single value per Version."""
         return replace(self, unmatched=self.unmatched or reason)
 
@@ -312,7 +312,7 @@ def check_labels(labels: Mapping[str, Any], where: str) -> Mapping[str, str]:
 
 def read_attributes(
     definitions: Mapping[str, Any],
-    place: Place,
+    place: DefinitionPlace,
     base: Definitions = MappingProxyType({}),
     charset: str = "",
     taken: frozenset[str] = frozenset(),
@@ -339,7 +339,7 @@ def read_attributes(
     return MappingProxyType(found)
 
 
-def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[str, Any]:
+def overlay(row: Mapping[str, Any], definition: Any, place: DefinitionPlace) -> Mapping[str, Any]:
     """A specification-defined attribute as a model narrows it (MODEL-14); aspects it leaves out stay as they are."""
     given = aspects(definition, _ATTRIBUTE, place.path)
     given_type = given.get("type", row["type"])
@@ -371,7 +371,7 @@ def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[st
 
 
 def _read(
-    name: str, definition: Any, place: Place, names: frozenset[str], *, charset: str = "", spec: bool = False
+    name: str, definition: Any, place: DefinitionPlace, names: frozenset[str], *, charset: str = "", spec: bool = False
 ) -> Attribute:
     place.budget.spend()
     given = aspects(definition, _ATTRIBUTE, place.path)
@@ -401,7 +401,7 @@ def _read(
     return attribute
 
 
-def _read_type(given: Mapping[str, Any], place: Place) -> Attribute:
+def _read_type(given: Mapping[str, Any], place: DefinitionPlace) -> Attribute:
     """What attributes and items have in common: the type, and what belongs to it."""
     path = place.path
     if not given.get("type"):
@@ -430,7 +430,7 @@ def _read_type(given: Mapping[str, Any], place: Place) -> Attribute:
     )
 
 
-def _read_target(target: str, type_: str, place: Place) -> str:
+def _read_target(target: str, type_: str, place: DefinitionPlace) -> str:
     if not target:
         return ""
     if type_ not in _TARGETED:
@@ -476,7 +476,7 @@ def _read_default(value: Any, attribute: Attribute, path: str) -> Any:
 
 
 def _read_ifvalues(
-    ifvalues: Mapping[str, Any], attribute: Attribute, place: Place, names: frozenset[str], charset: str
+    ifvalues: Mapping[str, Any], attribute: Attribute, place: DefinitionPlace, names: frozenset[str], charset: str
 ) -> Mapping[str, Attributes]:
     if not ifvalues:
         return attribute.ifvalues
@@ -500,7 +500,7 @@ def _read_ifvalues(
     return MappingProxyType(found)
 
 
-def _faults(attribute: Attribute, place: Place, spec: bool) -> Iterator[str]:
+def _faults(attribute: Attribute, place: DefinitionPlace, spec: bool) -> Iterator[str]:
     if attribute.name == "*" and (attribute.required or attribute.readonly):
         yield 'must not be "required" or "readonly" since it stands for undefined extensions'
     if attribute.immutable and not spec:

@@ -17,8 +17,15 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from signalbook.errors import RegistryError
 from signalbook.model import attributes as spec_attributes
-from signalbook.model.attributes import SPECVERSION, Place, aspects, check_labels, model_error, read_attributes
-from signalbook.model.constraints import Constraint, read_constraints
+from signalbook.model.attributes import (
+    SPECVERSION,
+    DefinitionPlace,
+    aspects,
+    check_labels,
+    model_error,
+    read_attributes,
+)
+from signalbook.model.constraints import AttributeConstraint, read_constraints
 from signalbook.model.message_rules import RuleSet
 from signalbook.model.normalise import Normaliser, normaliser_for
 from signalbook.model.rules import rule_set
@@ -180,7 +187,7 @@ class GroupType:
     modelcompatiblewith: str = ""
     attributes: Attributes
     ximports: tuple[str, ...] = ()
-    constraints: Mapping[str, Constraint]
+    constraints: Mapping[str, AttributeConstraint]
     resources: Mapping[str, ResourceType]
     level: Level
     normaliser: Normaliser
@@ -315,7 +322,7 @@ def read_model(source: Given, *, load: Callable[[str], Any] | None = None, base:
     groups = {plural: _group_given(plural, given) for plural, given in document.get("groups", {}).items()}
     _check_unique("Group types", ((plural, given["singular"]) for plural, given in groups.items()))
     homes = {plural: _homes(plural, groups) for plural in groups}
-    place = Place({plural: frozenset(resources) for plural, resources in homes.items()})
+    place = DefinitionPlace({plural: frozenset(resources) for plural, resources in homes.items()})
     resources = {
         (home, plural): _read_resource(home, plural, given, place)
         for home in groups
@@ -435,7 +442,7 @@ def _find_home(importer: str, reference: Any, groups: Mapping[str, Given], trail
     raise model_error(f'Group type "{importer}" references a non-existing Resource type "{reference}"')
 
 
-def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType], place: Place) -> GroupType:
+def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType], place: DefinitionPlace) -> GroupType:
     _check_unique(f'Resource types of "{plural}"', ((one.plural, one.singular) for one in resources.values()))
     own = spec_attributes.group_attributes(plural, given["singular"], resources)
     where = replace(place / "groups" / plural, exact=given.get("modelcompatiblewith") in DOMAINS)
@@ -461,7 +468,7 @@ def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType]
     )
 
 
-def _read_resource(home: str, plural: str, given: Given, place: Place) -> ResourceType:
+def _read_resource(home: str, plural: str, given: Given, place: DefinitionPlace) -> ResourceType:
     where = place / "groups" / home / "resources" / plural
     where = replace(where, exact=given.get("modelcompatiblewith") in DOMAINS)
     unmatched = where.below("not being a Version attribute")

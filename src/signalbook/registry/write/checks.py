@@ -27,7 +27,7 @@ from signalbook.model.model import GroupType
 from signalbook.model.rules import rereads
 from signalbook.registry import rows
 from signalbook.registry.documents import document_names
-from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
+from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, told
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
@@ -46,7 +46,7 @@ from signalbook.spec.builtin import MESSAGE
 
 __all__ = [
     "MOST_USERS",
-    "Asking",
+    "StoredReferences",
     "check_work",
     "declared",
     "document_of",
@@ -61,7 +61,7 @@ _CHUNK = 200
 
 
 @dataclass(slots=True)
-class Asking:
+class StoredReferences:
     """What one schema asks of the registry, as its request leaves it; `asked` gathers the names and keys.
 
     `whole` is what several readings may take together, where it is bounded.
@@ -260,7 +260,7 @@ def _refers_to(work: Work, state: ResourceState, version: VersionState) -> set[s
     document = document_of(work, state, version)
     if row is None or not document or too_large(row.family, document) or _SIGNS.get(row.family, b"") not in document:
         return set()
-    asking = Asking(work, state, None, row.family)
+    asking = StoredReferences(work, state, None, row.family)
     with suppress(SchemaError):  # it was judged when it was written
         row.read(document, Located(asking, state.xid))
     return asking.asked
@@ -349,8 +349,13 @@ def judge_users(work: Work) -> None:
 
 
 def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
-    by = Judge(
-        state.type, work.capabilities, partial(Asking, work, state, budget), state.xid, budget, work.offer.trust_unknown
+    by = DocumentValidator(
+        state.type,
+        work.capabilities,
+        partial(StoredReferences, work, state, budget),
+        state.xid,
+        budget,
+        work.offer.trust_unknown,
     )
     member = _member(work, state, version, _without(version.attrs, VALIDATED))
     attrs = member.attrs
@@ -370,7 +375,7 @@ def _judge_user(work: Work, state: ResourceState, version: VersionState, budget:
 UNSEEN = Verdict("format_unknown", CHANGED)
 
 
-def _look_again(by: Judge, member: Member, external: bool) -> Verdict | None:
+def _look_again(by: DocumentValidator, member: VersionDocument, external: bool) -> Verdict | None:
     """Return what is to say of the format of a schema that refers to what changed, as far as the budget goes."""
     row = _checked_by(by, member, external)
     if row is None:
@@ -386,7 +391,7 @@ def _look_again(by: Judge, member: Member, external: bool) -> Verdict | None:
     return verdict if by.budget.left >= 0 else UNSEEN
 
 
-def _judge_format(by: Judge, member: Member, external: bool) -> Iterable[tuple[str, Any]]:
+def _judge_format(by: DocumentValidator, member: VersionDocument, external: bool) -> Iterable[tuple[str, Any]]:
     """Return the attributes that say whether a document has its format, or refuse it: FMT-3, FMT-5, FMT-6."""
     row = _checked_by(by, member, external)
     words = too_large(row.family, member.document) if row is not None else ""
@@ -397,7 +402,7 @@ def _judge_format(by: Judge, member: Member, external: bool) -> Iterable[tuple[s
     return told("format", Verdict("format_unknown", words))
 
 
-def _checked_by(by: Judge, member: Member, external: bool) -> Format | None:
+def _checked_by(by: DocumentValidator, member: VersionDocument, external: bool) -> Format | None:
     """Return the format that a document is read by; None where nothing is read."""
     row = schemas.find(member.attrs.get("format") or "")
     if row is None or external or not by.kind.validateformat or row.name.lower() not in by.capabilities.formats:
@@ -415,14 +420,14 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
     return (state, version) if state is not None and version is not None else None
 
 
-def _judge_of(work: Work, state: ResourceState) -> Judge:
+def _judge_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
         work.budget = Budget(MOST_STEPS)
-    ask = partial(Asking, work, state, None)
-    return Judge(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
+    ask = partial(StoredReferences, work, state, None)
+    return DocumentValidator(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 
 
-def _note_uses(work: Work, state: ResourceState, by: Judge, versions: list[VersionState]) -> None:
+def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions: list[VersionState]) -> None:
     for version in versions:
         used = by.uses.get(f"{state.xid}/versions/{version.versionid}", frozenset())
         if used or version.row is not None:
@@ -472,12 +477,16 @@ def _affected(
     return [versions[name] for name, line in lines.items() if not changed.isdisjoint(line[depth:])]
 
 
-def _member(work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None) -> Member:
+def _member(
+    work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None
+) -> VersionDocument:
     document = document_of(work, state, version) or b""
-    return Member(f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document)
+    return VersionDocument(
+        f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document
+    )
 
 
-def _members(work: Work, state: ResourceState, version: VersionState) -> list[Member]:
+def _members(work: Work, state: ResourceState, version: VersionState) -> list[VersionDocument]:
     return [_member(work, state, one) for one in _line(state, version)]
 
 

@@ -31,7 +31,7 @@ from signalbook.registry.write.checks import finish_resource
 __all__ = [
     "MODES",
     "Ask",
-    "Step",
+    "OrderedVersion",
     "arrange_versions",
     "assign_ancestors",
     "check_circles",
@@ -51,7 +51,7 @@ __all__ = [
 # so that the resource's own processing stays one list of steps (core/spec.md, "Resource Processing Algorithm").
 
 
-class Step(Protocol):
+class OrderedVersion(Protocol):
     """What a version mode looks at; `ancestor` is None where it is still to be found."""
 
     versionid: str
@@ -81,7 +81,7 @@ def semver_key(versionid: str) -> tuple[object, ...]:
     return (1, int(major), int(minor or 0), int(patch or 0), rank, versionid.lower())
 
 
-_ORDER: Mapping[str, Callable[[Step], tuple[object, ...]]] = {
+_ORDER: Mapping[str, Callable[[OrderedVersion], tuple[object, ...]]] = {
     "manual": lambda step: (_instant(step.createdat), step.versionid.lower()),
     "createdat": lambda step: (_instant(step.createdat), step.versionid.lower()),
     "modifiedat": lambda step: (_instant(step.modifiedat), step.versionid.lower()),
@@ -90,7 +90,7 @@ _ORDER: Mapping[str, Callable[[Step], tuple[object, ...]]] = {
 MODES = tuple(_ORDER)
 
 
-def newest(steps: Iterable[Step], mode: str) -> str:
+def newest(steps: Iterable[OrderedVersion], mode: str) -> str:
     """Return the versionid of the newest version: VMODE-1 to VMODE-4."""
     order = _ORDER[mode]
     candidates = list(steps)
@@ -101,14 +101,14 @@ def newest(steps: Iterable[Step], mode: str) -> str:
     return max(candidates, key=order).versionid
 
 
-def oldest_first(steps: Iterable[Step], mode: str) -> list[Step]:
+def oldest_first(steps: Iterable[OrderedVersion], mode: str) -> list[OrderedVersion]:
     """Return the versions from the first to go, when there are too many, to the last."""
     everything = list(steps)
     if mode != "manual":
         return sorted(everything, key=_ORDER[mode])
     named = {step.ancestor for step in everything if step.ancestor != step.versionid}
 
-    def place(step: Step) -> tuple[object, ...]:
+    def place(step: OrderedVersion) -> tuple[object, ...]:
         position = 0 if step.ancestor == step.versionid else 1 if step.versionid in named else 2
         return (position, *_ORDER["manual"](step))
 
@@ -125,7 +125,7 @@ def line_to(versionid: str | None, ancestors: Mapping[str, str | None]) -> list[
 
 
 def assign_ancestors(
-    steps: Sequence[Step], mode: str, subject: str, fresh: Container[str] = frozenset()
+    steps: Sequence[OrderedVersion], mode: str, subject: str, fresh: Container[str] = frozenset()
 ) -> dict[str, str]:
     """Return the ancestors that have to change, by versionid; `fresh` are the versions that this request creates.
 
@@ -143,7 +143,7 @@ def assign_ancestors(
     settled = [step for step in steps if step.ancestor is not None]
     previous = newest(settled, mode) if settled else None
 
-    def turn(step: Step) -> tuple[object, ...]:
+    def turn(step: OrderedVersion) -> tuple[object, ...]:
         new = step.versionid in fresh
         return (new, "" if new else _instant(step.createdat), step.versionid.lower())
 

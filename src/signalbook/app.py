@@ -90,7 +90,7 @@ def service(settings: Settings) -> RegistryService:
     return RegistryService(
         requests,
         branches={path: answer for path, answer in branches.items() if path not in settings.without},
-        patient={"/changes": changes.wait},
+        waiting={"/changes": changes.wait},
         described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
         judgements=judgements,

@@ -175,7 +175,7 @@ def _by_model(subject: Subject) -> Iterator[Problem]:
         yield from subject.by_model(to_canonical(MESSAGE, {**own, **named}, subject.xid), subject.xid)
 
 
-# What a message definition is once its bases and its group have had their say: the definition that rules judge.
+# What a message definition is with what it has from its bases and its group: the definition that rules are asked about.
 #
 # Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
 # Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of
@@ -595,7 +595,7 @@ def _property_definitions(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Mapp
 # What the message specification says about CloudEvents and about each protocol, and a model cannot: one check a rule.
 #
 # Rule 1: as above, a check sees canonical attributes and trusts no shape.
-# Rule 2: a value with a placeholder says little before it is filled in, and is not judged.
+# Rule 2: a value with a placeholder says little before it is filled in, and is not checked.
 
 
 # --- CloudEvents ------------------------------------------------------------------------------------------------
@@ -610,7 +610,7 @@ def _event(subject: Subject) -> Mapping[str, Any]:
 
 
 def _own_event(subject: Subject) -> Mapping[str, Any]:
-    """Those that the definition declares itself: of what it inherits, its base is told."""
+    """Those that the definition declares itself: what it inherits is checked at its base."""
     return section(subject.attrs, "envelopemetadata") if is_event(subject.whole.get("envelope")) else {}
 
 

@@ -3,7 +3,7 @@
 One check a rule.
 
 Rule 1: as in `message_rules`, a check sees canonical attributes and trusts no shape.
-Rule 2: a placeholder may stand in any string option, so a value with one is not judged.
+Rule 2: a placeholder may stand in any string option, so a value with one is not checked.
 
 endpoint/spec.md and schema/spec.md at commit 7f31467 (1.0-rc2) and at 1.0-rc4; E-n are the rules of the digest.
 """

@@ -2,7 +2,7 @@
 
 Rule 1: a rule belongs to types that state its domain in `modelcompatiblewith`, whoever wrote their model.
 Rule 2: findings are values; the caller decides whether the first one refuses a write or all are shown.
-Rule 3: a message definition is judged by the envelope and the protocol that it has in effect, be they its own, its
+Rule 3: a message definition is checked by the envelope and the protocol that it has in effect, be they its own, its
 base's or its group's, and with all that it inherits.
 
 The rules themselves are in `RULES`; docs/reference/rules.md lists them.
@@ -27,7 +27,7 @@ __all__ = ["RULES", "Rule", "Subject", "check", "rereads", "rule_set", "rules_fo
 # Rule 1: a rule is a row. Its name stands in every finding, in docs/reference/rules.md and in the cases that break it.
 # Rule 2: an `error` refuses a write; a `warning` is for `signalbook lint`. What one of the texts or published models
 # allows is never an error, so a document that is right in one version is accepted in all.
-# Rule 3: the first finding of the first row is what a refused write is told, so what explains others comes first.
+# Rule 3: the first finding of the first row is what a rejected write answers, so what explains others comes first.
 
 
 _MQTT = ("MQTT/3.1.1", "MQTT/5.0")

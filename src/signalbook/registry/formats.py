@@ -24,7 +24,7 @@ from signalbook.registry.capabilities import Capabilities
 from signalbook.schemas import Difference, Format, Schema, SchemaError
 from signalbook.schemas.format import Budget, Located, References, TooMuch
 
-__all__ = ["VALIDATED", "DocumentValidator", "SchemaReferences", "Verdict", "VersionDocument", "told"]
+__all__ = ["VALIDATED", "DocumentValidator", "SchemaReferences", "Verdict", "VersionDocument", "verdict_attributes"]
 
 VALIDATED = ("formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason")
 
@@ -79,29 +79,29 @@ class DocumentValidator:
     trust_unknown: bool = False
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 
-    def judge_format(self, version: VersionDocument, external: bool) -> Iterator[tuple[str, Any]]:
+    def validate_format(self, version: VersionDocument, external: bool) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a document has the format it claims: FMT-3, FMT-5, FMT-6."""
-        verdict = self.look_at_format(version, external)
+        verdict = self.find_format_verdict(version, external)
         if verdict is not None and verdict.error and (verdict.error in _VIOLATIONS or self.kind.strictvalidation):
             error = "format_violation" if verdict.error == _BY_OTHERS else verdict.error
             detail = verdict.reason if error == "format_violation" else ""
             args = {} if external else {"format": version.attrs["format"]}
             raise RegistryError(error, version.xid, detail=detail, **args)
-        yield from told("format", verdict)
+        yield from verdict_attributes("format", verdict)
 
-    def judge_compatibility(
+    def validate_compatibility(
         self, compatibility: str | None, line: Sequence[VersionDocument], subject: str
     ) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether the last of a line (oldest first) keeps the promise: FMT-4, FMT-8."""
-        verdict = self.look_at_compatibility(compatibility, line)
+        verdict = self.find_compatibility_verdict(compatibility, line)
         if verdict is not None and verdict.error in _VIOLATIONS:
             raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
         if verdict is not None and verdict.error and self.kind.strictvalidation:
             args = {"compat": compatibility, "format": line[-1].attrs["format"]}
             raise RegistryError("compatibility_unknown", f"{subject}/meta", **args)
-        yield from told("compatibility", verdict)
+        yield from verdict_attributes("compatibility", verdict)
 
-    def look_at_format(self, version: VersionDocument, external: bool) -> Verdict | None:
+    def find_format_verdict(self, version: VersionDocument, external: bool) -> Verdict | None:
         """Return what is to say of a version's format; None where nothing is."""
         name = version.attrs.get("format")
         if not self.kind.validateformat or not name:
@@ -123,7 +123,7 @@ class DocumentValidator:
             return Verdict(_BY_OTHERS if error.by_others else "format_violation", _shorten(str(error)))
         return GOOD
 
-    def look_at_compatibility(self, compatibility: str | None, line: Sequence[VersionDocument]) -> Verdict | None:
+    def find_compatibility_verdict(self, compatibility: str | None, line: Sequence[VersionDocument]) -> Verdict | None:
         """Return what is to say of the promise that the last of a line has to keep; None where nothing is."""
         attrs = line[-1].attrs
         name = attrs.get("format")
@@ -190,7 +190,7 @@ _BY_OTHERS = "format_violation by others"
 _UNKNOWN = "compatibility_unknown"
 
 
-def told(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
+def verdict_attributes(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that tell a verdict on `format` or `compatibility`."""
     if verdict is not None:
         yield f"{aspect}validated", not verdict.error

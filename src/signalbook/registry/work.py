@@ -100,7 +100,7 @@ class ResourceState:
     reshuffled: bool = False  # versions came or went, or something that orders them changed
     xref_written: bool = False
     recheck: bool = False  # something its versions depend on changed
-    rejudge: bool = False  # what its type says about formats changed
+    revalidate: bool = False  # what its type says about formats changed
     refreshed: bool = False  # written again without a new epoch
     generated: str | None = None  # the versionid that the server made in this request
     floor: int = 0  # an epoch that the next one has to exceed

@@ -33,7 +33,7 @@ from signalbook.registry.write.versions import Ask
 from signalbook.server import http
 from signalbook.server.events.delivery import Courier
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import ATTRIBUTE, JSON, Headers, Patient, Request, Response, refuse_coded
+from signalbook.server.http import ATTRIBUTE, JSON, Headers, Request, Response, WaitingAnswer, refuse_coded
 from signalbook.server.messages import Judgements
 from signalbook.server.problems import not_supported
 
@@ -222,7 +222,7 @@ class RegistryService:
         local: bool = True,
         extensions: Mapping[str, Callable[[Request], Response]] | None = None,
         branches: Mapping[str, Callable[[Request], Response]] | None = None,
-        patient: Mapping[str, Patient] | None = None,
+        waiting: Mapping[str, WaitingAnswer] | None = None,
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
         judgements: Judgements | None = None,
@@ -230,7 +230,7 @@ class RegistryService:
         self._requests = requests
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
-        self.patient: Mapping[str, Patient] = patient or {}
+        self.waiting: Mapping[str, WaitingAnswer] = waiting or {}
         self.described = described
         self._courier = courier
         self.judgements = judgements

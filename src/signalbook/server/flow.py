@@ -32,12 +32,12 @@ from signalbook.server.http import (
     JSON,
     REPEATED,
     Headers,
-    Patience,
-    Patient,
     Request,
     Response,
     Service,
     Stream,
+    WaitContext,
+    WaitingAnswer,
 )
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 
@@ -375,7 +375,7 @@ class Flow:
         self._pool: Pool | None = None
         self._asking: frozenset[str] = getattr(service, "asking", frozenset())
         self._described: frozenset[str] = getattr(service, "described", frozenset())
-        self._patient: Mapping[str, Patient] = getattr(service, "patient", {})
+        self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
         self._closing = asyncio.Event()
         self._metrics = Metrics(getattr(service, "measures", None), table)
         judgements = getattr(service, "judgements", None)
@@ -423,8 +423,8 @@ class Flow:
             if method not in READS or path in self._own:
                 return request
             if not self._access.reading_is_open:
-                told = path.rstrip("/") in self._described
-                if method == "OPTIONS" and not told and not self._access.may_read(request):
+                described = path.rstrip("/") in self._described
+                if method == "OPTIONS" and not described and not self._access.may_read(request):
                     return self._finish(request, http.options(request))
                 self._access.check(request)
             response = self._quick(request)
@@ -464,9 +464,9 @@ class Flow:
                     held = len(request.body)
             if self._pool is None:
                 raise RegistryError("server_busy", request.path)
-            patient = self._patient.get(request.path) if request.method == "GET" else None
-            if patient is not None:
-                return await self._wait(request, patient, self._pool)
+            waiting = self._waiting.get(request.path) if request.method == "GET" else None
+            if waiting is not None:
+                return await self._wait(request, waiting, self._pool)
             return await self._pool.run(self._work, request)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
@@ -474,9 +474,9 @@ class Flow:
             self._limits.release(held)
             self._metrics.ended()
 
-    async def _wait(self, request: Request, patient: Patient, pool: Pool) -> Response | Stream:
+    async def _wait(self, request: Request, waiting: WaitingAnswer, pool: Pool) -> Response | Stream:
         """The finished response of a path where an answer may wait."""
-        response = await patient(request, Patience(pool.run, self._closing))
+        response = await waiting(request, WaitContext(pool.run, self._closing))
         if isinstance(response, Stream):
             head = self._finish(request, Response(response.status, response.headers))
             return Stream(response.status, head.headers, response.pieces)

@@ -23,12 +23,12 @@ __all__ = [
     "JSON",
     "REPEATED",
     "Headers",
-    "Patience",
-    "Patient",
     "Request",
     "Response",
     "Service",
     "Stream",
+    "WaitContext",
+    "WaitingAnswer",
     "allow_list",
     "options",
     "refuse_coded",
@@ -79,12 +79,12 @@ JSON = ("content-type", "application/json; charset=utf-8")
 
 
 class Headers(Protocol):
-    """Request headers by lower-case name: a dict, or on the quick road the HTTP server's own object."""
+    """Request headers by lower-case name: a dict, or on the fast path the HTTP server's own object."""
 
     def __contains__(self, name: str, /) -> bool: ...
 
     def get(self, name: str, /) -> str | None:
-        """The value, on the quick road the first of several."""
+        """The value, on the fast path the first of several."""
         ...
 
     def keys(self) -> Collection[str]:
@@ -135,14 +135,14 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitContext:
     """What an answer that may wait is given: threads for what takes long, and when to stop waiting."""
 
     run: Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
     closing: asyncio.Event
 
 
-Patient = Callable[[Request, Patience], Awaitable[Response | Stream]]
+WaitingAnswer = Callable[[Request, WaitContext], Awaitable[Response | Stream]]
 """Answers on the event loop, and may wait there without holding a thread."""
 
 
@@ -151,7 +151,7 @@ class Service(Protocol):
 
     It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
     `/metrics`), `asking` (the paths where a POST writes nothing), `described` (the paths whose OPTIONS says more than
-    their methods, to anybody), `patient` (what answers a GET of a path where that may wait), `judgements` (whose `tell`
+    their methods, to anybody), `waiting` (what answers a GET of a path where that may wait), `judgements` (whose `tell`
     is called with what became of a message), `start()` and `close()`.
     """
 

@@ -14,7 +14,7 @@ from tests.patience import LONG
 def test_the_one_who_writes_waits_behind_the_one_who_waits(tmp_path: Path) -> None:
     """A writer that comes back at once does not pass one that was waiting."""
     path = str(tmp_path / "x.db")
-    hasty, patient = WriterQueue(path, 5), WriterQueue(path, 5)
+    first, second = WriterQueue(path, 5), WriterQueue(path, 5)
     lock = threading.Lock()
     order: list[str] = []
     at_the_gate = threading.Event()
@@ -24,23 +24,23 @@ def test_the_one_who_writes_waits_behind_the_one_who_waits(tmp_path: Path) -> No
         return lock.acquire(blocking=False)
 
     def waits() -> None:
-        patient.enter(take)
-        order.append("patient")
+        second.enter(take)
+        order.append("second")
         lock.release()
 
-    hasty.enter(lambda: lock.acquire(blocking=False))
-    order.append("hasty")
+    first.enter(lambda: lock.acquire(blocking=False))
+    order.append("first")
     thread = threading.Thread(target=waits)
     thread.start()
     assert at_the_gate.wait(LONG)
     lock.release()
-    hasty.enter(lambda: lock.acquire(blocking=False))
-    order.append("hasty again")
+    first.enter(lambda: lock.acquire(blocking=False))
+    order.append("first again")
     thread.join()
-    assert order == ["hasty", "patient", "hasty again"]
-    hasty.close()
-    patient.close()
-    patient.close()
+    assert order == ["first", "second", "first again"]
+    first.close()
+    second.close()
+    second.close()
 
 
 def test_a_lock_that_is_never_free_is_busy(tmp_path: Path) -> None:

@@ -486,10 +486,10 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else orjson.dumps(text).decode()
 
 
-# The shortest road to one entity: one look-up, one join of strings.
+# The fast path to one entity: one look-up, one join of strings.
 #
 # Rule: it answers what needs no flag and no second look-up (a group, a resource, a meta, a version, as metadata) and
-# returns None for everything else, errors included; the long road then says what is wrong.
+# returns None for everything else, errors included; the general path then says what is wrong.
 
 
 _GENERATION = "(SELECT value FROM settings WHERE name = 'generation')"

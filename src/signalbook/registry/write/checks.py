@@ -27,7 +27,7 @@ from signalbook.model.model import GroupType
 from signalbook.model.rules import rereads
 from signalbook.registry import rows
 from signalbook.registry.documents import document_names
-from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, told
+from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
@@ -52,9 +52,9 @@ __all__ = [
     "document_of",
     "enter",
     "finish_resource",
-    "judge",
-    "judge_users",
     "users_of",
+    "validate_documents",
+    "validate_users",
 ]
 
 _CHUNK = 200
@@ -161,7 +161,7 @@ def declared(work: Work) -> Declared:
 
 def _is_renamed(state: ResourceState) -> bool:
     """Tell whether the default version, its document or its format is another than stored."""
-    if state.deleted or state.group.deleted or state.row is None or state.xref_written or state.rejudge:
+    if state.deleted or state.group.deleted or state.row is None or state.xref_written or state.revalidate:
         return True
     version = state.versions.get(state.default or "")
     if version is None:
@@ -261,7 +261,7 @@ def _refers_to(work: Work, state: ResourceState, version: VersionState) -> set[s
     if row is None or not document or too_large(row.family, document) or _SIGNS.get(row.family, b"") not in document:
         return set()
     asking = StoredReferences(work, state, None, row.family)
-    with suppress(SchemaError):  # it was judged when it was written
+    with suppress(SchemaError):  # it was validated when it was written
         row.read(document, Located(asking, state.xid))
     return asking.asked
 
@@ -297,9 +297,9 @@ def _replace(work: Work, table: str, key: str, names: Iterable[str], *, known: b
         work.db.executemany(f"INSERT INTO {table} (name, key) VALUES (?, ?) ON CONFLICT DO NOTHING", fresh)
 
 
-# Which versions of a request are judged by their format and by the promise of their line, and who else has to be.
+# Which versions must be validated after a write: by their format, and by the compatibility that their resource states.
 #
-# Rule 1: a document is judged where the request changes it, its format, or what its type says about formats; nothing
+# Rule 1: a document is validated where the request changes it, its format, or what its type says about formats; nothing
 # else
 # that is written about an older document can fail because of it.
 # Rule 2: a schema that refers to another is looked at again where that one comes, changes or goes. It is never refused
@@ -315,12 +315,12 @@ MOST_STEPS, STEPS_EACH = 100_000, 2_000
 CHANGED = "A schema that it refers to was changed since it was checked; too much refers to that one to check it again"
 
 
-def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None:
+def validate_documents(work: Work, state: ResourceState, touched: list[VersionState]) -> None:
     """Set the server's own attributes of what a request changed in a resource, or refuse it."""
-    by = _judge_of(work, state)
+    by = _validator_of(work, state)
     compatibility = state.attrs.get("compatibility")
     assert work.budget is not None
-    anew = [version for version in touched if state.rejudge or _is_judged_again(work, state, version)]
+    anew = [version for version in touched if state.revalidate or _is_validated_again(work, state, version)]
     work.budget.add(STEPS_EACH * len(anew))
     affected = _affected(work, state, anew, compatibility) if state.type.validatecompatibility else []
     before = {version.versionid: version.attrs for version in (*touched, *affected)}
@@ -328,27 +328,27 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
         version.attrs = _kept(version)
     for version in anew:
         attrs = version.attrs = _without(version.attrs, VALIDATED)
-        attrs.update(_judge_format(by, _member(work, state, version), _is_external(state, version)))
+        attrs.update(_validate_format(by, _member(work, state, version), _is_external(state, version)))
     for version in affected:
         attrs = version.attrs = _without(version.attrs, VALIDATED[2:])
-        attrs.update(by.judge_compatibility(compatibility, _members(work, state, version), state.xid))
+        attrs.update(by.validate_compatibility(compatibility, _members(work, state, version), state.xid))
     for versionid, attrs in before.items():
         if state.versions[versionid].attrs != attrs:
             state.versions[versionid].refreshed = True
     _note_uses(work, state, by, anew)
 
 
-def judge_users(work: Work) -> None:
+def validate_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
     budget = Budget(SECOND) if users else None
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _judge_user(work, *found, budget if budget is not None and number < MOST_USERS else Budget(0))
+            _validate_user(work, *found, budget if budget is not None and number < MOST_USERS else Budget(0))
 
 
-def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
+def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
     by = DocumentValidator(
         state.type,
         work.capabilities,
@@ -361,10 +361,14 @@ def _judge_user(work: Work, state: ResourceState, version: VersionState, budget:
     attrs = member.attrs
     verdict = _look_again(by, member, _is_external(state, version))
     seen = verdict != UNSEEN
-    attrs.update(told("format", verdict))
+    attrs.update(verdict_attributes("format", verdict))
     # Nothing is compared with a document that was not found to have its format, so none is loaded for that.
     line = [_member(work, state, one) for one in _line(state, version)][:-1] if seen else []
-    attrs.update(told("compatibility", by.look_at_compatibility(state.attrs.get("compatibility"), [*line, member])))
+    attrs.update(
+        verdict_attributes(
+            "compatibility", by.find_compatibility_verdict(state.attrs.get("compatibility"), [*line, member])
+        )
+    )
     if attrs != version.attrs:
         version.attrs = attrs
         version.refreshed = True
@@ -379,7 +383,7 @@ def _look_again(by: DocumentValidator, member: VersionDocument, external: bool) 
     """Return what is to say of the format of a schema that refers to what changed, as far as the budget goes."""
     row = _checked_by(by, member, external)
     if row is None:
-        return by.look_at_format(member, external)
+        return by.find_format_verdict(member, external)
     words = too_large(row.family, member.document)
     if words:
         return Verdict("format_unknown", words)
@@ -387,19 +391,19 @@ def _look_again(by: DocumentValidator, member: VersionDocument, external: bool) 
         by.budget.spend(reading_steps(row.family, member.document))
     except TooMuch:
         return UNSEEN
-    verdict = by.look_at_format(member, external)
+    verdict = by.find_format_verdict(member, external)
     return verdict if by.budget.left >= 0 else UNSEEN
 
 
-def _judge_format(by: DocumentValidator, member: VersionDocument, external: bool) -> Iterable[tuple[str, Any]]:
+def _validate_format(by: DocumentValidator, member: VersionDocument, external: bool) -> Iterable[tuple[str, Any]]:
     """Return the attributes that say whether a document has its format, or refuse it: FMT-3, FMT-5, FMT-6."""
     row = _checked_by(by, member, external)
     words = too_large(row.family, member.document) if row is not None else ""
     if not words:
-        return by.judge_format(member, external)
+        return by.validate_format(member, external)
     if by.kind.strictvalidation:
         raise RegistryError("format_unknown", member.xid, detail=words, format=member.attrs["format"])
-    return told("format", Verdict("format_unknown", words))
+    return verdict_attributes("format", Verdict("format_unknown", words))
 
 
 def _checked_by(by: DocumentValidator, member: VersionDocument, external: bool) -> Format | None:
@@ -420,7 +424,7 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
     return (state, version) if state is not None and version is not None else None
 
 
-def _judge_of(work: Work, state: ResourceState) -> DocumentValidator:
+def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
         work.budget = Budget(MOST_STEPS)
     ask = partial(StoredReferences, work, state, None)
@@ -434,7 +438,7 @@ def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions
             work.uses[rows.version_key(state.xid, version.versionid)] = (used, version.row is not None)
 
 
-def _is_judged_again(work: Work, state: ResourceState, version: VersionState) -> bool:
+def _is_validated_again(work: Work, state: ResourceState, version: VersionState) -> bool:
     """Tell whether a request changes what a version's verdict rests on."""
     before, after = version.before, version.attrs
     url = document_names(state.type)[1]
@@ -468,7 +472,7 @@ def _affected(
     if before is None and compatibility is None:
         return []
     versions = work.complete(state)
-    if before != compatibility or state.rejudge:
+    if before != compatibility or state.revalidate:
         return list(versions.values())
     changed = {version.versionid for version in anew}
     changed |= {one.versionid for one in versions.values() if one.row is None or one.row.ancestor != one.ancestor}
@@ -514,7 +518,7 @@ def check_work(work: Work) -> None:
         if state is not None and not state.deleted:
             finish_resource(work, state)
     _finish_derived(work)
-    judge_users(work)
+    validate_users(work)
 
 
 def _finish_group(work: Work, group: GroupState) -> None:
@@ -556,7 +560,7 @@ def finish_resource(work: Work, state: ResourceState) -> None:
     for source in work.sources_of(state):
         _check_versions(work, source, touched)
     if state.type.validateformat:  # last, because reading schemas is the dearest of all
-        judge(work, state, touched)
+        validate_documents(work, state, touched)
 
 
 def _finish_derived(work: Work) -> None:

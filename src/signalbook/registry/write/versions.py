@@ -140,8 +140,8 @@ def assign_ancestors(
     for step in steps:
         if step.ancestor is not None and step.ancestor not in known:
             raise RegistryError("unknown_id", subject, singular="version", id=step.ancestor)
-    settled = [step for step in steps if step.ancestor is not None]
-    previous = newest(settled, mode) if settled else None
+    known_steps = [step for step in steps if step.ancestor is not None]
+    previous = newest(known_steps, mode) if known_steps else None
 
     def turn(step: OrderedVersion) -> tuple[object, ...]:
         new = step.versionid in fresh

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from coverage import Coverage
@@ -26,15 +27,20 @@ __all__ = ["GATES", "OTHERS", "Part", "main", "parts"]
 
 OTHERS = 95
 GATES = {
+    "__main__": 0,  # runs in processes of its own alone
     "cloudevents": 100,
     "messages": 98,
     "model": 98,
+    "__init__": 90,
+    "app": 90,
     "cli": 90,
     "client": 90,
     "pipeline": 90,
     "replication": 90,
     "server": 90,
+    "settings": 90,
     "sources": 90,
+    "spark": 90,
 }
 
 
@@ -92,9 +98,10 @@ def main() -> int:
     chosen = options.parse_args()
     data = Coverage()
     data.load()
-    with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
-        data.json_report(outfile=report.name)
-        found = parts(json.load(report)["files"])
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "coverage.json"
+        data.json_report(outfile=str(report))
+        found = parts(json.loads(report.read_text(encoding="utf-8"))["files"])
     missed = [name for name, part in found.items() if part.lacking]
     print(f"{'covered':14} {'percent':>8} {'gate':>5}")
     for name, part in found.items():

@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,70 @@ LOCKS = ("requirements.lock", "requirements-amqp.lock")
 PROGRAMS = {"__main__"}
 # Longer than 700 lines: one reader of JSON text for everybody; all that lint and load find in documents.
 LONG_SUBJECTS = {"src/signalbook/jsontext.py", "src/signalbook/sources/lint.py"}
+# Names of classes that stand in several modules, to become fewer.
+SHARED_CLASSES = {
+    *("Answer", "Asking", "Attribute", "Budget", "Cell", "Dialect", "Document", "Documents", "Entry", "Finding"),
+    *("Limits", "Outcome", "Place", "Table", "Target", "ValueForm"),
+    *("_Building", "_Comparison", "_Making", "_Reading", "_TooLargeError", "_Walk", "_Writer"),
+}
+# Modules beside `jsontext` with an alias of their own for JSON values, to become fewer.
+JSON_ALIASES = {f"src/signalbook/{name}.py" for name in ("registry/registry", "registry/requests", "sources/catalogs")}
+# Tests that are about no single module, by folder, by name wherever they are, or by file, with what they tell.
+STORIES = {
+    "conformance": "what the specification and the source texts say",
+    "integration": "real brokers, clusters and object stores",
+    "proofs": "kills, hostile requests and replication under load",
+    "properties": "random requests against a simple model of the rules",
+    "samples": "the sample catalogs",
+    "corpora.py": "fast and general path agree on every corpus",
+    "fuzz.py": "damaged input",
+    "hostile.py": "input that would take all memory or time",
+    "laws.py": "laws of a whole package",
+    "suite.py": "a public suite of cases",
+    "cli/test_messages.py": "what commands print when something is wrong",
+    "cloudevents/test_bindings.py": "events through every binding",
+    "cloudevents/test_carrying.py": "events on messages of every protocol",
+    "cloudevents/test_conformance.py": "the cases of the official SDKs",
+    "cloudevents/test_values.py": "values of every type of attribute",
+    "dialects/test_conversions.py": "whole documents between the dialects",
+    "messages/test_older_dialects.py": "documents of older dialects match as those of 1.0",
+    "messages/test_public_catalogs.py": "catalogs that others have published",
+    "messages/test_read_back.py": "a catalog matches the same from a file and from a registry",
+    "messages/test_value_laws.py": "writes and matches agree about values",
+    "pipeline/test_full_disk.py": "a disk that is full",
+    "pipeline/test_kills.py": "landings that are killed",
+    "pipeline/test_payload_values.py": "columns hold what payloads say, in every format",
+    "pipeline/test_spark_api.py": "the functions of `signalbook.spark`",
+    "protocols/test_one_place.py": "a protocol is spelled in one place",
+    "registry/read/test_point_reads.py": "a point read is a read",
+    "registry/test_bad_input.py": "requests that are wrong",
+    "registry/test_builtin.py": "the built-in model, entity by entity",
+    "registry/test_concurrency.py": "several writers at once",
+    "registry/test_etags.py": "tags and what they promise",
+    "registry/test_find.py": "searching and paging through the API",
+    "registry/test_nesting.py": "catalogs in catalogs, and 0.1 in 1.0",
+    "registry/test_preconditions.py": "If-Match and epochs",
+    "registry/test_samples.py": "the samples are served as written",
+    "registry/test_seeds.py": "the statements of the source texts about a registry",
+    "registry/test_transaction.py": "several changes in one transaction",
+    "replication/test_histories.py": "restored and forked catalogs",
+    "schemas/json_schema/test_typed_reader.py": "the typed reader says what the engine says",
+    "schemas/test_samples.py": "payloads made up, for every format",
+    "sources/test_malformed.py": "files that are broken",
+    "spec/test_reference_pages.py": "the pages that are written from tables",
+    "test_coverage_gates.py": "scripts/coverage_gates.py",
+    "test_demo.py": "examples/demo",
+    "test_docs.py": "the documents",
+    "test_house_rules.py": "this file",
+    "test_walk.py": "scripts/walk.py",
+}
 HTTPX = {f"httpx.{name}" for name in ("get", "head", "options", "post", "put", "patch", "delete", "request", "Client")}
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def ids(path: Path) -> str:
@@ -41,8 +105,44 @@ def test_a_module_is_one_thing() -> None:
 def test_a_module_says_what_it_holds() -> None:
     """No module has a name that could hold anything, and each opens with what it owns in at most 20 lines."""
     assert [] == [ids(module) for module in MODULES if module.stem.strip("_").lower() in CATCH_ALLS]
-    openings = {ids(module): ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) for module in MODULES}
+    openings = {ids(module): ast.get_docstring(parsed(module)) for module in MODULES}
     assert [] == [name for name, opening in openings.items() if not opening or len(opening.splitlines()) > 20]
+
+
+def test_the_package_stays_small() -> None:
+    """There are at most 200 modules besides the openings of packages."""
+    assert 200 >= len([module for module in MODULES if module.name != "__init__.py"])
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """A class of one name exists once, so that a name in a traceback or a search leads to one place."""
+    found = Counter(
+        node.name for module in MODULES for node in ast.walk(parsed(module)) if isinstance(node, ast.ClassDef)
+    )
+    assert set() == {name for name, count in found.items() if count > 1} - SHARED_CLASSES
+
+
+def test_json_is_typed_in_one_place() -> None:
+    """No module has an alias of its own for values of JSON."""
+    alias = re.compile(r"^_?Json\w*(?:: TypeAlias)? = ", re.MULTILINE)
+    found = {ids(module) for module in MODULES if alias.search(module.read_text(encoding="utf-8"))}
+    assert {"src/signalbook/jsontext.py"} >= found - JSON_ALIASES
+
+
+def test_tests_mirror_modules() -> None:
+    """A file of tests begins with the name of a module or package in the same place, or tells a story named here."""
+    package = ROOT / "src" / "signalbook"
+    lone = set()
+    for path in TESTS:
+        place = path.relative_to(ROOT / "tests")
+        words = path.stem.split("_")[1:]
+        named = [package / place.parent / "_".join(words[:end]) for end in range(1, len(words) + 1)]
+        if not any(one.is_dir() or one.with_suffix(".py").is_file() for one in named):
+            lone.add(str(place))
+    told = {one for one in lone if not Path(one).stem.startswith("test_") or one in STORIES}
+    told |= {one for one in lone if one.partition("/")[0] in STORIES or one.rpartition("test_")[2] in STORIES}
+    told |= {one for one in lone if Path(one).parent.name == Path(one).stem.removeprefix("test_")}  # the package itself
+    assert set() == lone - told
 
 
 def test_public_names_are_listed() -> None:
@@ -139,7 +239,7 @@ def test_no_test_is_in_a_hurry() -> None:
     """A request over a socket has as long as a busy machine needs, not the five seconds that httpx gives it."""
     hurried = []
     for path in TESTS:
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
         for call in calls:
             if ast.unparse(call.func) in HTTPX and not {"timeout", "transport"} & {one.arg for one in call.keywords}:
                 hurried.append(f"{ids(path)}:{call.lineno}")

@@ -1,5 +1,8 @@
+"""JSON text to values and back."""
+
 import json
 from collections import Counter, OrderedDict
+from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -8,7 +11,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
-from signalbook.jsontext import MAX_DEPTH, check_json, export_text, is_deeper, parse_json
+from signalbook.jsontext import (
+    MAX_DEPTH,
+    JsonError,
+    check_json,
+    decode_json,
+    encode_json,
+    export_text,
+    is_deeper,
+    parse_json,
+    read_members,
+    read_pairs,
+)
 from tests.cases import Case, cases
 
 SCALARS = (
@@ -24,7 +38,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(N
 
 @cases("document/json_refused")
 def test_what_is_refused(case: Case) -> None:
-    """What is no JSON, or could not be given back exactly, is `parsing_data` with its place."""
+    """What is not JSON, or could not be given back exactly, is `parsing_data` with its place."""
     with pytest.raises(RegistryError) as caught:
         parse_json(case.given.encode("latin-1"), "/s")
     error = caught.value
@@ -169,3 +183,129 @@ def test_nothing_else_is_raised(body: bytes) -> None:
     except RegistryError as error:
         names = [error.name, *error.args_]
     assert names in ([], ["parsing_data", "error_detail"])
+
+
+# Payloads and schemas: every digit is kept.
+
+NUMBERS: dict[str, Any] = {
+    "0.1": 0.1,
+    "1.0": 1.0,
+    "1e2": 100.0,
+    "-0": 0,
+    "18446744073709551616": 2**64,
+    "-9223372036854775809": -(2**63) - 1,
+    "0.1000000000000000055": Decimal("0.1000000000000000055"),
+    "9007199254740993.0": Decimal("9007199254740993.0"),
+    "9007199254740993e0": Decimal("9007199254740993"),
+    "123456789012345e-20": 123456789012345e-20,
+    "1e400": Decimal("1e400"),
+    "1e-400": 0.0,
+    "1.000000000000000000001e-400": Decimal("1.000000000000000000001e-400"),
+    "5e-324": 5e-324,
+    "1.7976931348623157e308": 1.7976931348623157e308,
+}
+
+
+@pytest.mark.parametrize(("text", "expect"), NUMBERS.items())
+def test_numbers_are_exact(text: str, expect: Any) -> None:
+    """A number is an integer, a double with the same shortest decimal, or a decimal."""
+    for wrapped in (text, f"[1.5,{text}]"):
+        value = decode_json(wrapped.encode())
+        value = value[1] if isinstance(value, list) else value
+        assert (type(expect), expect) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1,]", "NaN", "Infinity", "1 2", '"\\ud800"', "1" * 5000, "1e99999", "1e-999999999999999999999",
+     "[" * 5000, "'a'", "\ufeff1", "[1.00000000000000000001", "[1e400"],
+)  # fmt: skip
+def test_what_cannot_be_decoded(text: str) -> None:
+    """A text without a value that can be kept is refused in words."""
+    with pytest.raises(JsonError):
+        decode_json(text.encode())
+
+
+def test_bytes_that_are_not_utf_8() -> None:
+    """Bytes that are not UTF-8 are refused, by the fast and by the exact decoder."""
+    for payload in (b'"\xff"', b'["\xff",1.00000000000000000001]'):
+        with pytest.raises(JsonError):
+            decode_json(payload)
+
+
+DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**40), max_value=10**40, places=30)
+
+
+@given(DECIMALS)
+def test_no_digit_is_lost(number: Decimal) -> None:
+    """The value of a number's text is that number."""
+    value = decode_json(str(number).encode())
+    assert number == (Decimal(repr(value)) if isinstance(value, float) else value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | DECIMALS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_texts_round_trip(value: Any) -> None:
+    """`decode_json` gives back what `encode_json` wrote."""
+    text = encode_json(value)
+    assert encode_json(decode_json(text.encode())) == encode_json(
+        decode_json(encode_json(decode_json(text.encode())).encode())
+    )
+    plain = json.loads(text, parse_float=Decimal)
+    assert plain == json.loads(encode_json(decode_json(text.encode())), parse_float=Decimal)
+
+
+# The members of one object.
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+PAIRS = st.lists(
+    st.tuples(TEXTS | st.sampled_from(["a", "b", '":', '"']), TEXTS | st.integers() | st.lists(TEXTS, max_size=2)),
+    max_size=5,
+)
+
+
+@given(PAIRS, st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:")]), st.booleans())
+def test_a_name_occurs_once(pairs: list[tuple[str, object]], separators: tuple[str, str], ascii_only: bool) -> None:
+    """Members are read with their values' own text, unless a name occurs twice, however they are spaced and escaped."""
+
+    def dump(value: object) -> str:
+        return json.dumps(value, ensure_ascii=ascii_only)
+
+    document = f"{{{separators[0].join(dump(name) + separators[1] + dump(value) for name, value in pairs)}}}".encode()
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        with pytest.raises(JsonError, match="more than once"):
+            read_members(document)
+    else:
+        assert {name: dump(value).encode() for name, value in pairs} == {
+            n: bytes(v) for n, v in read_members(document).items()
+        }
+
+
+@pytest.mark.parametrize("document", [b"{}", b" { } "])
+def test_an_empty_object(document: bytes) -> None:
+    """An object may have no members."""
+    assert {} == read_members(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"[]", b"{", b'{"a":1}x', b'{"a":NaN}', b'{"\xff":1}', b'{"a":' + b"[" * 3000 + b"]" * 3000 + b"}"],
+)
+def test_what_is_not_an_object(document: bytes) -> None:
+    """What is not one JSON object is refused in words."""
+    with pytest.raises(JsonError, match=r".+"):
+        read_members(document)
+
+
+@pytest.mark.parametrize("document", [b"", b"\xff", b'{"a":NaN}', b"[" * 3000, "é?".encode()])
+def test_what_cannot_be_read_as_pairs(document: bytes) -> None:
+    """The reader of pairs refuses the same, and says at which byte."""
+    with pytest.raises(JsonError, match=r".+"):
+        read_pairs(document)

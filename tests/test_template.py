@@ -45,7 +45,7 @@ def test_match(text: str, value: str, expected: dict[str, str] | None) -> None:
 
 
 def test_what_a_template_says_about_itself() -> None:
-    """Names stand once each in their order; text and placeholders are told apart."""
+    """Names stand once each in their order; text and placeholders are distinguished."""
     template = Template.parse("/{a}/{+b}{a}")
     assert ("a", "b") == template.names
     assert ["{a}", "{+b}", "{a}"] == [str(one) for one in template.placeholders]

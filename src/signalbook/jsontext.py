@@ -1,14 +1,19 @@
-"""JSON text to values: the one place where a body from outside becomes Python objects.
+"""JSON text to values and back: the one reader of JSON from outside.
 
-Rule 1: what cannot be held exactly and given back is refused, not bent: duplicate names, integers beyond 64 bits,
-other numbers whose digits a double does not keep, NUL characters (PostgreSQL text has none), text that is not UTF-8,
-nesting deeper than 64.
-Rule 2: every refusal is the specification's `parsing_data`, and says where in the document it happened.
-Rule 3: a good document pays one decode and one walk, and a second decode where it has fractions; the slow scan that
-finds the place runs only on bad ones.
-Rule 4: values that are given as Python objects obey the same rules, and one of a subclass (an `OrderedDict`, a
-`StrEnum`) is taken as the plain value that it is (`check_json`).
-Rule 5: what is kept can be exported and read again: the levels that stand around it then count too (`export_text`).
+Which function to use:
+
+    parse_json, check_json      a request's body, or a value given from Python: only what can be stored exactly
+    decode_json, encode_json    a payload or a schema, with every digit of its numbers
+    read_json, write_json       the data of an event, likewise, with numbers of any size
+    read_members                the members of one object, each value left as it stands in the text
+    find_flaw                   the first mistake in a text, and where it is
+
+Rule 1: `parse_json` refuses what could not be given back exactly, and never bends it: duplicate names, integers beyond
+64 bits, numbers whose digits a double does not keep, NUL characters (PostgreSQL text has none), text that is not UTF-8,
+nesting deeper than 64. Its error is the specification's `parsing_data`, with the place in the document.
+Rule 2: elsewhere a number keeps its value: an integer is an `int`, another number a `float` where the shortest decimal
+of that double is the number in the text, else a `Decimal`.
+Rule 3: a good document pays one decode and one walk; the slow scan that finds a place runs only on bad ones.
 """
 
 from __future__ import annotations
@@ -31,18 +36,17 @@ __all__ = [
     "AROUND_META",
     "AROUND_SETTING",
     "AROUND_VERSION",
-    "LONG",
+    "DIGIT_RUNS",
+    "LONG_NUMBER",
     "MAX_DEPTH",
-    "RUNS",
-    "BadJson",
     "Json",
     "JsonError",
     "JsonObject",
-    "careful",
     "check_json",
-    "decode",
-    "decode_again",
-    "encode",
+    "decode_exact",
+    "decode_fast",
+    "decode_json",
+    "encode_json",
     "export_text",
     "find_flaw",
     "is_deeper",
@@ -51,10 +55,9 @@ __all__ = [
     "keeps_number",
     "least_length",
     "parse_json",
-    "quick",
     "read_json",
     "read_members",
-    "read_plainly",
+    "read_pairs",
     "refuse_repeated",
     "repeated",
     "same_json",
@@ -66,6 +69,7 @@ __all__ = [
 Json: TypeAlias = dict[str, Any]
 
 MAX_DEPTH = 64
+MOST_DIGITS = 4300  # what Python reads an int from
 
 # Levels that an export has around each: {modelsource: {}, dirs: {d1: {files: {f1: {meta: {}, versions: {v1: {}}}}}}}
 AROUND_SETTING, AROUND_GROUP, AROUND_META, AROUND_VERSION = 1, 2, 5, 6
@@ -82,8 +86,12 @@ _TWICE = 'the name "{}" appears more than once in one object'
 _DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
+class JsonError(ValueError):
+    """A text that is not JSON, or not the JSON that is asked for; the words say why."""
+
+
 def parse_json(body: bytes, subject: str) -> Any:
-    """The value that `body` holds; `parsing_data` about `subject` where it holds none that can be kept."""
+    """Return the value of `body`; raise `parsing_data` about `subject` where it cannot be kept exactly."""
     try:
         value = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -103,7 +111,9 @@ def parse_json(body: bytes, subject: str) -> Any:
 
 
 def check_json(value: Any, subject: str, *, around: int = 0) -> Any:
-    """The same value in plain dicts, lists and scalars; `parsing_data` where no JSON text could have brought it in.
+    """Return a value in plain dicts, lists and scalars; raise `parsing_data` where `parse_json` could not return it.
+
+    A subclass, such as an `OrderedDict` or a `StrEnum`, becomes the plain value that it is.
 
     `around` is how many levels of that text stand around it.
     """
@@ -118,7 +128,7 @@ def check_json(value: Any, subject: str, *, around: int = 0) -> Any:
 
 
 def export_text(value: Any, subject: str, around: int) -> str:
-    """The text of what an export has so many levels around; `parsing_data` where that could not be read again.
+    """Return the text of a value that has `around` levels around it in an export, if that could be read again.
 
     A request may carry it with fewer levels around it, and it may be kept one level deeper than it was given.
     """
@@ -421,20 +431,14 @@ def _broken(path: str, doing: str, expected: str, text: str, at: int) -> _Broken
     return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, got {got} instead", at)
 
 
-# The members of one JSON object, their values left as they stand in the text.
+# The members of one object --------------------------------------------------------------------------------------------
 #
-# Rule 1: a value is not read here, only its end is found; so numbers, spelling and white space in it stay exact.
-# Rule 2: a name that occurs twice is refused, in whichever spelling (`"id"` and `"\u0069d"` are one name).
-# Rule 3: a document written without white space pays a sum of lengths for rule 2; only a suspicious one is read twice.
+# A value is not read here, only its end is found; so numbers and white space in it stay as they are. A name that occurs
+# twice is refused, however it is escaped (`"id"` and `"\u0069d"` are one name). A document written without white space
+# pays a sum of lengths for that; only a suspicious one is read twice.
 
-
-_decode_member = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_WHITE = b" \t\r\n"
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NAME_ENDS = b'":'
-
-
-class JsonError(ValueError):
-    """A text that is not one JSON object with distinct names, in words."""
 
 
 class JsonObject(list[tuple[str, Any]]):
@@ -442,7 +446,7 @@ class JsonObject(list[tuple[str, Any]]):
 
 
 def read_members(document: bytes) -> dict[str, msgspec.Raw]:
-    """Each member's name and the text of its value; raises `JsonError`."""
+    """Return each member's name and the text of its value; raise `JsonError`."""
     members = split_members(document)
     length = len("".join(members)) + len(b"".join(members.values()))
     if len(document) != least_length(len(members), length):
@@ -451,19 +455,19 @@ def read_members(document: bytes) -> dict[str, msgspec.Raw]:
 
 
 def split_members(document: bytes) -> dict[str, msgspec.Raw]:
-    """The same, but of a name that is repeated the last value; raises `JsonError`."""
+    """Return the same, with the last value of a name that is repeated; raise `JsonError`."""
     try:
-        return _decode_member(document)
+        return _decode_members(document)
     except RecursionError:
         raise JsonError("nested too deeply") from None
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8: {error.reason} in a name") from None
     except msgspec.DecodeError as error:
-        raise JsonError(_in_own_words(str(error))) from None
+        raise JsonError(_reword(str(error))) from None
 
 
 def least_length(members: int, length: int) -> int:
-    """How long an object is, written without white space, whose names and values are `length` together.
+    """Return the length of an object without white space whose names and values have `length` together.
 
     A document just so long repeats no name: `{"name":value,"name":value}` has no room for another member.
     """
@@ -473,7 +477,7 @@ def least_length(members: int, length: int) -> int:
 def refuse_repeated(document: bytes, values: list[msgspec.Raw]) -> None:
     """Raise `JsonError` where a name occurs twice; `values` are those that were found, the longest best last."""
     if _has_room(document, values):
-        again = next(repeated(read_plainly(document)), None)
+        again = next(repeated(read_pairs(document)), None)
         if again is not None:
             raise JsonError(f'the name "{again}" occurs more than once')
 
@@ -487,12 +491,16 @@ def repeated(members: JsonObject) -> Iterator[str]:
         seen.add(name)
 
 
-def read_plainly(document: bytes) -> Any:
-    """The JSON value by the patient road: objects are `JsonObject`, long numbers infinity; raises `JsonError`."""
+def read_pairs(document: bytes) -> Any:
+    """Return a JSON value whose objects are `JsonObject` and whose long numbers are infinity; raise `JsonError`."""
     try:
         text = document.decode()
         return json.loads(
-            text, object_pairs_hook=JsonObject, parse_int=_whole, parse_float=float, parse_constant=_refuse_constant
+            text,
+            object_pairs_hook=JsonObject,
+            parse_int=_short_integer,
+            parse_float=float,
+            parse_constant=_refuse_constant,
         )
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start}: {error.reason}") from None
@@ -508,25 +516,25 @@ def _has_room(document: bytes, values: list[msgspec.Raw]) -> bool:
     Without white space, each name ends in a quote and a colon. Other such pairs are there too, in strings that begin
     with a colon or hold a quote; so there are at least as many pairs outside the values as names.
     """
-    body = document.strip(_WHITE)[:-1].rstrip(_WHITE)
+    body = document.strip(_WHITESPACE)[:-1].rstrip(_WHITESPACE)
     last = bytes(values[-1]) if values else b""
     # The payload mostly stands last and is long: look before it only.
     if body.endswith(last):
         head, rest = body[: len(body) - len(last)], b",".join(values[:-1])
     else:
         head, rest = body, b",".join(values)
-    pairs = head.translate(None, _WHITE).count(_NAME_ENDS) - rest.translate(None, _WHITE).count(_NAME_ENDS)
+    pairs = head.translate(None, _WHITESPACE).count(_NAME_ENDS) - rest.translate(None, _WHITESPACE).count(_NAME_ENDS)
     return pairs != len(values)
 
 
-def _in_own_words(text: str) -> str:
+def _reword(text: str) -> str:
     if text.startswith("Expected `object`"):
         return "must be one JSON object"
     return "the text ends too early" if "truncated" in text else text.removeprefix("JSON is malformed: ")
 
 
-def _whole(digits: str) -> int | float:
-    # Python reads no more than 4,300 digits, and whoever reads plainly wants types and places, not values.
+def _short_integer(digits: str) -> int | float:
+    # Python reads no more than 4,300 digits, and a reader of pairs wants types and places, not values.
     return int(digits) if len(digits) < 20 else float("inf")
 
 
@@ -534,16 +542,12 @@ def _refuse_constant(name: str) -> Any:
     raise JsonError(f"not JSON: {name} is not a JSON value")
 
 
-# JSON values of the data, exactly: reading, writing and comparing them.
+# The data of events ---------------------------------------------------------------------------------------------------
 #
-# Rule 1: a number keeps its value. Integers are `int` of any length; a fraction is a `float` where writing that float
-# gives the same number back, else a `Decimal`.
-# Rule 2: only what has a JSON form is written; NaN, infinity, unpaired surrogates, names that are not strings and other
-# objects are refused.
-
+# Only what has a JSON form is written; NaN, infinity, unpaired surrogates, names that are not strings and other objects
+# are refused.
 
 _raw = msgspec.json.Decoder(msgspec.Raw).decode
-_MOST_DIGITS = 4300  # what Python's int reads
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
@@ -557,12 +561,12 @@ def is_json_text(content: bytes) -> bool:
 
 
 def read_json(content: bytes) -> Any:
-    """The value of a JSON text; raises ValueError where it is none or holds a number nobody can."""
+    """Return the value of a JSON text; raise ValueError where it is not JSON, or has too large an exponent."""
     # Where no number is longer than fifteen digits or has an exponent, every float is exact enough to be written back.
     digits = content.translate(_DIGITS)
-    exact = _LONG_NUMBER in digits or _EXPONENT in digits
+    is_long = _LONG_DIGITS in digits or _EXPONENT in digits
     try:
-        return _read(content, _decode_value if exact else _plainly, _number)
+        return _decode_any_size(content, _decode_numbers if is_long else _decode, _exact_number)
     except DecimalException:
         raise ValueError("holds a number with too large an exponent") from None
     except RecursionError:
@@ -570,7 +574,7 @@ def read_json(content: bytes) -> Any:
 
 
 def write_json(value: Any) -> bytes:
-    """The JSON text of a value; raises ValueError where it has none."""
+    """Return the JSON text of a value; raise ValueError where it has none."""
     try:
         written = orjson.dumps(value, option=_OPTIONS)
     except TypeError:
@@ -589,7 +593,7 @@ def write_json(value: Any) -> bytes:
 def same_json(one: bytes, other: bytes) -> bool:
     """Whether two JSON texts mean the same value; numbers compare by value, objects without order."""
     try:
-        pairs = [(_read(one, _exactly, Decimal), _read(other, _exactly, Decimal))]
+        pairs = [tuple(_decode_any_size(text, _decode_decimals, Decimal) for text in (one, other))]
     except (ValueError, DecimalException, RecursionError):
         return one == other
     while pairs:
@@ -610,28 +614,23 @@ def same_json(one: bytes, other: bytes) -> bool:
     return True
 
 
-def _number(text: str) -> float | Decimal:
-    number = float(text)
-    # Fifteen significant digits go through a float unchanged.
-    if len(text) <= 16 and "e" not in text and "E" not in text:
-        return number
-    exact = Decimal(text)
-    return number if math.isfinite(number) and Decimal(repr(number)) == exact else exact
+def _exact_number(text: str) -> float | Decimal:
+    """The double that is written as the same number, else the decimal."""
+    return float(text) if keeps_number(text) else Decimal(text)
 
 
 def _whole_number(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _MOST_DIGITS else Decimal(text)
+    return int(text) if len(text) <= MOST_DIGITS else Decimal(text)
 
 
-_decode_value = msgspec.json.Decoder(float_hook=_number).decode
-_plainly = msgspec.json.Decoder().decode
+_decode_numbers = msgspec.json.Decoder(float_hook=_exact_number).decode
+_decode_decimals = msgspec.json.Decoder(float_hook=Decimal).decode
 # Maps what numbers are made of to 0, their exponent to e and all else to a space.
 _DIGITS = bytes(0x30 if chr(byte) in "0123456789.+-" else 0x65 if chr(byte) in "eE" else 0x20 for byte in range(256))
-_LONG_NUMBER, _EXPONENT = b"0" * 17, b"0e0"
-_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
+_LONG_DIGITS, _EXPONENT = b"0" * 17, b"0e0"
 
 
-def _read(content: bytes, decode: Callable[[bytes], Any], number: Callable[[str], Any]) -> Any:
+def _decode_any_size(content: bytes, decode: Callable[[bytes], Any], number: Callable[[str], Any]) -> Any:
     try:
         return decode(content)
     except msgspec.ValidationError:
@@ -675,73 +674,63 @@ def _written(value: Any) -> str:
     raise ValueError(f"holds a {value.__class__.__name__}, which has no JSON form")
 
 
-# JSON text to values and back with every number kept: what the JSON formats share.
+# Payloads and schemas -------------------------------------------------------------------------------------------------
 #
-# Rule 1: an integer is an `int` of any size. Any other number is a `float` where the shortest decimal of that double is
-# the number in the text, else a `Decimal`. So 0.1 is a float, and 0.10000000000000000000001 is not lost. Numbers nearer
-# to zero than 1e-307 are the nearest double, as everywhere.
-# Rule 2: the quick parse is used unless the text has a run of 16 digits and points, as only then a number can have more
-# than the 15 digits that a double always keeps. What that parse finds infinite the careful one looks at again.
-# Rule 3: numbers of more than 4,300 digits, written out, are refused, as are texts nested about a thousand deep.
+# Numbers nearer to zero than 1e-307 are the nearest double. The fast decoder is used unless the text has a run of 16
+# digits and points, because only then a number can have more than the 15 digits that a double always keeps; a number
+# that it finds infinite is decoded again. Numbers of more than 4,300 digits, written out, are refused, as are texts
+# nested about a thousand deep: validators could not bear them.
 
+DIGIT_RUNS = bytes(0x30 if byte in b"0123456789." else 0x20 for byte in range(256))
+# In a text that was translated by `DIGIT_RUNS`; `JsonSchema.check` repeats the line of `decode_json`. They are counted,
+# because `in` first tries to take bytes for a number.
+LONG_NUMBER = b"0" * 16
 
-MOST_DIGITS = 4300
-
-RUNS = bytes(0x30 if byte in b"0123456789." else 0x20 for byte in range(256))
-# In the text with its runs made visible; `JsonSchema.check` spells the line of `decode` out. They are counted, because
-# `in` first tries to take bytes for a number.
-LONG = b"0" * 16
-
-quick = orjson.loads
+decode_fast = orjson.loads
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class BadJson(ValueError):
-    """A text that holds no JSON value that can be kept; the words say why."""
-
-
-def _exact_number(text: str) -> float | Decimal:
+def _bounded_number(text: str) -> float | Decimal:
     try:
-        exact = Decimal(text)
+        number = _exact_number(text)
     except InvalidOperation:
-        raise BadJson(f"the number {text[:40]} is out of range") from None
-    if abs(exact.adjusted()) > MOST_DIGITS:
-        raise BadJson(f"the number {text[:40]} is out of range")
-    near = float(text)
-    return near if Decimal(repr(near)) == exact else exact
+        raise JsonError(f"the number {text[:40]} is out of range") from None
+    if isinstance(number, Decimal) and abs(number.adjusted()) > MOST_DIGITS:
+        raise JsonError(f"the number {text[:40]} is out of range")
+    return number
 
 
-careful = msgspec.json.Decoder(float_hook=_exact_number).decode
+decode_exact = msgspec.json.Decoder(float_hook=_bounded_number).decode
 
 
-def decode(text: bytes) -> Any:
-    """The value of a JSON text; `BadJson` where it has none."""
+def decode_json(text: bytes) -> Any:
+    """Return the value of a JSON text, with exact numbers; raise `JsonError` where it has none."""
     try:
-        return careful(text) if text.translate(RUNS).count(LONG) else quick(text)
+        return decode_exact(text) if text.translate(DIGIT_RUNS).count(LONG_NUMBER) else decode_fast(text)
     except (ValueError, RecursionError) as error:
-        return decode_again(text, error)
+        return _decode_again(text, error)
 
 
-def decode_again(text: bytes, error: Exception) -> Any:
-    """The value of a text that a parse refused: a number beyond the doubles is a mistake of the quick one alone."""
+def _decode_again(text: bytes, error: Exception) -> Any:
+    """The value of a text that a decoder refused: only the fast one refuses a number beyond the doubles."""
     if "infinity" in str(error):
         try:
-            return careful(text)
+            return decode_exact(text)
         except (ValueError, RecursionError) as again:
             error = again
-    if isinstance(error, BadJson):
+    if isinstance(error, JsonError):
         raise error
     if isinstance(error, UnicodeDecodeError) or "UTF-8" in str(error):
-        raise BadJson("the text is not UTF-8") from error
+        raise JsonError("the text is not UTF-8") from error
     if isinstance(error, RecursionError) or "depth limit" in str(error):
-        raise BadJson("the text is nested too deep") from error
-    raise BadJson(str(error)[:1].lower() + str(error)[1:]) from error
+        raise JsonError("the text is nested too deep") from error
+    raise JsonError(str(error)[:1].lower() + str(error)[1:]) from error
 
 
-def encode(value: Any) -> str:
-    """The JSON text of a value, with all digits of its numbers.
+def encode_json(value: Any) -> str:
+    """Return the JSON text of a value, with all digits of its numbers.
 
-    >>> encode({"a": [10**20, Decimal("1.50"), 0.1, None]})
+    >>> encode_json({"a": [10**20, Decimal("1.50"), 0.1, None]})
     '{"a":[100000000000000000000,1.50,0.1,null]}'
     """
     return _encode(value).decode()

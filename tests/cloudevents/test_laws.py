@@ -30,7 +30,7 @@ def test_json_gives_back_what_it_was_given(event: CloudEvent) -> None:
 
 
 @given(events())
-def test_both_roads_lead_to_the_same_event(event: CloudEvent) -> None:
+def test_both_paths_lead_to_the_same_event(event: CloudEvent) -> None:
     """The fast path gives the event that the general path gives, or none."""
     document = encode(event)
     try:

@@ -24,7 +24,7 @@ HINT = "as JSON it would need the content type application/avro+json"
     ],
 )
 def test_json_under_an_avro_schema(more: dict[str, Any], hinted: list[bool]) -> None:
-    """JSON that is judged as Avro's binary form is told which content type it would need."""
+    """JSON that is judged as Avro's binary form is rejected with the content type that it would need."""
     definition = {
         "envelope": "CloudEvents/1.0",
         "envelopemetadata": {"type": {"value": "t"}},

@@ -12,7 +12,7 @@ from tests.corpora import Corpus, corpora
 ALL = corpora()
 
 
-def told(answers: list[Answer]) -> list[object]:
+def said(answers: list[Answer]) -> list[object]:
     """All that answers say; an XML document is equal only to itself, but its text is in the JSON form."""
     return [
         (one, None if is_element(one.checked and one.checked.value) else one.checked, one.to_json(), one.cloudevent)
@@ -28,7 +28,7 @@ def compare(corpus: Corpus) -> int:
     for line in corpus.lines:
         fast += scope.fast.answer(line) is not None
         general = [match.answer(scope, observed) for observed in observe(line)]
-        assert told(general) == told(catalog.match_all(line, corpus.within)), line
+        assert said(general) == said(catalog.match_all(line, corpus.within)), line
     return fast
 
 

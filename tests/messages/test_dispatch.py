@@ -112,7 +112,7 @@ def test_coroutine_functions(catalog: Catalog) -> None:
 
 
 def test_registrations_that_cannot_work(catalog: Catalog) -> None:
-    """A second handler of one xid, what is no xid or not in the catalog, and what is no function are refused."""
+    """A second handler of one xid, what is not an xid or not in the catalog, and what is not a function are errors."""
     dispatcher = Dispatcher(catalog)
     dispatcher.add(f"{GROUP}/a", print)
     with pytest.raises(UsageError, match="already"):

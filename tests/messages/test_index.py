@@ -1,4 +1,4 @@
-"""Definitions that share their key and are told apart by what else they say."""
+"""Definitions that share their key and are distinguished by what else they say."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_templates_and_silent_definitions() -> None:
 
 
 def test_a_key_that_is_a_template() -> None:
-    """Definitions that share a topic with placeholders are told apart in the same way."""
+    """Definitions that share a topic with placeholders are distinguished in the same way."""
     definitions = {
         f"m{n}": kafka({"name": "h", "value": f"v{n}", "required": True}, topic="a.{x}.b") for n in range(500)
     }

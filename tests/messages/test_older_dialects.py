@@ -59,7 +59,7 @@ def test_a_document_is_read_by_its_dialect(case: Case, way: Callable[..., Catalo
 @ways
 @cases("messages/documents_refused")
 def test_a_document_of_none_is_refused(case: Case, way: Callable[..., Catalog]) -> None:
-    """A document that is none of ours, or not of the dialect that it says, makes no catalog."""
+    """A document of no known dialect, or not of the dialect that it says, makes no catalog."""
     with pytest.raises(UsageError) as caught:
         way(*case.given)
     for words in case.expect:

@@ -35,7 +35,7 @@ CATALOGS = sorted(
     # A dump of schemastore.org: schemas by the thousand, and no message.
     if "schemastore" not in path.name
 )
-# Findings that say why a message cannot be told apart, or cannot be made at all.
+# Findings that say why a message cannot be distinguished, or cannot be made at all.
 HINDRANCES = {"schema-unavailable", "never-matches", "no-sample", "definition-unusable"}
 
 FEEDS = sorted(
@@ -50,7 +50,7 @@ RULES = {
     "a placeholder in a timestamp": r"envelopemetadata\.time\.value.* must be of type timestamp.* \[message-property\]",
     # AMQP sections are spelled application-properties and message-annotations.
     "not a section of AMQP": r"unknown attribute \(protocoloptions\.(application|message)_(properties|annotations)\)",
-    # RFC 8259: names within an object are unique, or what they mean cannot be told.
+    # RFC 8259: names within an object are unique, or what they mean is not known.
     "a name given twice": r"the name \"\w+\" appears more than once in one object",
 }
 
@@ -113,7 +113,7 @@ def test_public_feeds_load_or_break_a_rule_of_the_text() -> None:
 def test_each_message_of_a_public_feed_is_found_again() -> None:
     """Every definition of a feed that loads has a sample, and the sample matches it.
 
-    Definitions that say the same of their messages cannot be told apart; then all of them are named.
+    Definitions that say the same of their messages cannot be distinguished; then all of them are named.
     """
     wrong = []
     for path in FEEDS:

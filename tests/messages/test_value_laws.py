@@ -48,6 +48,7 @@ FITTING: dict[str, list[Any]] = {
         "method": ["POST"],
         "status": ["404", "4{rest}"],
         "topic": ["a.{name}"],
+        "correlation_data": ["YQ==", "{name}", "a-{name}"],
     },
     **{"time": ["2026-01-01T00:00:00Z"], "specversion": ["1.0"], "dataschema": ["https://example.com/{name}"]},
 }
@@ -70,6 +71,7 @@ ALIKE: dict[str, list[Any]] = {
         "topic": ["a b", "", "..", "{name} b"],
         "topic_name": ["a/#", "a/+", "", *BRACES],
         "reply": ["a..b", "*", "a b"],
+        "correlation_data": ["YQ", "a-b", "{", "{a b}", 5],
     },
     **{"subject": ["a..b", ">", "a b", "", 5, "a\nb"], "specversion": ["2.0", 1.0], "dataschema": ["a b", "{?a}"]},
 }
@@ -78,7 +80,7 @@ NAMES = [*["ext", "Ext-1"] * 4, "", "a b", "é", "a:b", "a\nb", "content-type"]
 ONLY_OLD = {"timestamp", "body"}
 # What stands beside another only, or excludes it.
 ALONE = {"key_base64": "key", "status": "method"}
-# What stands on paper under another name, since a definition states it in Base64.
+# What stands on paper under another name where a definition states it in Base64, which has no placeholders.
 ON_PAPER = {"correlation_data": "correlation_data_base64"}
 # What is tried in the place of placeholders.
 FILLINGS = ("x", "1", "04", "404", "2026-01-01T00:00:00Z", "a/x", "https://example.com/x")
@@ -251,7 +253,8 @@ def message_with(values: list[tuple[Stated, Any]]) -> dict[str, Any]:
         if not one.protocol:
             attributes[str(one.name)] = value
         elif one.name is None:
-            fields[ON_PAPER.get(one.field, one.field)] = value
+            is_text = isinstance(one.value, str) and bool(_placeholder.search(one.value))
+            fields[one.field if is_text else ON_PAPER.get(one.field, one.field)] = value
         elif one.protocol == "AMQP/1.0":
             fields[one.field] = fields.get(one.field, {}) | {one.name: value}
         else:

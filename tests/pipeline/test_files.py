@@ -71,3 +71,25 @@ def test_a_lease_ends(tmp_path: Path) -> None:
     assert (True, None) == (is_leased(folder, "x"), take_lease(folder, "x"))
     lease.release()
     assert not is_leased(folder, "x")
+
+
+def test_a_folder_that_is_not_on_a_disk() -> None:
+    """In an object store a file is there whole or not at all, is claimed once, and a lease is a file."""
+    folder = Folder("mock://bucket/lake")
+    assert not folder.is_local
+    folder.make()
+    assert folder.is_folder()
+    folder.write("a.json", b"1")
+    assert [True, False] == [folder.claim("b.json", content) for content in (b"2", b"3")]
+    assert {"a.json": b"1", "b.json": b"2"} == {entry.path: folder.read(entry.path) for entry in folder.files()}
+    folder.sync("a.json")
+    lease = take_lease(folder, "lease", held_seconds=60)
+    assert lease is not None
+    assert is_leased(folder, "lease", 60)
+    assert take_lease(folder, "lease", 60) is None
+    lease.release()
+    assert not is_leased(folder, "lease", 60)
+    folder.delete("a.json")
+    assert folder.read("a.json") is None
+    with pytest.raises(PipelineError, match="cannot be reached"):
+        Folder("nothing://bucket/lake").is_folder()

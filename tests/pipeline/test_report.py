@@ -13,16 +13,16 @@ from signalbook.pipeline import delta
 from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import Lake, Manifest
 from signalbook.pipeline.report import LakeReport, count_dead_letters, example, page, read_report, render
-from signalbook.pipeline.tables import DEAD_LETTERS, SCHEMA
+from signalbook.pipeline.tables import DEAD_LETTER_SCHEMA, DEAD_LETTERS
 from signalbook.pipeline.worker import LandingCounts
 
 
 def letters(lake: Lake, *rows: dict[str, Any]) -> None:
     """Put dead letters into a lake."""
     place = {"origin": "a.jsonl", "position": 7}
-    table = pa.Table.from_pylist([{"judged": place, **row} for row in rows], SCHEMA)
+    table = pa.Table.from_pylist([{"judged": place, **row} for row in rows], DEAD_LETTER_SCHEMA)
     path = Path(lake.folder.place(DEAD_LETTERS)) / "some.parquet"
-    delta.prepare(lake.folder, DEAD_LETTERS, DEAD_LETTERS, SCHEMA)
+    delta.prepare(lake.folder, DEAD_LETTERS, DEAD_LETTERS, DEAD_LETTER_SCHEMA)
     pq.write_table(table, path)
     file = {"path": path.name, "bytes": path.stat().st_size, "rows": len(rows)}
     delta.commit(lake.folder, DEAD_LETTERS, ("test", 0), [file])

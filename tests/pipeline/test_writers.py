@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from signalbook.pipeline.tables import SCHEMA, layout_of
+from signalbook.pipeline.tables import DEAD_LETTER_SCHEMA, layout_of
 from signalbook.pipeline.writers import MOST_OPEN, parquet_options
 from tests.pipeline.conftest import ROOT
 from tests.pipeline.lakes import MOVED, packed
@@ -43,7 +43,7 @@ def written(schema: pa.Schema) -> dict[str, tuple[str, bool]]:
 def test_every_column_has_its_options() -> None:
     """No column of a message's table or of the dead letters, however deep, is forgotten: each is compressed."""
     schema = layout_of(packed(deep={"type": "array", "items": {"type": "object"}}).catalog(), MOVED).schema
-    for one in (schema, SCHEMA):
+    for one in (schema, DEAD_LETTER_SCHEMA):
         assert {"SNAPPY", "ZSTD"} == {compression for compression, _ in written(one).values()}
 
 

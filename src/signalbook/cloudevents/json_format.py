@@ -37,7 +37,7 @@ from signalbook.jsontext import (
     JsonObject,
     is_json_text,
     least_length,
-    read_plainly,
+    read_pairs,
     refuse_repeated,
     repeated,
     split_members,
@@ -270,7 +270,7 @@ def _base64(value: bytes) -> str:
 def _findings(document: bytes) -> list[Problem]:
     """Every problem of a document that could not be read."""
     try:
-        found = read_plainly(document)
+        found = read_pairs(document)
     except JsonError:
         return [_syntax(document)]
     if isinstance(found, JsonObject):
@@ -286,7 +286,7 @@ def _syntax(document: bytes) -> Problem:
     if document.startswith(_MARK):
         return Problem("", "R2", "begins with a byte order mark, which JSON does not have")
     try:
-        read_plainly(document)
+        read_pairs(document)
     except JsonError as error:
         return Problem("", "R2" if str(error).startswith("not UTF-8") else "R1", f"is not an event: {error}")
     return Problem("", "R1", "is nested too deeply, or holds an unpaired surrogate")

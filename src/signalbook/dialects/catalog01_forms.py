@@ -13,8 +13,8 @@ from typing import Any
 from signalbook.dialects.rows import (
     MISSING,
     PLAIN_FORMS,
+    ConversionForm,
     ConversionStep,
-    ValueForm,
     has_placeholder,
     is_same_in_both,
     is_template,
@@ -277,15 +277,15 @@ def _filled(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     return value or MISSING
 
 
-CATALOG_FORMS: Mapping[str, ValueForm] = {
+CATALOG_FORMS: Mapping[str, ConversionForm] = {
     **PLAIN_FORMS,
-    "template": ValueForm(_template_inward, _template_outward),
-    "attributes": ValueForm(_attributes_inward, _named_outward),
-    "named_templates": ValueForm(_named_inward, _named_outward),
-    "listed_templates": ValueForm(_listed_inward, _listed_outward),
-    "dataschema": ValueForm(_dataschema_inward, _dataschema_outward),
-    "mqttversion": ValueForm(_mqttversion_inward, _mqttversion_outward),
-    "choice": ValueForm(_choice_inward, _choice_outward),
-    "number": ValueForm(_number_inward, _number_outward),
-    "filled": ValueForm(_filled, _filled),
+    "template": ConversionForm(_template_inward, _template_outward),
+    "attributes": ConversionForm(_attributes_inward, _named_outward),
+    "named_templates": ConversionForm(_named_inward, _named_outward),
+    "listed_templates": ConversionForm(_listed_inward, _listed_outward),
+    "dataschema": ConversionForm(_dataschema_inward, _dataschema_outward),
+    "mqttversion": ConversionForm(_mqttversion_inward, _mqttversion_outward),
+    "choice": ConversionForm(_choice_inward, _choice_outward),
+    "number": ConversionForm(_number_inward, _number_outward),
+    "filled": ConversionForm(_filled, _filled),
 }

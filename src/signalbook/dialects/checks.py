@@ -367,7 +367,7 @@ _COMMON = ("id", "format", "authority")
 
 
 def check(document: Any, dialect: Dialect, level: str = "") -> Iterator[Problem]:
-    """What is wrong with a document of a dialect; a document that cannot be read at all is none of it."""
+    """What is wrong with a document of a dialect; one that cannot be read at all is not checked."""
     yield from _CHECKS[dialect.form](document, dialect, level)
 
 

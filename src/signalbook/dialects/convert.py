@@ -3,7 +3,7 @@
 Rule 1: a dialect is a value of `signalbook.spec.dialects`; nothing here asks which one it has.
 Rule 2: a conversion says what it did: each note is a `Problem` whose code is `held`, `lost`, `changed`, `assigned` or
 `respelled`.
-Rule 3: what the text of a document's own dialect forbids is told beside the conversion, with the code `invalid`.
+Rule 3: what the text of a document's own dialect forbids is reported beside the conversion, as `invalid`.
 Rule 4: whole, a document of today's specification is taken as it stands, and any other is read into the canonical form;
 a definition of 0.1 with older versions makes several documents, the oldest first, which are its history.
 """
@@ -73,7 +73,7 @@ class Conversion:
 
 
 def read(document: Any, dialect: Dialect, level: str = "") -> Reading:
-    """A document of a dialect in the canonical form; raises `RegistryError` where it is none.
+    """A document of a dialect in the canonical form; raises `RegistryError` where it cannot be one.
 
     `level` says what the document holds, where that is known and need not be found.
     """
@@ -184,7 +184,7 @@ def whole(document: Any, dialect: Dialect, group: str = "") -> tuple[tuple[Json,
     `group` is for a lone definition, which has none. Raises `UsageError` where there is no place for what it holds.
     """
     if not isinstance(document, dict) and not (isinstance(document, list) and dialect.form == "catalog"):
-        raise UsageError("holds no JSON object; a catalog document is one")
+        raise UsageError("is not a JSON object, which a catalog document has to be")
     if isinstance(document, dict) and dialect.spec is not None and level_of(document) == "registry":
         return (document,), ()
     reading = read(document, dialect)

@@ -1,11 +1,11 @@
-"""Which dialect a document is in: the one that its label names, else the one that its members tell.
+"""Which dialect a document is in: the one that its label names, else the one that its members show.
 
 Rule 1: a label (`specversion`) that is there is believed. Members decide between texts that share a label, and where
 there is none; a member that the labelled dialect does not know is an extension attribute of its entity.
 Rule 2: an entity is of 1.0 where it has a name of 1.0, and of 0.5 where it has none and has `TELLING` names of 0.5 or
 more. A document whose entities are not all of what its label says, or of one dialect, is refused.
 Rule 3: a document without any sign fits all of 1.0, and is taken for the default; one that has members, and none of a
-catalog, is none of ours. A label that is not a text is not a label, and refused.
+catalog, is not a catalog document. A label that is not a text is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHOWN = 5
 
 
 class ForeignDocument(UsageError):
-    """A document that is none of a catalog; `known` where it is known what it is instead."""
+    """A document that is not a catalog document; `known` where it is known what it is instead."""
 
     def __init__(self, words: str, *, known: bool = False) -> None:
         super().__init__(words)
@@ -50,7 +50,7 @@ class Detection:
 
 
 def detect(document: Any) -> Detection:
-    """The dialect of a document, or of a part of one; raises `UsageError` where it is none, or not one."""
+    """The dialect of a document, or of a part of one; raises `UsageError` where it has none, or several."""
     label = _label(document)
     named = [dialect for dialect in DIALECTS.values() if dialect.label and dialect.label == plain_label(label)]
     if not named:
@@ -210,9 +210,9 @@ def _refuse_relabelled(label: str, named: Dialect, older: list[_DetectedEntity],
 
 def _all_named(entities: list[_DetectedEntity], side: str) -> str:
     """Entities and their members of one side, in words: so many as a reader can do with."""
-    told = ", and ".join(one.named(getattr(one, side)) for one in entities[:_SHOWN])
+    words = ", and ".join(one.named(getattr(one, side)) for one in entities[:_SHOWN])
     left = len(entities) - _SHOWN
-    return f"{told} (and {left} more entities)" if left > 0 else told
+    return f"{words} (and {left} more entities)" if left > 0 else words
 
 
 def _mixture(older: _DetectedEntity, newer: _DetectedEntity) -> UsageError:

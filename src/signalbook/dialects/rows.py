@@ -28,9 +28,9 @@ __all__ = [
     "PLAIN_FORMS",
     "PROPERTY",
     "SEGMENT",
+    "ConversionForm",
+    "ConversionForms",
     "ConversionStep",
-    "ValueForm",
-    "ValueForms",
     "from_id",
     "has_placeholder",
     "inward",
@@ -217,7 +217,7 @@ class ConversionStep:
         self.notes.append(Problem(f"{self.at}/{place}" if place else self.at, code, message))
 
     def take(self, place: str) -> Any:
-        """The value at a place of the source, which has it no longer; MISSING where there is none."""
+        """Take the value at a place out of the source; return MISSING where there is none."""
         return _take(self.source, place.split("/")) if place else MISSING
 
     def peek(self, place: str) -> Any:
@@ -260,17 +260,17 @@ Convert = Callable[[Any, ConversionStep, DialectRow], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ValueForm:
+class ConversionForm:
     """How a value is converted into the canonical form and out of it; MISSING leaves it out."""
 
     inward: Convert
     outward: Convert
 
 
-ValueForms = Mapping[str, ValueForm]
+ConversionForms = Mapping[str, ConversionForm]
 
 
-def inward(step: ConversionStep, rows: Iterable[DialectRow], forms: ValueForms) -> Json:
+def inward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionForms) -> Json:
     """The canonical attributes of the step's entity."""
     step.rests = _popped(step.source, "1.0.properties")
     rows = tuple(rows)
@@ -322,7 +322,7 @@ def _there(row: DialectRow, place: str) -> str:
     return place if row.here else row.there
 
 
-def outward(step: ConversionStep, rows: Iterable[DialectRow], forms: ValueForms, table: DialectTable) -> Json:
+def outward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionForms, table: DialectTable) -> Json:
     """The attributes of the step's entity, which is canonical, as the dialect has them."""
     step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
     rows = tuple(rows)
@@ -541,8 +541,8 @@ def _boolean(value: Any) -> Any:
 
 
 PLAIN_FORMS = {
-    "plain": ValueForm(_inward(lambda value: value), _outward),
-    "bare": ValueForm(_inward(lambda value: value), _bare),
-    "integer": ValueForm(_inward(_integer), _outward),
-    "boolean": ValueForm(_inward(_boolean), _outward),
+    "plain": ConversionForm(_inward(lambda value: value), _outward),
+    "bare": ConversionForm(_inward(lambda value: value), _bare),
+    "integer": ConversionForm(_inward(_integer), _outward),
+    "boolean": ConversionForm(_inward(_boolean), _outward),
 }

@@ -16,9 +16,7 @@ import orjson
 
 from signalbook.cloudevents import CloudEvent, Kind, decode, encode
 from signalbook.errors import Problem
-from signalbook.jsontext import BadJson
-from signalbook.jsontext import decode as decode_json
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import JsonError, decode_json, encode_json
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import FrameOnly
 
@@ -100,7 +98,7 @@ class Answer(_Parts):
             return None
         try:
             return decode_json(data.content)
-        except BadJson:
+        except JsonError:
             return None
 
     @property

@@ -22,7 +22,7 @@ import msgspec
 from signalbook.cloudevents import ABSENT, CloudEvent, CloudEventError
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_name, read_media_type
 from signalbook.errors import Problem, UsageError
-from signalbook.jsontext import BadJson, decode, quick
+from signalbook.jsontext import JsonError, decode_fast, decode_json
 from signalbook.messages.carry import (
     BuildPlan,
     Built,
@@ -58,7 +58,6 @@ from signalbook.messages.observe import content_encodings
 from signalbook.protocols import (
     FIELDS,
     PROTOCOLS,
-    JsonError,
     Message,
     WireError,
     address_of,
@@ -141,7 +140,7 @@ def unknown_name(name: str, kind: str, known: Collection[str]) -> Problem:
 def changed_in_json(data: Any, text: bytes) -> list[tuple[str, str]]:
     """The places where the JSON text of a value may be that of another value, and in words why."""
     try:
-        if quick(text) == data:
+        if decode_fast(text) == data:
             return []
     except (ValueError, RecursionError):
         pass  # a number that orjson does not take; the closer look below is always right
@@ -181,7 +180,9 @@ def own_values(protocol: str | None, own: Mapping[str, Any], fields: list[Slot])
         value = own.get(slot.field if option is None else option.field)
         if slot.name:
             value = value.get(slot.name) if isinstance(value, Mapping) else None
-        if isinstance(value, bytes) and (option is None or option.field == slot.field):
+        if option is not None and value is not None:
+            value = option.read(slot.type, value)[0]
+        elif isinstance(value, bytes):
             value = as_text(value)
         if isinstance(value, str | int | float | bytes):
             found[slot.label] = value
@@ -205,8 +206,8 @@ def read_values(text: bytes) -> dict[str, Any]:
     """
     try:
         members = read_members(text)
-        values = {name: decode(bytes(raw)) for name, raw in members.items()}
-    except (JsonError, BadJson, msgspec.DecodeError, RecursionError) as error:
+        values = {name: decode_json(bytes(raw)) for name, raw in members.items()}
+    except (JsonError, msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"the values are not one JSON object: {error}") from None
     known = {"context", "attributes", "data", "data_base64", "protocol", "definition", "schemaid"}
     unknown = sorted(values.keys() - known)

@@ -22,8 +22,7 @@ from signalbook import schemas
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, encode
 from signalbook.cloudevents.attributes import EVENT, canonical, is_name, read_media_type
 from signalbook.errors import Problem, UsageError
-from signalbook.jsontext import encode as encode_json
-from signalbook.jsontext import is_json_text
+from signalbook.jsontext import encode_json, is_json_text
 from signalbook.messages.answer import Answer
 from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.observe import content_encodings, is_label

@@ -240,7 +240,7 @@ def _option(row: Protocol, name: str, place: PropertyPlace, given: Property) -> 
     if given.value is None and not given.required:
         return None
     option = row.special.get(name)
-    read = _field(name) if option is None else _special(option)
+    read = _field(name) if option is None else _special(option, place.kind(given.type, given.value))
     made = PropertyConstraint.of(f"{_OPTIONS}/{name}", read, given, place, ValueForm.JSON)
     needed = row.needed.get(name)
     return made if needed is None else replace(made, needed=lambda observed: needed(_fields(observed)))
@@ -254,10 +254,10 @@ def _field(name: str) -> Read:
     return read
 
 
-def _special(option: Option) -> Read:
+def _special(option: Option, kind: str) -> Read:
     def read(observed: Observed) -> Sequence[Any]:
         value = _fields(observed).get(option.field, option.default)
-        return () if value is None else option.read(value)
+        return () if value is None else option.read(kind, value)
 
     return read
 

@@ -249,7 +249,7 @@ class PropertyConstraint:
         """The constraint of a property at its place; `attribute` is its name where it is one of an event."""
         value = given.value
         wrong = fault(place, given)
-        kind = place.kind(given.type)
+        kind = place.kind(given.type, value)
         constant, template = None, None
         if kind == "timestamp" and value == NOW:
             value = None

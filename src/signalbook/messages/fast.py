@@ -17,7 +17,7 @@ from typing import Any
 
 from signalbook.cloudevents import CloudEvent, Kind
 from signalbook.cloudevents.attributes import COMMON_TIMESTAMP, is_uri_reference_cached
-from signalbook.jsontext import LONG, RUNS, quick
+from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, decode_fast
 from signalbook.messages.answer import Answer, Outcome, answer_of
 from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, MatchPlan
 from signalbook.messages.constraint import PropertyConstraint
@@ -104,7 +104,7 @@ class FastPath:
         if begins:
             content = document[begins:-1]
             try:
-                if not is_plain(content) or not shape.accepts(value := quick(content)):
+                if not is_plain(content) or not shape.accepts(value := decode_fast(content)):
                     return None
             except (ValueError, RecursionError):
                 return None  # it is not JSON, or too much of it
@@ -152,7 +152,7 @@ class FastPath:
 
 def is_plain(content: bytes) -> bool:
     """Whether orjson reads every number of a text exactly."""
-    return LONG not in content.translate(RUNS)
+    return LONG_NUMBER not in content.translate(DIGIT_RUNS)
 
 
 def _parted(shape: EventShape, document: bytes, found: re.Match[str]) -> Parts | None:
@@ -198,7 +198,7 @@ def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
         return parts is not None
     content = document[parts[2] : -1]
     try:
-        return is_plain(content) and shape.accepts(quick(content))
+        return is_plain(content) and shape.accepts(decode_fast(content))
     except (ValueError, RecursionError):
         return False
 

@@ -105,13 +105,17 @@ def _slot(field: str, name: str, place: PropertyPlace, stated: Any, *, plain: bo
     """The slot of a property definition, or of a plain value in its place."""
     member = stated if isinstance(stated, Mapping) else {"value": stated}
     path = pointer("/protocoloptions", field)
-    named = member.get("type")
+    named, value = member.get("type"), member.get("value")
+    if place.is_text_with_placeholders:
+        kind = place.kind(named, value)
+    else:
+        kind = place.name if named is None or (named == "any" and place.type not in TEXTS) else str(named)
     return Slot(
         pointer(path, name) if name else path,
         field,
         name,
-        place.name if named is None or (named == "any" and place.type not in TEXTS) else str(named),
-        member.get("value"),
+        kind,
+        value,
         required or member.get("required") is True,
         place.is_content_type,
         plain,

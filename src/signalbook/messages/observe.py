@@ -24,7 +24,7 @@ import zstandard
 
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
 from signalbook.errors import Problem
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import encode_json
 from signalbook.protocols import (
     BINDINGS,
     PROTOCOLS,
@@ -467,6 +467,8 @@ def _decoded(message: Message) -> tuple[Message, str | None, str | None]:
 def content_encodings(message: Message) -> str:
     """The content encodings that a message states, separated by commas."""
     found = PROTOCOLS[message.protocol].content_encodings(message.fields)
+    if not found:
+        return ""
     texts = [text.decode(errors="replace") if isinstance(text, bytes) else text for text in found]
     return ",".join(text for text in texts if isinstance(text, str))
 

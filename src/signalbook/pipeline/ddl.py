@@ -21,8 +21,7 @@ from signalbook.pipeline.delta import KnownTables, files_of, table_state
 from signalbook.pipeline.files import Folder, PipelineError
 from signalbook.pipeline.lake import Lake
 from signalbook.pipeline.land import Notice
-from signalbook.pipeline.tables import DEAD_LETTERS, layout_of
-from signalbook.pipeline.tables import SCHEMA as DEAD_SCHEMA
+from signalbook.pipeline.tables import DEAD_LETTER_SCHEMA, DEAD_LETTERS, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +58,9 @@ def statements(catalog: Catalog, within: tuple[str, ...] = (), lake: Folder | No
     for xid, path in chosen.items():
         made = _create_table(path, _columns(path, layout_of(catalog, xid).schema, lake), xid, lake)
         yield f"{_remark(f'{xid}: {plan.refused[xid]}')}\n{made}" if xid in plan.refused else made
-    yield _create_table(DEAD_LETTERS, _columns(DEAD_LETTERS, DEAD_SCHEMA, lake), "messages that did not land", lake)
+    yield _create_table(
+        DEAD_LETTERS, _columns(DEAD_LETTERS, DEAD_LETTER_SCHEMA, lake), "messages that did not land", lake
+    )
 
 
 def sql_type(kind: pa.DataType) -> str:

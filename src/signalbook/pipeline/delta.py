@@ -84,7 +84,7 @@ class TablePlan:
 
 @dataclass(slots=True)
 class KnownTables:
-    """What is known of a lake's tables; asked anew where a batch found something else."""
+    """The tables of a lake as they were last read; `forget` makes the next plan read them again."""
 
     lake: Folder
     _known: dict[str, TableState] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class KnownTables:
         return TablePlan(tables, dict(self._refused(catalog, tables)))
 
     def forget(self) -> None:
-        """Ask again next time."""
+        """Read the tables again for the next plan."""
         self._known.clear()
 
     def _look(self) -> None:
@@ -182,7 +182,7 @@ def commit(
 
 
 def compact(lake: Folder, table: str) -> int:
-    """Join small files of a table, beside whoever appends to it; how many fewer there are."""
+    """Join small files of a table while others append to it; return how many fewer there are."""
     found = _open_table(lake, table)
     if found is None or len(found.file_uris()) < 2:
         return 0

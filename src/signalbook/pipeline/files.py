@@ -73,7 +73,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder somewhere. It travels to workers as the text that names it."""
+    """A folder on a disk or in an object store; a worker gets it as the text that names it."""
 
     uri: str
 
@@ -210,7 +210,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Say in a sentence that an object store, its bucket or who asks for it is not known there."""
+        """Raise `PipelineError` where an object store cannot be reached, or does not know the bucket or the user."""
         try:
             yield
         except (ValueError, OSError) as error:

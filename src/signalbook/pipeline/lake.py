@@ -124,7 +124,7 @@ class Lake:
 
     @classmethod
     def open(cls, path: str, *, create: bool = True) -> Lake:
-        """The lake at a path; a new one where there is none, if that is wanted."""
+        """The lake at a path; with `create`, a new one where there is none."""
         lake = cls(Folder.at(path))
         if create:
             lake.control.make()
@@ -180,7 +180,7 @@ class Lake:
 
     @contextlib.contextmanager
     def exclusive(self, purpose: str, words: str) -> Iterator[None]:
-        """Be the only one who does this in the lake; raises `PipelineError` in these words where another does."""
+        """Hold a lock of the lake; raise `PipelineError` with these words where another process holds it."""
         lease = take_lease(self.control, f"leases/{purpose}")
         if lease is None:
             raise PipelineError(words + _unless_killed(self.control, f"leases/{purpose}"))
@@ -218,7 +218,7 @@ class Lake:
 
     @contextlib.contextmanager
     def commit_lock(self) -> Iterator[None]:
-        """Be the only one who adds a manifest; waits for those who came before."""
+        """Hold the lock under which manifests are added; waits for the processes that came before."""
         until = time.monotonic() + _WAIT_SECONDS
         while (lease := take_lease(self.control, "leases/commit", _COMMIT_SECONDS)) is None:
             if time.monotonic() > until:

@@ -36,8 +36,7 @@ from signalbook.pipeline.read.records import (
     read_parquet,
     share_parquet,
 )
-from signalbook.pipeline.tables import DEAD_LETTERS, Stamp, layout_of
-from signalbook.pipeline.tables import SCHEMA as DEAD_SCHEMA
+from signalbook.pipeline.tables import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Stamp, layout_of
 from signalbook.pipeline.worker import (
     REPORT,
     ArrowTask,
@@ -95,7 +94,7 @@ class LandingResult:
 
 
 def result_of(manifests: Iterable[Manifest]) -> LandingResult:
-    """What some batches come to."""
+    """The result of several batches together."""
     whole = LandingCounts.sum(manifest.counts for manifest in manifests)
     messages = {xid: count for xid, count in sorted(whole.messages.items()) if count}
     return LandingResult(whole.input, whole.landed, whole.dead, dict(whole.outcomes), messages, whole.unchecked)
@@ -121,7 +120,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Landing:
-    """The way of batches into a lake."""
+    """Batches on their way into a lake; what is known of its tables is kept from one to the next."""
 
     lake: Lake
     within: tuple[str, ...] = ()
@@ -191,13 +190,13 @@ class Landing:
         catalog = packed.catalog()
         for table in manifest.files:
             if table == DEAD_LETTERS:
-                delta.prepare(self.lake.folder, table, DEAD_LETTERS, DEAD_SCHEMA)
+                delta.prepare(self.lake.folder, table, DEAD_LETTERS, DEAD_LETTER_SCHEMA)
             else:
                 delta.prepare(self.lake.folder, table, owners[table], layout_of(catalog, owners[table]).schema)
 
 
 def collect_reports(frame: DataFrame) -> list[bytes]:
-    """What the tasks of a plan report: the one action over it."""
+    """Run the plan, and return what its tasks report."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -209,7 +208,7 @@ def collect_reports(frame: DataFrame) -> list[bytes]:
 
 def _cause(error: Exception) -> str:
     """The line of a long message that says what happened: a Python worker's last, else the first."""
-    # Over Spark Connect, Java's stack stands below the words.
+    # Over Spark Connect, Java's stack follows the words.
     words = str(error).partition("\n\nJVM stacktrace:")[0]
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     ends = [line for line in lines if re.match(r"(?:[a-zA-Z_]+\.)*[A-Z][A-Za-z]*(?:Error|Exception|Interrupt)\b", line)]

@@ -142,7 +142,7 @@ def land_files(
 
 
 def source_lease(source: InputSource) -> tuple[str, str]:
-    """The name of the lease of who lands a source, and what to say where another has it."""
+    """The name of the lock of a source, and the words of the error where another process holds it."""
     digest = hashlib.sha256(str(source).encode()).hexdigest()[:16]
     return f"source-{digest}", f"another run is landing {source} into this lake; wait for it"
 

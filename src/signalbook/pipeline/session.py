@@ -236,7 +236,7 @@ _EVERY_SECONDS = 0.3
 
 @contextlib.contextmanager
 def show_progress(spark: SparkSession, console: Console) -> Iterator[None]:
-    """Show the tasks that are done, of those that were begun, while the block runs; nothing without a terminal."""
+    """Show how many tasks are done while the block runs, in a terminal."""
     tracker = _tracker(spark)
     if not console.is_terminal or tracker is None:
         yield

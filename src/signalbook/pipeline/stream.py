@@ -212,7 +212,7 @@ def _checkpoint(lake: Lake, source: InputSource, within: tuple[str, ...]) -> Fol
 
 
 def _run_name(checkpoint: Folder) -> str:
-    """The name of the stream's run; a checkpoint that is made anew counts from 0 again, and gets another."""
+    """The name of the stream's run; a new checkpoint counts batches from 0 again, so it gets a new name."""
     path = "spark/signalbook.json"
     known = checkpoint.read(path)
     if known is None:
@@ -224,7 +224,7 @@ def _run_name(checkpoint: Folder) -> str:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
-    """Set once the process is asked to stop; asked a second time, it is interrupted."""
+    """An event that is set when the process is asked to stop; a second request interrupts it."""
     asked = threading.Event()
 
     def stop(number: int, frame: object) -> None:
@@ -268,7 +268,7 @@ def _until_stopped(query: StreamingQuery, steps: _Steps, options: StreamOptions,
 
 
 def _wait_for_end(query: StreamingQuery, steps: _Steps, options: StreamOptions, asked: threading.Event) -> None:
-    """Until the query ends or is asked to; the wait is short, as a signal is seen between two of them."""
+    """Wait until the query ends or is asked to stop, in short steps: signals are handled between them."""
     due = time.monotonic() + options.look_seconds
     while not query.awaitTermination(1):
         if asked.is_set():

@@ -42,9 +42,9 @@ __all__ = [
     "ATTRIBUTE_CELLS",
     "COLUMN_PROBLEM",
     "DEAD_LETTERS",
+    "DEAD_LETTER_SCHEMA",
     "JUDGED",
     "MOMENT",
-    "SCHEMA",
     "TABLE_PROBLEM",
     "TRANSPORT",
     "CellError",
@@ -116,7 +116,7 @@ _LEAST = 16
 
 
 class Repeated:
-    """A value, or null, as often as it is asked for; what was made for one column serves the next."""
+    """A column that repeats one value, or null; the longest one made so far is kept and sliced."""
 
     __slots__ = ("_array", "_kind", "_value")
 
@@ -242,7 +242,7 @@ def transport_cells(observed: Observed, schemaid: int | None) -> dict[str, Any] 
 
 
 def _kafka_moment(stated: Any) -> datetime | None:
-    """When a record was made; None where that is not a moment, which then stands among the fields only."""
+    """The timestamp of a record; None where it is not a valid moment, which is then in `fields` only."""
     try:
         return _EPOCH + timedelta(milliseconds=stated) if isinstance(stated, int) else stated and moment(stated)
     except (CellError, OverflowError):
@@ -441,7 +441,7 @@ TABLE_PROBLEM = "table"
 
 _PROBLEMS = pa.list_(pa.struct([("path", pa.string()), ("code", pa.string()), ("message", pa.string())]))
 _CANDIDATES = pa.list_(pa.struct([("definition", pa.string()), ("problems", _PROBLEMS)]))
-SCHEMA = pa.schema(
+DEAD_LETTER_SCHEMA = pa.schema(
     [
         ("outcome", pa.string()),
         ("definition", pa.string()),
@@ -464,7 +464,7 @@ _MOST_PROBLEMS = 100
 class DeadLetters:
     """The layout of the table of dead letters."""
 
-    schema: pa.Schema = SCHEMA
+    schema: pa.Schema = DEAD_LETTER_SCHEMA
     definition: str | None = None
 
     def row(self, answer: Answer, problems: tuple[Problem, ...], record: Record) -> tuple[Any, ...]:
@@ -481,7 +481,7 @@ class DeadLetters:
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> tuple[list[pa.Array], Sequence[int]]:
         """The columns of all rows, without `judged`."""
         columns = zip(*(row[0] for row in rows), strict=True)
-        types = [one.type for one in SCHEMA][:-1]
+        types = [one.type for one in DEAD_LETTER_SCHEMA][:-1]
         return [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)], ()
 
 

@@ -70,7 +70,7 @@ __all__ = [
 
 _DEAD = DeadLetters()
 _MATCHED = Outcome.MATCHED.value
-# Where in a message that stands which is in a column of no attribute.
+# The place in a message of what is in each column that is not of one attribute.
 _PLACES = {"data": "/data", "payload": "/data", "transport": "/protocoloptions", "context": "", "extensions": ""}
 # What Spark runs: batches of rows in, batches of rows out.
 ArrowTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -335,7 +335,7 @@ class Task:
         return None
 
     def _answer_of_empty_payload(self, answer: Answer, observed: Observed, xid: str) -> Answer:
-        """The answer with the value of a payload of no bytes, where the schema has one: in Protobuf, all defaults."""
+        """The answer with the value of an empty payload, where the schema has one: in Protobuf, all defaults."""
         schema = self._catalog.schema(xid)
         if answer.checked is not None or schema is None or isinstance(schema, Problem):
             return answer
@@ -411,7 +411,7 @@ def _attributes(observed: Observed, answer: Answer) -> Mapping[str, Any]:
 
 
 def _cells(layout: Layout, observed: Observed, answer: Answer, payload: bytes | None) -> tuple[Any, ...]:
-    """The row of a message; a time that its column cannot hold stands among the extensions alone."""
+    """The row of a message; a time that its column cannot hold is in `extensions` alone."""
     try:
         return layout.row(observed, answer, payload)
     except CellError:
@@ -540,7 +540,7 @@ class LandingCounts:
 
     @classmethod
     def sum(cls, parts: Iterable[Mapping[str, Any]]) -> LandingCounts:
-        """What several tallies, as JSON values, come to."""
+        """The sum of several counts, which are given as JSON values."""
         whole = cls()
         for part in parts:
             whole.input += part["input"]
@@ -572,11 +572,11 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def run(job: Job, records: Iterable[Record | KafkaRow]) -> bytes:
-    """Do the task and report it as one line of JSON."""
+    """Run a task on the records, and return its report as one line of JSON."""
     with without_garbage_collection():
         return orjson.dumps(Task(job).run(records))
 
 
 def report_row(report: bytes) -> pa.RecordBatch:
-    """A task's report as the row that it gives back."""
+    """A task's report as the row that it returns to Spark."""
     return pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["report"])

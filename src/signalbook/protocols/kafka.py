@@ -46,7 +46,7 @@ def _identity(fields: Fields) -> str | None:
     return None if None in parts else "/".join(map(str, parts))
 
 
-def _read_timestamp(value: Any) -> Sequence[Any]:
+def _read_timestamp(type_: str, value: Any) -> Sequence[Any]:
     """The timestamp in milliseconds since 1970."""
     return (milliseconds(value),) if isinstance(value, str) and is_timestamp(value) else (value,)
 
@@ -104,12 +104,12 @@ KAFKA = Protocol(
     special={
         "key": Option(
             "key",
-            read=lambda value: (as_text(value),),
+            read=lambda type_, value: (as_text(value),),
             write=lambda type_, value: value if isinstance(value, bytes) else canonical(value).encode(),
         ),
         "key_base64": Option(
             "key",
-            read=lambda value: (base64.b64encode(value).decode(),),
+            read=lambda type_, value: (base64.b64encode(value).decode(),),
             write=lambda type_, value: decoded(value),
         ),
         "timestamp": Option("timestamp", read=_read_timestamp),

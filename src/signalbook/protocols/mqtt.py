@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,7 +24,7 @@ from signalbook.protocols.protocol import (
     values_in,
     whole,
 )
-from signalbook.protocols.values import CONTENT_TYPE, PropertyPlace, PropertySection, decoded
+from signalbook.protocols.values import CONTENT_TYPE, TEXTS, PropertyPlace, PropertySection, canonical, decoded
 
 __all__ = ["MQTT3", "MQTT5"]
 
@@ -103,7 +102,8 @@ MQTT5 = Protocol(
         "payload_format_indicator": PropertyPlace("bit", is_json=True),
         "message_expiry_interval": PropertyPlace("uint", is_json=True),
         "response_topic": route(_topic_flaw),
-        "correlation_data": PropertyPlace("binary"),
+        # Base64 by the text, a template by the published model: a value with placeholders is one of what the bytes say.
+        "correlation_data": PropertyPlace("binary", is_text_with_placeholders=True),
         "content_type": CONTENT_TYPE,
         "user_properties": PropertySection(other=PropertyPlace(test=_string_flaw), name=_string_flaw),
     },
@@ -112,8 +112,10 @@ MQTT5 = Protocol(
     special={
         "correlation_data": Option(
             "correlation_data",
-            read=lambda value: (base64.b64encode(value).decode(),),
-            write=lambda type_, value: decoded(value),
+            read=lambda type_, value: (as_text(value) if type_ in TEXTS else value,),
+            write=lambda type_, value: (
+                decoded(value) if isinstance(value, bytes) or type_ not in TEXTS else canonical(value).encode()
+            ),
         )
     },
     keys=(("topic_name", ""),),

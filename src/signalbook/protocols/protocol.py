@@ -310,11 +310,11 @@ class Option:
     """How an option that is not just the field of its name is read from a message, and written to one.
 
     `read` gives all values that the field's own value can be stated by; where a message does not have the field, it is
-    `default`. `write` takes the type that a definition states and the value, and raises ValueError.
+    `default`. Both take the type that a definition states and the value; `write` raises ValueError.
     """
 
     field: str
-    read: Callable[[Any], Sequence[Any]] = lambda value: (value,)
+    read: Callable[[str, Any], Sequence[Any]] = lambda type_, value: (value,)
     write: Callable[[str, Any], Any] = _write_typed
     default: Any = None
 

@@ -406,14 +406,17 @@ class PropertyPlace:
     nests: bool = False  # AMQP has lists and maps, of the type `any`
     is_route: bool = False  # a topic or a subject, of which its protocol says what it may hold: it need not be a URI
     is_json: bool = False  # a number or a flag as JSON has it, not the text of one
+    is_text_with_placeholders: bool = False  # a value with placeholders is a string here, another is of the `type`
 
     @property
     def name(self) -> str:
         """The type as a definition would state it."""
         return EXACT.get(self.type, self.type)
 
-    def kind(self, stated: Any) -> str:
-        """The type that holds here where a definition states one, or None."""
+    def kind(self, stated: Any, value: Any = None) -> str:
+        """The type that holds here for a value where a definition states a type, or None."""
+        if self.is_text_with_placeholders:
+            return self.type if value.__class__ is not str or Template.parse(value).literal else "string"
         if stated.__class__ is not str or (stated == "integer" and EXACT.get(self.type) == "integer"):
             return self.type
         return str(stated)
@@ -500,7 +503,7 @@ def _value_fault(place: PropertyPlace, given: Property) -> str | None:
     value = given.value
     if value is None:
         return None
-    kind = place.kind(given.type)
+    kind = place.kind(given.type, value)
     if kind == "uritemplate" and value.__class__ is str and (words := _template_flaw(place, value)) is not None:
         return words
     if value.__class__ is str and "{" in value and kind in TEXTS:

@@ -355,7 +355,7 @@ def _value_of(answer: RequestResult) -> Json:
 
 def _decode(text: str) -> Json:
     try:
-        value: Json = jsontext.decode(text.encode())
-    except jsontext.BadJson as error:
+        value: Json = jsontext.decode_json(text.encode())
+    except jsontext.JsonError as error:
         raise UsageError(f"Python cannot hold what is there ({error}); get_text gives it as text") from None
     return value

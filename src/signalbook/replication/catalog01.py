@@ -4,8 +4,8 @@ Rule 1: the text leaves open what a listing holds: documents, or ids and numbers
 what a listing lacks is asked for.
 Rule 2: versions keep the numbers and the times that the source gave them. What a definition says without an authority,
 it says with the source's: the base of its canonical links where it has those, else its address (2.2.4). One that states
-an authority may be a copy under another name than its owner's: its canonical link tells that name, which it keeps.
-Rule 3: such a catalog has neither a feed nor epochs: everything is read, and a digest of it tells whether it changed.
+an authority may be a copy under another name than its owner's: its canonical link has that name, which it keeps.
+Rule 3: such a catalog has neither a feed nor epochs: everything is read, and a digest of it shows whether it changed.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Catalog01Source:
                 yield from self._group(gid, group, scope, marks)
 
     def entries(self, xids: Iterable[str], scope: ReplicationScope) -> Iterator[Json]:
-        """Definitions as they are now; one that is not there any more is told as deleted."""
+        """Definitions as they are now; one that is not there any more is a deleted entry."""
         for xid in xids:
             gid, id_ = (from_id(step) for step in xid.split("/")[2::2])
             latest = self.api.find(definition_path(gid, id_))

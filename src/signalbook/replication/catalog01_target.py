@@ -1,13 +1,13 @@
 """Pushing to a catalog that speaks only the 0.1 message catalog API (seed 004, section 5.3).
 
 Rule 1: such a catalog keeps no state of a replication: each run compares what is there with what there should be. A
-definition there is the source's where its authority says so; what is another's is never touched, but told as a
-conflict.
-Rule 2: versions are posted in their order and get the catalog's numbers; where one is not the source's, that is told.
+definition there is the source's where its authority says so; what is another's is never changed, but reported
+as a conflict.
+Rule 2: versions are posted in their order and get the catalog's numbers; where one is not the source's, a note says so.
 Rule 3: what was posted already is known by what it says: the definition, and of the latest the common attributes too.
 Rule 4: deleted is what has the source's own authority and is not at the source; of another authority, what the source
 had in an earlier run of this process, and, where it still states that authority, what its feed says was deleted. What
-else has gone from the source stays, and is told: nothing says that it was the source's.
+else has gone from the source stays, with a note: nothing says that it was the source's.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _REFERENCES = ("dataschemauri", "dataschemaxid")
 class Catalog01Target:
     """One catalog of 0.1 and the replication that writes to it; what became of entries goes into `report`.
 
-    `authority` tells the source's own. `earlier` reads more of a log at the source, `was_deleted` tells which of these
-    xids the source's feed says were deleted. `pushed` has the authority of each definition, by its xid in lower case,
-    that earlier runs found at the source and here as the source's; this run makes it anew.
+    `authority` returns the source's own. `earlier` reads more of a log at the source, `was_deleted` returns which of
+    these xids the source's feed says were deleted. `pushed` has the authority of each definition, by its xid in lower
+    case, that earlier runs found at the source and here as the source's; this run makes it anew.
     """
 
     def __init__(
@@ -108,19 +108,19 @@ class Catalog01Target:
                 break
             waiting = again
         for entry, refused in waiting:
-            self._tell(entry, "refused", refused)
+            self._record(entry, "refused", refused)
         self._sweep()
         for differing in self._differing:
-            self._settle(*differing)
+            self._update_group(*differing)
 
     def _is_definition(self, entry: Json, undecided: dict[str, Json]) -> bool:
-        """Whether an entry is a definition to write; a group is written, or undecided, and what is neither is told."""
+        """Whether an entry is a definition to write; a group is written, or undecided, and the rest is reported."""
         if entry["body"] is None and not entry.get("flaw"):
             return False
         if not entry["xid"].startswith(f"{GROUPS}/"):
-            self._tell(entry, "unsupported")
+            self._record(entry, "unsupported")
         elif entry.get("flaw"):
-            self._tell(entry, "refused", entry["flaw"])
+            self._record(entry, "refused", entry["flaw"])
         elif entry["xid"].count("/") != 2:
             return True
         elif _has_format(entry["body"] or {}):
@@ -134,13 +134,13 @@ class Catalog01Target:
         self._write_group(undecided.pop(_ids(held[0]["xid"])[0]), held)
         return [(entry, refused) for entry in held if (refused := self._try(entry))]
 
-    def _tell(self, entry: Json, outcome: str, detail: str = "") -> None:
+    def _record(self, entry: Json, outcome: str, detail: str = "") -> None:
         self._report.add([{"xid": entry["xid"], "source": entry["source"], "outcome": outcome, "detail": detail}])
 
     def _try(self, entry: Json) -> str:
         """Write a definition; in words why the catalog refuses it, where it does."""
         try:
-            self._tell(entry, *self._write_definition(entry))
+            self._record(entry, *self._write_definition(entry))
         except PeerError as error:
             if not 400 <= error.status < 500 or error.status in (401, 403):
                 raise
@@ -162,27 +162,29 @@ class Catalog01Target:
         there = self._api.find(group_path(gid))
         if there is None:
             self._peer.request("PUT", group_path(gid), without_assigned(wanted))
-            self._tell(entry, "written")
+            self._record(entry, "written")
             return
         if there.get("format") != form:
             words = f"the catalog's group has the format '{there.get('format')}', this one '{form}'"
-            self._tell(entry, "conflict", words)
+            self._record(entry, "conflict", words)
         elif _agree(wanted, there, _GROUP):
-            self._tell(entry, "same")
+            self._record(entry, "same")
         else:
             self._differing.append((entry, gid, wanted, there))
 
-    def _settle(self, entry: Json, gid: str, wanted: Json, there: Json) -> None:
+    def _update_group(self, entry: Json, gid: str, wanted: Json, there: Json) -> None:
         """Write a group that differs where all in it is the source's; where it is empty, if nothing is lost by that."""
         ids = self._definitions(gid)
         is_ours = not any(there.get(name) for name in _GROUP)
         if ids:
             is_ours = all(f"{GROUPS}/{to_id(gid)}/messages/{id_}".lower() in self._ours for id_ in ids)
         if not is_ours:
-            self._tell(entry, "conflict", "the catalog has a group of this name, which differs and is not the source's")
+            self._record(
+                entry, "conflict", "the catalog has a group of this name, which differs and is not the source's"
+            )
             return
         self._peer.request("PUT", group_path(gid), without_assigned(wanted))
-        self._tell(entry, "written")
+        self._record(entry, "written")
 
     def _definitions(self, gid: str) -> dict[str, Json]:
         if gid not in self._there:

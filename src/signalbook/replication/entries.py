@@ -145,9 +145,8 @@ def _name(value: Json) -> str:
 # for.
 # Rule 2: a page is bounded by number and by bytes. The newest comes first, with its resource; a target that lacks more
 # says before which number, so that a change of a long log costs one page.
-# Rule 3: what a log holds is told by a digest of its numbers and times: a snapshot is never altered, and one to which
-# an
-# undone history gave the same number has another time.
+# Rule 3: a digest of its numbers and times identifies what a log holds: a snapshot is never altered, and one to which
+# an undone history gave the same number has another time.
 
 
 _MOST_SNAPSHOTS = 200
@@ -173,7 +172,7 @@ class LogPage:
 
     @classmethod
     def from_dict(cls, value: Any) -> LogPage:
-        """Return the page that came in; `ValueError` where it is none."""
+        """Return the page that came in; raise `ValueError` where it is not valid."""
         try:
             page = cls(
                 value["digest"], value["before"], value["end"],
@@ -352,7 +351,7 @@ class ReplicaEntry:
 
     @classmethod
     def from_dict(cls, value: Any, path: str) -> ReplicaEntry:
-        """Return the entry that came in; `bad_request` where it is none."""
+        """Return the entry that came in; raise `bad_request` where it is not valid."""
         try:
             origin = value["origin"]
             entry = cls(
@@ -476,7 +475,7 @@ def _bounds(kind: str, steps: list[str]) -> tuple[str, str]:
 def entries_of(
     requests: Requests, db: Connection, own: EntryOrigin, xids: Iterable[str], before: int = 0
 ) -> list[ReplicaEntry]:
-    """Return the entries at these xids, with their logs before a number; one that is not there is told as deleted."""
+    """Return the entries at these xids, with their logs before a number; one that is not there is a deleted entry."""
     found = []
     bodies = Bodies(requests, db)
     for xid in xids:

@@ -1,7 +1,7 @@
 """How far replications have come, and what they could not copy: kept in the target, written with the entries.
 
 Rule: a conflict or a refusal is kept until the entity is written, is as it should be, or is not at the source any more.
-So each run can try it again, and none is told once and then forgotten.
+So each run can try it again and report it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 Outcome = Literal["written", "deleted", "same", "ours", "stale", "absent", "conflict", "refused"]
 MOST_PROBLEMS = 1000
-"""How many problems of a replication are told and tried again at once."""
+"""How many problems of a replication are reported and tried again at once."""
 HERE, GONE, LINGERING = 0, 1, 2  # the values of the column `gone`
 ORIGIN = "catalog, authority, revision, at, home"
 _PROBLEMS = ("conflict", "refused")
@@ -236,17 +236,17 @@ def taken(entry: ReplicaEntry, home: str) -> ReplicaResult:
 
 def note(db: Connection, link: Link, results: Iterable[ReplicaResult]) -> None:
     """Keep the conflicts and refusals among results, and forget those of entities that had another outcome."""
-    wrong, settled = [], []
+    wrong, ended = [], []
     for one in results:
         source = one.source or one.xid
         key = key_of(source)
         if one.outcome in _PROBLEMS:
             wrong.append((link.name, key, source, one.outcome, one.detail[:_MOST_WORDS], link.number))
         else:
-            settled.append((link.name, key))
+            ended.append((link.name, key))
     db.executemany(_KEEP, wrong)
-    if settled and db.one("SELECT 1 FROM replica_problems WHERE link = ? LIMIT 1", (link.name,)) is not None:
-        db.executemany("DELETE FROM replica_problems WHERE link = ? AND key = ?", settled)
+    if ended and db.one("SELECT 1 FROM replica_problems WHERE link = ? LIMIT 1", (link.name,)) is not None:
+        db.executemany("DELETE FROM replica_problems WHERE link = ? AND key = ?", ended)
 
 
 def problems_of(db: Connection, name: str) -> list[Json]:

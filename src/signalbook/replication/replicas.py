@@ -154,24 +154,24 @@ def apply_entries(
         results += applying.created(collection, together)
     results += [applying.result(entry) for entry in (*others, *deleted)]
     applying.point()
-    applying.tell()
+    applying.record_changes()
     return results
 
 
 def sweep(requests: Requests, db: Connection, own: str, link: Link, limit: int) -> list[ReplicaResult]:
     """Delete up to `limit` copies that the latest comparison of a link did not meet, resources first."""
     applying = _Applying(requests, db, own, link, anew=True)
-    doomed = db.execute(
+    unmet = db.execute(
         f"SELECT xid, {ORIGIN} FROM replicas WHERE link = ? AND pass < ? AND gone = 0 ORDER BY key DESC LIMIT ?",
         (link.name, link.number, limit),
     )
     # the source did not have them when it was read just now
-    read = doomed and db.one(
+    read = unmet and db.one(
         "SELECT revision, at FROM replicas WHERE link = ? AND pass = ? AND catalog = ? ORDER BY at DESC LIMIT 1",
         (link.name, link.number, applying.source),
     )
     results = []
-    for xid, *known in doomed:
+    for xid, *known in unmet:
         origin = EntryOrigin(*known)
         if read and origin.catalog == applying.source:
             origin = replace(origin, revision=read[0], at=read[1])
@@ -208,8 +208,8 @@ class _Applying:
         try:
             known = known_of(self._db, entry.xid)
             if entry.body is None and known is not None and known.origin.is_of(entry.origin.catalog):
-                told = replace(known.origin, revision=entry.origin.revision, at=entry.origin.at)
-                entry = replace(entry, origin=told) if known.origin.catalog != entry.origin.catalog else entry
+                newer = replace(known.origin, revision=entry.origin.revision, at=entry.origin.at)
+                entry = replace(entry, origin=newer) if known.origin.catalog != entry.origin.catalog else entry
             elif known is not None and self._was_named_by_its_place(entry, known):
                 known = replace(known, origin=replace(known.origin, catalog=entry.origin.catalog, home=""))
             result = self._forbidden(entry, known)
@@ -258,8 +258,8 @@ class _Applying:
                     self._lock(xid)
                 point_log(self._db, catalog, xid)
 
-    def tell(self) -> None:
-        """Record what changed in the logs; only message groups are shown with theirs, so nothing else is told."""
+    def record_changes(self) -> None:
+        """Record what changed in the logs; only those of message groups are shown, so no others are recorded."""
         if any(event[1].startswith("/messagegroups/") for event in self._events):
             self._db.execute(
                 "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
@@ -367,15 +367,15 @@ class _Applying:
                 self._lock(entry.xid, readonly=False)
                 self._write("DELETE", entry.xid)
             self._remember(entry, gone=GONE)
-            self._leave("/".join(entry.xid.split("/")[:3]))
+            self._delete_lingering("/".join(entry.xid.split("/")[:3]))
             return ReplicaResult(entry.xid, "deleted")
         self._remember(entry, known.digest, gone=LINGERING)
-        if self._leave(entry.xid):
+        if self._delete_lingering(entry.xid):
             return ReplicaResult(entry.xid, "deleted")
         return ReplicaResult(entry.xid, "same", "the group stays while it holds resources")
 
-    def _leave(self, xid: str) -> bool:
-        """Delete a group that lingers and is empty, and tell whether it has gone."""
+    def _delete_lingering(self, xid: str) -> bool:
+        """Delete a group that lingers and is empty, and return whether it is gone."""
         known = known_of(self._db, xid)
         if known is None or known.gone != LINGERING:
             return False

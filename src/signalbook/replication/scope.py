@@ -54,7 +54,7 @@ class ReplicationScope:
 
     @property
     def name(self) -> str:
-        """A text that tells this scope from others."""
+        """A text that identifies this scope."""
         return self.xid + "".join(f" {old}={new}" for old, new in sorted(self.groups.items()))
 
     def holds(self, xid: str) -> bool:

@@ -137,14 +137,14 @@ class FeedSource:
             following = answer.headers.get("signalbook-cursor", "")
             if not isinstance(answer.value, list) or not following:
                 raise PeerError(f"{self._peer.address} answered /changes with something other than events")
-            told = (one for one in answer.value if isinstance(one, dict) and one.get("type") in _DELETED)
-            found.update(scope.renamed(str(one.get("subject", ""))) for one in told)
+            deleted = (one for one in answer.value if isinstance(one, dict) and one.get("type") in _DELETED)
+            found.update(scope.renamed(str(one.get("subject", ""))) for one in deleted)
             if following == cursor:
                 return found
             cursor = following
 
     def entries(self, xids: list[str], scope: ReplicationScope) -> Iterator[Json]:
-        """Entities as they are now; one that is not there any more is told as deleted."""
+        """Entities as they are now; one that is not there any more is a deleted entry."""
         for start in range(0, len(xids), _NAMES):
             query = urlencode([("xid", xid) for xid in xids[start : start + _NAMES]])
             yield from self._entries(self._peer.request("GET", f"/replicas/entities?{query}").value, scope)

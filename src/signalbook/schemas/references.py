@@ -12,7 +12,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
 
-from signalbook.jsontext import BadJson, decode, encode
+from signalbook.jsontext import JsonError, decode_json, encode_json
 from signalbook.schemas.format import LARGEST, References, SchemaError, Text, unmarked, unusable
 
 __all__ = [
@@ -144,15 +144,15 @@ def read_json(text: Text) -> tuple[Any, int]:
     if isinstance(text, Mapping | bool):
         # The caller's value may still change, and may hold what JSON cannot: read it as if it had come as text.
         try:
-            text = encode(text)
+            text = encode_json(text)
         except (TypeError, ValueError, RecursionError) as error:
             raise unusable(f"not a JSON value: {error}") from error
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(raw) > LARGEST:
         raise unusable(f"the document has {len(raw):,} bytes, more than the {LARGEST:,} that are read")
     try:
-        return decode(unmarked(raw)), len(raw)
-    except BadJson as error:
+        return decode_json(unmarked(raw)), len(raw)
+    except JsonError as error:
         raise unusable(f"not a JSON document: {error}") from error
 
 

@@ -65,7 +65,7 @@ class _Path:
 
 
 class Judgements:
-    """Whom to tell what became of each message."""
+    """Receives the outcome of each message, for the metrics."""
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] = lambda outcome: None
@@ -237,7 +237,7 @@ def _binary_event(request: Request) -> CloudEvent | Message | None:
 
 
 def _refuse_misnamed(request: Request) -> None:
-    """Refuse a batch, or several lines, that are said to be one event, and what is said to be a batch and is none."""
+    """Refuse a batch, or several lines, that are said to be one event, and what is said to be a batch and is not."""
     media_type = _media_type(request)
     if not media_type.startswith(_EVENT):
         return

@@ -1,4 +1,4 @@
-"""`/replicas`: what another catalog asks and tells when it replicates; see `replication.replicas`.
+"""`/replicas`: what another catalog reads and writes when it replicates; see `replication.replicas`.
 
     GET  /replicas[?link=NAME]                   this catalog's id, its newest cursor and the base of its URIs; how far
                                                  a replication has come, what it could not copy and as whose copies

@@ -49,7 +49,7 @@ __all__ = ["RsgiApp", "ServiceFactory", "flow_for", "serve"]
 # Rule 1: no more Python here than taking the head apart and handing the answer over.
 # Rule 2: granian yields an empty chunk for the end of a body and one more for a body that broke off (src/rsgi/io.rs,
 # `__anext__`); so a body of unknown length is whole only if exactly one empty chunk came last.
-# Rule 3: granian waits for answers that were begun before it stops; so who waits for something is told of the signal.
+# Rule 3: granian waits for answers that were begun before it stops; so requests that wait are woken by the signal.
 
 
 class RsgiApp:
@@ -166,7 +166,7 @@ def serve(
         workers_kill_timeout=_STOP_SECONDS,
     )
     threading.Thread(target=_announce_when_accepting, args=(settings, announce or _say), daemon=True).start()
-    # A worker begins with the handlers of this process, which only note a stop down: it would never hear of one.
+    # A worker begins with the handlers of this process, which only note a stop down: it would never learn of one.
     os.register_at_fork(after_in_child=_end_on_stop)
     lifeline = (*os.pipe(), os.getpid())
     figures = shared_file(settings.workers)

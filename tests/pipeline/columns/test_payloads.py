@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signalbook import schemas
-from signalbook.jsontext import LONG, RUNS, encode, quick
+from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, decode_fast, encode_json
 from signalbook.pipeline.columns.payloads import PayloadColumns
 from tests.cases import Case, cases
 
@@ -33,7 +33,7 @@ SCHEMA: Any = schemas.read(
         "required": ["n"],
     },
 )
-# Longer numbers are not for a quick reader, and payloads with such never come here.
+# Longer numbers are not for a decode_fast reader, and payloads with such never come here.
 WHOLE = st.integers(-(10**14), 10**14) | st.sampled_from([1.0, -0.0, 1e18, 1e300])
 NUMBER = WHOLE | st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
 TEXT = st.text(max_size=4)
@@ -57,16 +57,16 @@ PAYLOADS = st.lists(st.fixed_dictionaries({"n": WHOLE}, optional=MEMBERS), min_s
 
 def texts_of(values: list[Any]) -> list[bytes]:
     """The values as JSON texts."""
-    return [encode(value).encode() for value in values]
+    return [encode_json(value).encode() for value in values]
 
 
 def is_quick(text: bytes) -> bool:
-    """Whether a quick reader reads the text as it is: the fast path takes no other."""
+    """Whether the fast decoder reads the text as it is: the fast path takes no other."""
     try:
-        quick(text)
+        decode_fast(text)
     except ValueError:
         return False
-    return LONG not in text.translate(RUNS)
+    return LONG_NUMBER not in text.translate(DIGIT_RUNS)
 
 
 def both_ways(schema: Any, values: list[Any]) -> None:
@@ -98,7 +98,7 @@ def test_every_kind_of_column(case: Case) -> None:
     """The same of every schema and payload that the columns are tested with, together and alone."""
     schema = schemas.read(case.given["format"], case.given["schema"])
     values = [schema.check(payload.encode()).value for payload in case.given["payloads"]]
-    values = [value for value in values if is_quick(encode(value).encode())]
+    values = [value for value in values if is_quick(encode_json(value).encode())]
     for some in ([values] if values else []) + [[value] for value in values]:
         both_ways(schema, some)
 

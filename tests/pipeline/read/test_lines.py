@@ -214,7 +214,7 @@ def test_every_element_is_found(arrays: list[list[Any]], size: int, indent: int 
 def test_what_is_not_a_batch_is_left() -> None:
     """A batch that is cut, or that something follows, gives its elements and then the rest."""
     assert ([(b"1", 1)], (b'{"a"', 3, "the batch ends too early")) == split(b'[1,{"a"', 2)
-    assert ([(b"1", 1)], (b"{}", 3, "something that is not a batch stands outside of one")) == split(b"[1]{}", 9)
+    assert ([(b"1", 1)], (b"{}", 3, "something outside of the batches is not a batch")) == split(b"[1]{}", 9)
     assert ([], (b"1}", 1, "the brackets of the batch do not fit")) == split(b"[1}", 9)
 
 

@@ -233,7 +233,7 @@ class EventColumns:
         return pa.array(list(map(one.read, texts)), one.type)
 
     def _left_over(self, odd: Sequence[str], taken: list[Any], count: int) -> pa.Array:
-        """The attributes without a column; where some moments are not given back by theirs, those too."""
+        """The attributes without a column, and the times that their column cannot give back exactly."""
         kind = self.schema.field("extensions").type
         if not self._left and not odd:
             return self._constant["extensions"].of(count)

@@ -114,7 +114,7 @@ _MOST_LESSONS = 8
 class _Headers(NamedTuple):
     """What the names of a record's headers say.
 
-    Where its content type stands, whether it claims to be an event, and how a head is made of which values.
+    Where its content type is, whether it claims to be an event, and how a head is made of which values.
     """
 
     content_type: int | None

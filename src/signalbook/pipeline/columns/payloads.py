@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from signalbook.jsontext import quick
+from signalbook.jsontext import decode_fast
 from signalbook.messages.fast import is_plain
 from signalbook.schemas.json_schema.columns import ADDITIONAL, TypedReader
 
@@ -25,7 +25,7 @@ __all__ = ["PayloadColumns", "reader", "validated"]
 
 # A value of each type that `convert` gives back as it is, where the column holds values and not their JSON text.
 _SAMPLES: dict[pa.DataType, Any] = {pa.int64(): 1, pa.float64(): 1.5, pa.bool_(): True, pa.string(): "a"}
-# What `convert` raises of a value that is none of its schema's.
+# What `convert` raises of a value that its schema does not allow.
 _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 _REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -56,7 +56,7 @@ def reader(accepts: Callable[[Any], bool]) -> Callable[[bytes], Any]:
     """What reads a payload if it is accepted."""
 
     def read(text: bytes) -> Any:
-        value = quick(text)
+        value = decode_fast(text)
         if not accepts(value):
             raise ValueError("the payload is not valid")
         return value
@@ -142,12 +142,12 @@ class PayloadColumns:
             return {}
         rows = [self._convert({name: value[name] for name in names if name in value}) for value in values]
         if any(row[ADDITIONAL] is not None for row in rows):
-            raise ValueError("a member goes aside, and stands there in its order among all that do")
+            raise ValueError("a member belongs to the additional ones, whose order is that of the payload")
         return {one.name: pa.array([row[one.name] for row in rows], one.type) for one in self._rest}
 
 
 def _is_of_objects(type_: pa.StructType, convert: Callable[[Any], Any]) -> bool:
-    """Whether the columns are the members of an object, and not the one of a whole value, whatever that is called."""
+    """Whether the columns are the members of an object, and not one column for the whole value."""
     if type_.get_field_index(ADDITIONAL) < 0:
         return False
     try:
@@ -165,7 +165,7 @@ def _convert_item(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _stays(kind: pa.DataType, convert: Callable[[Any], Any]) -> bool:
-    """Whether what stands in a column of a type is the value itself."""
+    """Whether a column of this type holds the value itself."""
     if pa.types.is_struct(kind):
         members = [one for one in kind if one.name != ADDITIONAL]
         return all(_stays(one.type, _convert_member(convert, one.name)) for one in members)
@@ -198,7 +198,7 @@ def _is_whole(column: pa.Array, values: list[Any]) -> bool:
         return _is_whole(column.flatten(), list(chain.from_iterable(there)))
     if any(type(value) is not dict for value in there):
         return False
-    # Flattened, a member is null where the object is; in the member itself anything may stand there.
+    # Flattened, a member is null where the object is; in the member itself there may be anything.
     flat = zip(kind, column.flatten(), strict=True)
     members = {one.name: member for one, member in flat if one.name != ADDITIONAL}
     held = sum(len(values) - member.null_count for member in members.values())

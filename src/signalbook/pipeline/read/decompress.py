@@ -1,7 +1,7 @@
 """Compressed files as a stream of bytes, whatever becomes of them: cut short, damaged, several in one.
 
 Rule 1: what could be read is given before `Damaged` is raised, so a damaged file loses nothing before the damage.
-Rule 2: `Damaged` has the rest of the compressed file, byte for byte: all that stands behind the last byte which gave
+Rule 2: `Damaged` has the rest of the compressed file, byte for byte: all that follows the last byte which gave
 something, and so the whole of what is not compressed at all.
 """
 
@@ -17,7 +17,7 @@ import zstandard
 __all__ = ["CODECS", "Codec", "CompressedMember", "Damaged", "decompressed"]
 
 _GZIP = 31
-# What one step may give: a few bytes can stand for very many.
+# What one step may give: a few bytes can decompress to very many.
 _MOST_AT_ONCE = 4 << 20
 # How much of a compressed file may give nothing: a name in a header, a frame to be skipped.
 _MOST_BARREN = 64 << 20
@@ -30,7 +30,7 @@ _RLE_BLOCK = 1
 
 
 class Damaged(Exception):
-    """A compressed file that ends too early, or is none, in words; `rest` is what was not read of it, in parts."""
+    """A compressed file that ends too early or is not compressed; `rest` is what was not read of it, in parts."""
 
     def __init__(self, words: str, rest: Iterable[bytes] = ()) -> None:
         super().__init__(words)
@@ -38,32 +38,32 @@ class Damaged(Exception):
 
 
 class _Broken(Exception):
-    """What stands there is not as it has to be, in words."""
+    """The bytes are not in the format, in words."""
 
 
 class CompressedMember(Protocol):
-    """A reader of one compressed file; several may stand one behind the other."""
+    """A reader of one compressed member; a file may have several, one after the other."""
 
     @property
     def eof(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether its end was read."""
 
     @property
     def unused(self) -> bytes:
         """What followed its end in what it was fed."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """What some more bytes give; raises `_Broken` after the last that can be had."""
+        """What some more bytes decompress to; raises `_Broken` after the last that can be read."""
 
     def left(self) -> bytes:
-        """What it was fed behind the last byte that gave something."""
+        """What it was fed after the last byte that gave output."""
 
 
 Codec = Callable[[], CompressedMember]
 
 
 class _Gzip:
-    """A gzip file. The step that gave something last is kept, to be gone through once more where damage follows."""
+    """A gzip file. The last step that gave output is kept, to be repeated byte by byte where damage follows."""
 
     def __init__(self) -> None:
         self._reader: Any = zlib.decompressobj(_GZIP)

@@ -86,17 +86,17 @@ class Elements:
         return rest, self.position, self._fault or "the batch ends too early"
 
     def _step(self, mark: bytes, before: bytes) -> bool | None:
-        """What a mark ends: an element (true), what stands before an array (false), or nothing (None)."""
+        """What a mark ends: an element (true), the text before an array (false), or nothing (None)."""
         if mark in b"[{":
             self._depth += 1
             if self._depth > 1:
                 return None
             if mark != b"[" or before.strip(_WHITE):
-                self._fault = "something that is not a batch stands outside of one"
+                self._fault = "something outside of the batches is not a batch"
             return False
         if mark == b",":
             if self._depth == 0:
-                self._fault = "something that is not a batch stands outside of one"
+                self._fault = "something outside of the batches is not a batch"
             return True if self._depth == 1 else None
         self._depth -= 1
         if self._depth < 0 or (self._depth == 0 and mark != b"]"):
@@ -232,7 +232,7 @@ class _Lines:
         self._length = 0
         self._hash: Any = None
         self._position = max(split.start - 1, begin)
-        # What stands before the first newline belongs to the part before, except at the beginning of the file.
+        # What is before the first newline belongs to the part before, except at the beginning of the file.
         self._skipping = split.start > 0
         self.past_end = False
 

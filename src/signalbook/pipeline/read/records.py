@@ -169,7 +169,7 @@ def _zip_rows(
 
 
 def _timestamps(column: pa.Array) -> list[int | None] | None:
-    """The moments as `milliseconds` gives them; None where they are of no known zone, or beyond what Python has."""
+    """The moments as `milliseconds` gives them; None where one has no known zone or a year that Python lacks."""
     kind = column.type
     if not pa.types.is_timestamp(kind) or kind.tz is None or kind.unit not in _UNITS:
         return None
@@ -253,7 +253,7 @@ def _in_bytes(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _as_text(values: pa.Array, at: int) -> bytes | None:
-    """A value that is not a message, as a text for whoever looks at the dead letter."""
+    """A value that is not a message, as text for the dead letter."""
     try:
         value = values[at].as_py()
     except _UNREADABLE:
@@ -398,7 +398,7 @@ def _groups(opened: pq.ParquetFile) -> list[_Group]:
 
 
 def _read_group(opened: pq.ParquetFile, path: str, group: _Group, wanted: list[str]) -> Iterator[Record]:
-    """The records of a row group; where some cannot be read, one that stands for them."""
+    """The records of a row group; where some cannot be read, one record in their place."""
     read = 0
     batches = opened.iter_batches(_AT_ONCE, [group.number], columns=wanted, use_threads=False)
     try:

@@ -14,7 +14,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Decimal, localcontext
 from typing import Any
 from uuid import UUID
 
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import encode_json
 from signalbook.schemas.avro.payload import AvroSchema
 from signalbook.schemas.avro.schema import NOTHING, Node
 from signalbook.schemas.format import BadValue

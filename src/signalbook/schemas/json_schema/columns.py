@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pyarrow as pa
 
-from signalbook.jsontext import decode, encode
+from signalbook.jsontext import decode_json, encode_json
 from signalbook.schemas.format import column_names
 from signalbook.schemas.json_schema.places import Index, Node, Place, branches, fraction, node_of, types, unfollowed
 
@@ -145,10 +145,10 @@ def decimal_cell(scale: int) -> Cell:
 
 
 def _from_text(text: str) -> Any:
-    return decode(text.encode())
+    return decode_json(text.encode())
 
 
-TEXT = Cell(pa.string(), encode, _from_text)
+TEXT = Cell(pa.string(), encode_json, _from_text)
 STRING = Cell(pa.string(), _same, _same)
 BOOLEAN = Cell(pa.bool_(), _same, _same)
 INTEGER = Cell(pa.int64(), _integer, _same)

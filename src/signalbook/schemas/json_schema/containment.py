@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jsonschema_rs
 import msgspec
 
-from signalbook.jsontext import encode
+from signalbook.jsontext import encode_json
 from signalbook.schemas.format import Budget, pointer
 from signalbook.schemas.json_schema.places import (
     PATTERNS,
@@ -361,7 +361,7 @@ class Containment:
 
     def with_schema(self, node: Node, schema: dict[str, Any]) -> Node:
         """A node and one more plain schema; the same schema is the same place each time."""
-        key = encode(schema)
+        key = encode_json(schema)
         if key not in self._made:
             self._made[key] = Place(schema, "")
         return self._joined(node, (self._made[key],))
@@ -437,5 +437,5 @@ def encode_sorted(value: Any) -> str:
 
 def short(value: Any) -> str:
     """A value in words."""
-    text = encode(value)
+    text = encode_json(value)
     return text if len(text) <= 60 else text[:59] + "…"

@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import encode_json
 from signalbook.schemas.format import BadValue, Schema
 from signalbook.schemas.json_schema.places import PATTERNS, Index, Place
 from signalbook.schemas.json_schema.schema import JsonSchema

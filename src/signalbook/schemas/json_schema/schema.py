@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from signalbook.errors import Problem
-from signalbook.jsontext import LONG, RUNS, BadJson, careful, decode, quick
+from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
 from signalbook.schemas.json_schema.places import PATTERNS, Dialect, Index, Place, subschemas
 from signalbook.schemas.references import ROOT, Library, read_json
@@ -158,13 +158,13 @@ class JsonSchema:
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:
-            value = careful(payload) if payload.translate(RUNS).count(LONG) else quick(payload)
+            value = decode_exact(payload) if payload.translate(DIGIT_RUNS).count(LONG_NUMBER) else decode_fast(payload)
             if self._accepts(value):
                 return _new(Checked, ((), value))
         except (ValueError, RecursionError):
             try:
-                value = decode(payload)
-            except BadJson as error:
+                value = decode_json(payload)
+            except JsonError as error:
                 return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
         return self._look_closer(payload, value)
 

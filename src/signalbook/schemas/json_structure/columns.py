@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from signalbook.jsontext import encode
+from signalbook.jsontext import encode_json
 from signalbook.schemas.format import column_names
 from signalbook.schemas.json_structure.translate import INTEGERS, Document
 
@@ -47,7 +47,7 @@ def table(document: Document) -> Cell:
 
 
 def _json(value: Any) -> str:
-    return encode(value)
+    return encode_json(value)
 
 
 _TEXT = Cell(pa.string(), _json)  # null is the text `null`

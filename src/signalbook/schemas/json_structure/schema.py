@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from signalbook.errors import Problem
-from signalbook.jsontext import BadJson, decode
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import JsonError, decode_json, encode_json
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.json_schema.places import PATTERNS
 from signalbook.schemas.json_schema.samples import FORMAT_TEXTS, values
@@ -55,8 +54,8 @@ class JsonStructureSchema:
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:
-            value = decode(payload)
-        except BadJson as error:
+            value = decode_json(payload)
+        except JsonError as error:
             return Checked((Problem("", "payload", f"the payload is not JSON: {error}"),), None)
         try:
             if self._accepts(value):

@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from signalbook.errors import Problem
-from signalbook.jsontext import encode as encode_json
+from signalbook.jsontext import encode_json
 from signalbook.schemas.format import BadValue, Checked, References, Text, unusable
 from signalbook.schemas.framing import message_indexes, written_indexes
 from signalbook.schemas.protobuf.compile import compile_text

@@ -127,7 +127,7 @@ def read_versions(body: Json, path: str) -> list[tuple[str, Json]]:
 
 
 def refuse_problems(problems: Iterator[Problem], body: Json, place: str, path: str) -> None:
-    """Refuse a version of a definition by what is wrong first; its place is told unless all versions share that."""
+    """Refuse a version of a definition by what is wrong first; its place is named unless all versions share it."""
     for problem in problems:
         args = dict(problem.args)
         name = args["name"]
@@ -138,7 +138,7 @@ def refuse_problems(problems: Iterator[Problem], body: Json, place: str, path: s
 
 @contextmanager
 def words_of_01(xid: str, subject: str, form: str = "") -> Iterator[None]:
-    """Tell what the registry refuses of an entity in the names and at the place that 0.1 has for it."""
+    """Report what the registry refuses of an entity by the names and at the place that 0.1 has for it."""
     try:
         yield
     except RegistryError as error:

@@ -186,7 +186,7 @@ class Catalog01View:
     # ---- by URI
 
     def by_uri(self, db: Connection, uri: str) -> Json:
-        """The one version that a URI names (section 2.2.2); raises `not_found` where that is none, or several.
+        """The one version that a URI names (section 2.2.2); raises `not_found` where it names none, or several.
 
         The URI that a version has comes first; where a shorter one could mean several definitions, it names none.
         """

@@ -33,12 +33,10 @@ __all__ = ["CURSOR", "MOST_EVENTS", "MOST_SECONDS", "ChangeFeed", "Watch", "attr
 # Recorded changes as CloudEvents: those of xRegistry's core/events.md, and those of the 0.1 message catalog.
 #
 # Rule 1: an event's `id` is the cursor of the place behind it, so a client that knows an event knows where to go on.
-# Rule 2: every change of a message group, of a message's shown version or of the log of its versions is told in the
-# words
-# of the 0.1 catalog too (section 5.5 of its text): created or updated, or deleted, with the path of its API as subject
+# Rule 2: every change of a message group, of a message's shown version or of the log of its versions is an event of
+# the 0.1 catalog too (section 5.5 of its text): created or updated, or deleted, with the path of its API as subject
 # and without data. The subject of a version ends in `/version/3`, as that text writes it; its `time` is the version's
-# own
-# `createdtimeutc`, also where a copy of it came later, and that of a group is its `updatedtimeutc`.
+# own `createdtimeutc`, also where a copy of it came later, and that of a group is its `updatedtimeutc`.
 
 
 _XREGISTRY = "io.xregistry."
@@ -61,11 +59,11 @@ _OWN = (changes.CREATED, changes.DELETED)
 
 def expand(recorded: list[list[Any]]) -> list[list[Any]]:
     """Return the recorded events of one request, and behind them those of the 0.1 catalog."""
-    told = {}
+    catalog_events = {}
     for type_, subject, _, *moment in recorded:
         if type_ in _CATALOG and (path := _catalog_path(subject)) is not None:
-            told[path] = [_CATALOG[type_], path, None, *moment]
-    return [*(event[:3] for event in recorded if event[0] not in _OWN), *told.values()]
+            catalog_events[path] = [_CATALOG[type_], path, None, *moment]
+    return [*(event[:3] for event in recorded if event[0] not in _OWN), *catalog_events.values()]
 
 
 def attributes_of(change: Change, source: str) -> Json:
@@ -106,8 +104,7 @@ def _catalog_path(subject: str) -> str | None:
 # Waiting for the next change without holding a thread.
 #
 # Rule: one look at the store every few hundredths of a second, however many wait, and none while nobody does; so
-# changes
-# of other processes are seen as soon as one's own.
+# changes of other processes are seen as soon as one's own.
 
 
 PAUSE = 0.04
@@ -127,7 +124,7 @@ class Watch:
         return len(self._waiting)
 
     async def beyond(self, seq: int, seconds: float, waiting: WaitContext) -> bool:
-        """Wait until there is a change behind number `seq`, and tell whether there is one."""
+        """Wait until there is a change after number `seq`; return whether there is one."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = seq
         if self._looking is None or self._looking.done():

@@ -44,7 +44,7 @@ def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def split_sink(sink: str) -> SplitResult:
-    """The parts of a sink's address; `SinkError` where it is none that is delivered to."""
+    """Return the parts of a sink's address; raise `SinkError` where nothing can be delivered to it."""
     try:
         parts = urlsplit(sink)
         port = parts.port

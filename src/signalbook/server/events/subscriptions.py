@@ -66,7 +66,7 @@ _MOST_TEXT = 2048
 
 
 def read_filters(filters: list[Any], subject: str) -> Filter:
-    """The filter that holds where all of these hold; `bad_filter` where one of them is none."""
+    """Return the filter that holds where all of these hold; raise `bad_filter` where one is not valid."""
     reader = _Reader(subject)
     return _all([reader.read(one, 1) for one in filters])
 
@@ -94,7 +94,7 @@ class _Reader:
         return dialect(self, content, depth)
 
     def wrong(self, value: Any, detail: str) -> RegistryError:
-        """The error for a filter that is none."""
+        """The error for a filter that is not valid."""
         return RegistryError("bad_filter", self._subject, value=repr(value)[:100], error_detail=detail)
 
 

@@ -179,8 +179,7 @@ def _by_model(subject: Subject) -> Iterator[Problem]:
 #
 # Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
 # Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of
-# the
-# three.
+# the three.
 # Rule 3: a definition with metadata of an envelope, or with options of a protocol, that names none has its group's, or
 # else that of a group of its bases, the nearest first (message/spec.md, Message Groups: all messages inside a group use
 # the same envelope and the same protocol).

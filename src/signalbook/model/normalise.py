@@ -50,9 +50,8 @@ __all__ = [
 # The properties that a message declares by name: their definitions, and the keys that names have in a map.
 #
 # Rule 1: a key is in lower case (ID-9) and a name need not be: where a name cannot be its key, the key is derived
-# from it
-# (`_stem`), and the member `name` holds the name. A second name with the same derived key gets `-2` after it, a third
-# `-3`.
+# from it (`_stem`), and the member `name` holds the name. A second name with the same derived key gets `-2` after it,
+# a third `-3`.
 # Rule 2: nothing is changed in place, and what needs no change is returned as the same object.
 
 

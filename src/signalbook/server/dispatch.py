@@ -140,8 +140,7 @@ def unchanged(if_none_match: str | None, etag: str) -> Response | None:
 # Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change>-<view>"`: a
 # parent's epoch does not move when a grandchild changes, the name of the latest change does.
 # Rule 2: a write compares the state, not the view: what a tag begins with, whatever view or content coding it came
-# with.
-# A bare epoch is taken too.
+# with. A bare epoch is taken too.
 
 
 # The state that a tag names: a change number, an epoch with its time, or an epoch alone; of any other tag nothing.

@@ -43,8 +43,7 @@ __all__ = [
 # `shortself`: a short address for every entity, where the capability is on (ATTR-3).
 #
 # Rule: a short name is made from the xid alone, so it is the same whenever the capability is switched on again; the
-# index
-# of attribute values holds it, beside the key of its entity. A name that outlives its entity leads nowhere.
+# index of attribute values holds it, beside the key of its entity. A name that outlives its entity leads nowhere.
 
 
 PREFIX = "/.s/"  # no group type can have a dot in its name

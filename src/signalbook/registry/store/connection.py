@@ -104,10 +104,9 @@ class Database(Protocol):
 
 # Numbered migrations: the schema of a store, brought up to date when it is opened.
 #
-# Rule: a migration is a file `migrations/NNNN_name.sql`, or `NNNN_name.DIALECT.sql` for one database alone, that never
-# changes once released; all that a store lacks run in one transaction under the store's write lock, so that two
-# processes
-# may open a new store at the same moment.
+# Rule: a migration is a file `migrations/NNNN_name.sql`, or `NNNN_name.DIALECT.sql` for one database alone, that
+# never changes once released; all that a store lacks run in one transaction under the store's write lock, so that two
+# processes may open a new store at the same moment.
 
 
 # All that differs between the two databases in the language of the migrations.

@@ -299,9 +299,8 @@ def _replace(work: Work, table: str, key: str, names: Iterable[str], *, known: b
 
 # Which versions must be validated after a write: by their format, and by the compatibility that their resource states.
 #
-# Rule 1: a document is validated where the request changes it, its format, or what its type says about formats; nothing
-# else
-# that is written about an older document can fail because of it.
+# Rule 1: a document is validated where the request changes it, its format, or what its type says about formats;
+# nothing else that is written about an older document can fail because of it.
 # Rule 2: a schema that refers to another is looked at again where that one comes, changes or goes. It is never refused
 # for that: it says whether it still has its format, and beyond `MOST_USERS` of them, or where reading those would take
 # more than `SECOND` steps, that nobody looked. Its epoch stays: what the server says of it is not an update of it

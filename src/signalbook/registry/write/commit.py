@@ -1,4 +1,4 @@
-"""What a request leaves as it is stored: which values are the same, and how a part of a load writes only what is new.
+"""Writing what a request changed: rows, index entries, events, and one record of the change; and the parts of a load.
 
 Rule 1: values are the same where they are the same JSON; Python would take `true` for 1.
 Rule 2: a part of a load touches what says something new, and nothing else; what other requests say again they write

@@ -5,7 +5,7 @@ The messages are CloudEvents of about 500 bytes as JSON text, of ten types sprea
 every size. They are read, matched, captured from, and their data is validated. The anchor is `orjson.loads` of the same
 bytes, which does none of that. The other way is what people write today: the official SDK's decode, a loop over the
 definitions that compares the type, and jsonschema-rs. Every figure is the least of many short runs taken in turn.
-Beside it, definitions that share their key, one Kafka topic, and are distinguished by a header.
+Beside it, definitions that share their key, one Kafka topic, and are told apart by a header.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def main() -> int:
             for size in SIZES
         ),
         Figure(
-            "one topic, distinguished by a header: slowest to fastest size",
+            "one topic, told apart by a header: slowest to fastest size",
             max(by_header) / min(by_header),
             1.3,
             "the fastest size",

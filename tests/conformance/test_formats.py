@@ -15,7 +15,7 @@ import pytest
 
 from signalbook import schemas
 from signalbook.schemas import Checked, Difference, Format
-from signalbook.schemas.format import Direction, References, Text, unusable
+from signalbook.schemas.format import BadValue, Direction, References, Text, unusable
 from tests.registry.conftest import Api, MakeApi
 
 FILE = "/dirs/d1/files/f1"
@@ -70,9 +70,19 @@ def compare_numbers(older: Any, newer: Any, budget: Any) -> Iterator[Difference]
             yield Difference("", "numbers", f"not {direction} compatible", frozenset({direction}))
 
 
+def no_payload(schema: Any, value: Any, media_type: str) -> bytes:
+    """Refuse to write a payload, for the format has none."""
+    raise BadValue("a list of numbers has no payloads")
+
+
+def no_samples(schema: Any, media_type: str) -> Iterator[bytes]:
+    """Yield no payload."""
+    return iter(())
+
+
 @pytest.fixture(autouse=True)
 def _numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Format(ROW, ("numbers*",), read_numbers, compare_numbers, ())
+    row = Format(ROW, ("numbers*",), read_numbers, compare_numbers, no_payload, no_samples, ())
     monkeypatch.setattr(schemas, "FORMATS", (row,))
 
 

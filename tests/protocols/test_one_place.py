@@ -34,7 +34,6 @@ ALLOWED = {
         *PROTOCOLS,
         *("application-properties", "message-annotations", "delivery-annotations", "user_properties", "topic"),
     },
-    "model/message_rules.py": {"key_base64"},
     "model/protocol_rules.py": {"HTTP", "KAFKA", "message-id"},
     # What comes over HTTP because it is asked over HTTP; an example of a message that may come over any protocol.
     "server/messages.py": {"HTTP"},

@@ -17,7 +17,14 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from signalbook.errors import RegistryError
 from signalbook.model import attributes as spec_attributes
-from signalbook.model.attributes import SPECVERSION, DefinitionPlace, aspects, check_labels, model_error, read_attributes
+from signalbook.model.attributes import (
+    SPECVERSION,
+    DefinitionPlace,
+    aspects,
+    check_labels,
+    model_error,
+    read_attributes,
+)
 from signalbook.model.constraints import AttributeConstraint, read_constraints
 from signalbook.model.message_rules import RuleSet
 from signalbook.model.normalise import Normaliser, normaliser_for

@@ -27,7 +27,18 @@ import zstandard
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
-from signalbook.server.http import ATTRIBUTE, JSON, REPEATED, Headers, Request, Response, Service, Stream, WaitContext, WaitingAnswer
+from signalbook.server.http import (
+    ATTRIBUTE,
+    JSON,
+    REPEATED,
+    Headers,
+    Request,
+    Response,
+    Service,
+    Stream,
+    WaitContext,
+    WaitingAnswer,
+)
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 
 __all__ = [

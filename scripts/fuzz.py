@@ -33,7 +33,7 @@ from signalbook import app
 from signalbook.registry.rows import SELECT_RANGE, EntityRow, enter_recent, range_of, term_numbers, terms_of
 from signalbook.registry.urls import parse_flags
 from signalbook.server import problems
-from signalbook.server.flow import joined
+from signalbook.server.dispatch import joined
 from signalbook.server.http import Request, Response
 from signalbook.settings import Settings
 from signalbook.spec.error_types import ERROR_TYPES

@@ -1,7 +1,8 @@
 """Where the parts meet: a store, the registry in it, and the server in front.
 
 Rule 1: only this module and the command line know all of them.
-Rule 2: the catalog of a registry is compiled once for each state of its store, and then only what changed.
+Rule 2: what only a server needs is imported when one is made: a command on a store starts without it.
+Rule 3: the catalog of a registry is compiled once for each state of its store, and then only what changed.
 """
 
 from __future__ import annotations
@@ -9,11 +10,16 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import orjson
 
-from signalbook.errors import UsageError
+from signalbook.client import Call, Client, RegistryReply
+from signalbook.errors import RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
@@ -23,23 +29,27 @@ from signalbook.registry.registry import Registry, model_source
 from signalbook.registry.requests import Requests, latest_change, spec_version
 from signalbook.registry.store import Connection, Store, open_store
 from signalbook.registry.urls import parse_flags
-from signalbook.server import run
-from signalbook.server.access import access_by
-from signalbook.server.catalog01.routes import MessageCatalog
-from signalbook.server.dispatch import RegistryService
-from signalbook.server.events.changes import ChangeFeed
-from signalbook.server.events.delivery import Courier
-from signalbook.server.events.sinks import Sinks, parse_networks
-from signalbook.server.events.subscriptions import Subscriptions
-from signalbook.server.flow import Flow
-from signalbook.server.messages import Judgements, message_paths
-from signalbook.server.openapi import OpenApi
-from signalbook.server.replicas import Replicas
+from signalbook.server import problems
+from signalbook.server.dispatch import RegistryService, joined
+from signalbook.server.http import Request
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
 from signalbook.spec import versions
 
-__all__ = ["RESERVED", "RegistryCatalog", "catalog_of", "flow", "serve", "service"]
+if TYPE_CHECKING:
+    from signalbook.server.flow import Flow
+
+__all__ = [
+    "RESERVED",
+    "RegistryCatalog",
+    "StoreTransport",
+    "catalog_of",
+    "flow",
+    "peer_client",
+    "serve",
+    "service",
+    "store_client",
+]
 
 # the paths that this server has, or will have, besides those of the model
 RESERVED = frozenset(
@@ -54,6 +64,16 @@ _hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
 
 def service(settings: Settings) -> RegistryService:
     """Return what answers requests by these settings."""
+    from signalbook.server.access import access_by
+    from signalbook.server.catalog01.routes import MessageCatalog
+    from signalbook.server.events.changes import ChangeFeed
+    from signalbook.server.events.delivery import Courier
+    from signalbook.server.events.sinks import Sinks, parse_networks
+    from signalbook.server.events.subscriptions import Subscriptions
+    from signalbook.server.messages import Judgements, message_paths
+    from signalbook.server.openapi import OpenApi
+    from signalbook.server.replicas import Replicas
+
     store = open_store(settings.store)
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
@@ -97,6 +117,64 @@ def service(settings: Settings) -> RegistryService:
         local=not store.url.startswith("postgres"),
         extensions={path: answer for path, answer in extensions.items() if path[1:] not in settings.without},
     )
+
+
+# What the owner of a store asks for may be as large as this machine allows, unlike what a server builds for a client.
+_OWNER = Limits(page=1 << 62, size=1 << 62, seconds=3600)
+
+
+class StoreTransport:
+    """Calls of a `Client` answered in this process, without a socket; the service is opened with the first of them."""
+
+    address = ""
+
+    def __init__(self, name: str, open_service: Callable[[], RegistryService]) -> None:
+        self.name = name
+        self._open = open_service
+
+    @cached_property
+    def _service(self) -> RegistryService:
+        return self._open()
+
+    def answer(self, call: Call) -> RegistryReply:
+        """The reply of the registry in the store."""
+        path, _, query = call.path.partition("?")
+        path = unquote(path, errors="replace")
+        request = Request(call.method, path, query, joined(call.headers.items()), call.content or b"", "")
+        try:
+            response = self._service.answer(request)
+        except RegistryError as error:
+            response = problems.respond(error, path)
+        return RegistryReply(self.name, response.status, joined(response.headers), response.body)
+
+    def close(self) -> None:
+        """Give the store back, where it was opened."""
+        if "_service" in self.__dict__:
+            self._service.close()
+
+
+def store_client(store: str, model: Mapping[str, Any] | str = "builtin") -> Client:
+    """Return the client of the registry in a store, made with this model where there is none.
+
+    A call has the rights of its owner; the paths are those of the specification alone.
+    """
+
+    def open_service() -> RegistryService:
+        opened = open_store(store)
+        try:
+            requests = Requests(opened, versions.DEFAULT, limits=_OWNER)
+            requests.create("signalbook", model_source(choose_model(model) if isinstance(model, str) else model))
+        except BaseException:
+            opened.close()
+            raise
+        return RegistryService(requests, owner=True)
+
+    return Client(StoreTransport(store, open_service))
+
+
+def peer_client(store: str) -> Client:
+    """Return the client of a store that replicates: with every path that a server has, and its limits."""
+    return Client(StoreTransport(store, lambda: service(Settings(store=store, deliver=False))))
 
 
 class RegistryCatalog:
@@ -188,12 +266,16 @@ def _state(db: Connection) -> str:
 
 def flow(settings: Settings) -> Flow:
     """Return the way to the service, for embedding in another server."""
+    from signalbook.server import run
+
     # Another server listens, and where it does is not known here.
     return run.flow_for(service(replace(settings, port=0)), settings)
 
 
 def serve(settings: Settings) -> None:
     """Serve until a signal says stop; what the workers could not open is refused before there are any."""
+    from signalbook.server import run
+
     settings = settings.checked()
     if not settings.store.startswith("memory:"):
         with service(settings).store as store:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from signalbook.cli.entities import address
-from signalbook.cli.target import details
 from tests.cli.conftest import Run
 
 MOVED = "/messagegroups/fleet/messages/moved"
@@ -28,25 +27,6 @@ GIVEN = ("createdtimeutc", "updatedtimeutc")
 def test_an_address_carries_its_flags(path: str, flags: list[tuple[str, str | None]], expected: str) -> None:
     """Flags follow the path, escaped where a URL needs it."""
     assert expected == address(path, flags)
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/", "/"),
-        ("/a/b", "/a/b"),
-        ("/a/b/c", "/a/b/c"),
-        ("/a/b/c/d", "/a/b/c/d$details"),
-        ("/a/b/c/d$details", "/a/b/c/d$details"),
-        ("/a/b/c/d/?inline", "/a/b/c/d$details?inline"),
-        ("/a/b/c/d/meta", "/a/b/c/d/meta"),
-        ("/a/b/c/d/versions", "/a/b/c/d/versions"),
-        ("/a/b/c/d/versions/v", "/a/b/c/d/versions/v$details"),
-    ],
-)
-def test_metadata_is_asked_for(path: str, expected: str) -> None:
-    """Resources and versions are asked for by their metadata."""
-    assert expected == details(path)
 
 
 def test_put_get_delete(run: Run, target: Target) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from signalbook.cli.output import EXTRAS, Exit, Unreachable, report
+from signalbook.cli.output import EXTRAS, Exit, report
+from signalbook.client import RemoteError
 from signalbook.cloudevents import CloudEventError
 from signalbook.errors import Problem, RegistryError, SignalbookError, StoreError, UsageError
 from signalbook.protocols import WireError
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (RegistryError("not_found", "/x"), Exit.ABSENT),
         (UsageError("no"), Exit.USAGE),
         (StoreError("no"), Exit.ABSENT),
-        (Unreachable("no"), Exit.ABSENT),
+        (RemoteError("no"), Exit.ABSENT),
         (SignalbookError("no"), Exit.ABSENT),
     ],
     ids=lambda value: type(value).__name__,

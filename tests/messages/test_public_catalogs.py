@@ -14,18 +14,16 @@ from typing import Any
 
 import pytest
 
-from signalbook import Registry
+from signalbook.app import store_client
 from signalbook.cli.output import sentence
 from signalbook.errors import SignalbookError
 from signalbook.messages.answer import Answer
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import Definition
-from signalbook.registry.read.reads import Limits
 from signalbook.sources import open_source
 from signalbook.sources.documents import read_raw
 from signalbook.sources.lint import lint
 from signalbook.sources.loading import Loading, loadable
-from signalbook.sources.rehearsal import Trial
 
 FOLDER = os.environ.get("SIGNALBOOK_PUBLIC_CATALOGS", "")
 CATALOGS = sorted(
@@ -89,8 +87,8 @@ def test_each_message_is_found_again(path: Path) -> None:
 
 def refusal(path: Path) -> str:
     """Why a registry does not take a catalog; empty where it does."""
-    with Registry.open(limits=Limits(size=1 << 62, seconds=3600)) as registry:
-        loading = Loading(Trial(registry))
+    with store_client("memory:") as client:
+        loading = Loading(client)
         try:
             for raw in read_raw(str(path)):
                 loading.load(loadable(raw))

@@ -11,7 +11,7 @@ import pytest
 
 from signalbook import app
 from signalbook.server import problems
-from signalbook.server.flow import joined
+from signalbook.server.dispatch import joined
 from signalbook.server.http import Request
 from signalbook.settings import Settings
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,7 +177,9 @@ def test_a_library_that_is_missing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
         except ModuleNotFoundError as error:
             raise unusable("it needs the Python package x") from error
 
-    row = schemas.Format("Avro/*", (), read, lambda older, newer, budget: iter(()), ())
+    avro = schemas.find("Avro/*")
+    assert avro is not None
+    row = replace(avro, read=read)
     monkeypatch.setattr(schemas, "FORMATS", (row,))
     assert put(api, "1", {}, "Avro/1").json["formatvalidated"] is False
 

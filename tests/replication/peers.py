@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 
-from signalbook.replication.peers import Answer, PeerError, refusal
+from signalbook.client import Call, Client, RegistryReply, RemoteError
 from tests.registry.conftest import Api
 
 Json = dict[str, Any]
 
 
-class ApiPeer:
+class ApiPeer(Client):
     """One catalog; `before` is called with each request and may raise, `after` may change an answer."""
 
+    address = name = ""
+
     def __init__(self, api: Api, address: str) -> None:
+        super().__init__(self)
         self.api = api
-        self.address = address
+        self.address = self.name = address
         self.before: Callable[[str, str], None] = lambda method, path: None
         self.after: Callable[[str, Any], Any] = lambda path, value: value
         self.requests = 0
 
-    def request(
-        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
-    ) -> Answer:
-        """The answer to one request."""
+    def answer(self, call: Call) -> RegistryReply:
+        """The reply to one call."""
         self.requests += 1
-        self.before(method, path)
-        reply = self.api(method, path, body, base=self.address)
-        if reply.status >= 300:
-            raise refusal(self.address, path, reply.status, reply.body)
-        return Answer(self.after(path, reply.json), reply.headers)
+        self.before(call.method, call.path)
+        reply = self.api(call.method, call.path, call.content, call.headers, base=self.address)
+        # Text of this module, unlike that of orjson, may hold what no registry keeps.
+        content = json.dumps(self.after(call.path, reply.json)).encode() if reply.body else b""
+        return RegistryReply(self.name, reply.status, reply.headers, content)
+
+    def close(self) -> None:
+        """The registry is closed by the fixture that made it."""
 
 
 def without_feed(method: str, path: str) -> None:
     """Make a catalog one of the servers that know xRegistry alone."""
     if path.startswith(("/replicas", "/changes")):
-        raise PeerError("there is no such path", 404, "not_found")
+        raise RemoteError("there is no such path", status=404, name="not_found")
 
 
 def content(api: Api, *, logs: bool = True) -> Json:

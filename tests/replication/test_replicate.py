@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from signalbook.client import Call, RegistryReply, RemoteError, refusal
 from signalbook.errors import UsageError
 from signalbook.registry.changes import trim
-from signalbook.replication.peers import PeerError, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
@@ -641,7 +642,7 @@ def test_a_source_that_talks_nonsense(a: ApiPeer, b: ApiPeer, value: Any) -> Non
     """An answer of another form ends the run with a clear error; the target stays as it was."""
     fill(a)
     a.after = lambda path, real: value if path.startswith("/replicas/entities") else real
-    with pytest.raises(PeerError, match=r"a\.test"):
+    with pytest.raises(RemoteError, match=r"a\.test"):
         pull(a, b)
     assert {} == content(b.api)
 
@@ -691,7 +692,7 @@ def test_refusals_are_counted_once(a: ApiPeer, b: ApiPeer) -> None:
     [
         ("a\0b", "NUL"),
         ("\ud800", "cannot be sent"),
-        (1 << 70, "cannot be sent"),
+        (float("inf"), "cannot be sent"),
     ],
     ids=["a NUL", "half a character", "a number"],
 )
@@ -801,10 +802,10 @@ def test_a_server_that_vanishes(plain: ApiPeer, b: ApiPeer) -> None:
     def vanish(method: str, path: str) -> None:
         without_feed(method, path)
         if path.startswith("/schemagroups"):
-            raise PeerError("nothing answers")
+            raise RemoteError("nothing answers")
 
     plain.before = vanish
-    with pytest.raises(PeerError):
+    with pytest.raises(RemoteError):
         pull(plain, b)
     assert before == content(b.api)
 
@@ -815,13 +816,13 @@ def test_pages_in_a_circle_and_elsewhere(plain: ApiPeer, b: ApiPeer) -> None:
         api = plain.api
 
         class Linked(ApiPeer):
-            def request(self, method: str, path: str, body: Any = None, wait: float = 0) -> Any:
-                answer = super().request(method, path, body, wait)
-                return type(answer)(answer.value, {**answer.headers, "link": f"<{link}>;rel=next"})
+            def answer(self, call: Call) -> RegistryReply:
+                reply = super().answer(call)
+                return replace(reply, headers={**reply.headers, "link": f"<{link}>;rel=next"})
 
         peer = Linked(api, "http://a.test")
         peer.before = without_feed
-        with pytest.raises(PeerError, match=words):
+        with pytest.raises(RemoteError, match=words):
             pull(peer, b)
 
 
@@ -843,24 +844,24 @@ def test_following_waits_for_a_source_that_is_not_up_yet(a: ApiPeer, b: ApiPeer)
 def test_following_ends_where_it_is_refused_from_the_start(a: ApiPeer, b: ApiPeer) -> None:
     """A source that refuses the very first request would refuse the next: that is an error."""
     a.before = refused
-    with pytest.raises(PeerError, match="its token"):
+    with pytest.raises(RemoteError, match="its token"):
         next(Replication(a, b, ReplicationScope()).follow(1, pause=lambda _: None))
 
 
 def nobody_answers(method: str, path: str) -> None:
     """Let nothing answer."""
-    raise PeerError("nothing answers")
+    raise RemoteError("nothing answers")
 
 
 def refused(method: str, path: str) -> None:
     """Let every request be refused."""
-    raise PeerError("its token may not do that", 403)
+    raise RemoteError("its token may not do that", status=403)
 
 
 def test_the_target_has_to_be_ours(a: ApiPeer, b: ApiPeer) -> None:
     """A target without `/replicas` is refused before anything is written."""
     b.before = without_feed
-    with pytest.raises(PeerError, match="has to be"):
+    with pytest.raises(RemoteError, match="has to be"):
         pull(a, b)
 
 
@@ -874,8 +875,8 @@ def test_no_authority(a: ApiPeer, b: ApiPeer, authority: str) -> None:
 def test_a_target_that_is_read_only(a: ApiPeer, b: ApiPeer) -> None:
     """It says so itself; the token is not to blame."""
     detail = b'{"type": "x#forbidden", "title": "Not allowed", "detail": "This server is read-only."}'
-    assert "This server is read-only." in str(refusal("http://b.test", "/replicas", 403, detail))
-    assert "token" in str(refusal("http://b.test", "/replicas", 403, b"{}"))
+    assert "This server is read-only." in str(refusal(RegistryReply("http://b.test", 403, {}, detail), "/replicas"))
+    assert "token" in str(refusal(RegistryReply("http://b.test", 403, {}, b"{}"), "/replicas"))
 
 
 def test_who_it_is(a: ApiPeer, b: ApiPeer) -> None:

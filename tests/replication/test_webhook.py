@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from signalbook.client import Call, Client, HttpTransport, RegistryReply, RemoteError
 from signalbook.errors import UsageError
 from signalbook.replication import webhook as webhooks
-from signalbook.replication.peers import Answer, HttpPeer, PeerError
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
@@ -28,19 +28,17 @@ MESSAGE = "/messagegroups/g/messages/m"
 HERE = "127.0.0.1:0"
 
 
-class Source(HttpPeer):
+class Source(Client):
     """A server; the paths that it was asked for are kept."""
 
     def __init__(self, address: str) -> None:
-        super().__init__(address)
+        super().__init__(HttpTransport(address))
         self.asked: list[str] = []
 
-    def request(
-        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
-    ) -> Answer:
-        """The answer to one request."""
-        self.asked.append(f"{method} {path}")
-        return super().request(method, path, body, wait, media)
+    def send(self, call: Call) -> RegistryReply:
+        """The reply to one call."""
+        self.asked.append(f"{call.method} {call.path}")
+        return super().send(call)
 
     def subscriptions(self) -> list[dict[str, Any]]:
         """What it was asked to send where."""
@@ -67,7 +65,7 @@ def webhook(source: Source) -> Iterator[Webhook]:
 class Following:
     """A replication that follows in a thread until the test ends."""
 
-    def __init__(self, source: HttpPeer, target: ApiPeer, webhook: Webhook, every: float = 10 * LONG) -> None:
+    def __init__(self, source: Client, target: ApiPeer, webhook: Webhook, every: float = 10 * LONG) -> None:
         self.reports: list[ReplicationReport] = []
         self._ended = threading.Event()
         self._reports = Replication(source, target, ReplicationScope()).follow(every, webhook=webhook, wait=1)
@@ -88,7 +86,7 @@ class Following:
         assert not self._thread.is_alive()
 
 
-def put(source: HttpPeer, xid: str) -> None:
+def put(source: Client, xid: str) -> None:
     """Write at the source."""
     httpx.put(source.address + xid, json={}, timeout=LONG).raise_for_status()
 
@@ -173,27 +171,29 @@ def test_a_bell_that_cannot_be_reached_any_more(source: Source, webhook: Webhook
 class Moody:
     """A source that does at first not answer, then refuses, then agrees."""
 
-    address = "http://moody.test"
+    address = name = "http://moody.test"
 
     def __init__(self) -> None:
-        self.answers = [PeerError("nothing answers"), PeerError("busy", 503), PeerError("its token", 403), None]
+        errors = [RemoteError("nothing answers"), RemoteError("busy", status=503), RemoteError("its token", status=403)]
+        self.answers = [*errors, None]
 
-    def request(
-        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
-    ) -> Answer:
+    def answer(self, call: Call) -> RegistryReply:
         """The next answer; what lists and what makes count as one."""
-        error = self.answers[0] if method == "GET" else self.answers.pop(0)
+        error = self.answers[0] if call.method == "GET" else self.answers.pop(0)
         if error is not None:
-            self.answers = self.answers[1:] if method == "GET" else self.answers
+            self.answers = self.answers[1:] if call.method == "GET" else self.answers
             raise error
-        return Answer([] if method == "GET" else {"id": "1"}, {})
+        return RegistryReply(self.name, 200, {}, b"[]" if call.method == "GET" else b'{"id": "1"}')
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def test_a_source_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is the follower's to deal with, and it is asked again at once; after a refusal only in a while."""
-    webhook = Webhook(Moody(), HERE)
+    webhook = Webhook(Client(Moody()), HERE)
     for words in ("nothing answers", "busy"):
-        with pytest.raises(PeerError, match=words):
+        with pytest.raises(RemoteError, match=words):
             webhook.wait(0)
     assert (False, "its token") == (webhook.wait(0), webhook.refusal)
     assert not webhook.wait(0)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
 from signalbook.model.values import from_text
-from signalbook.server.flow import joined
+from signalbook.server.dispatch import joined
 from signalbook.server.headers import (
     decode_attributes,
     decode_value,

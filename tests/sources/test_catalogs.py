@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 import signalbook
+from signalbook.client import RemoteError
 from signalbook.errors import UsageError
 from signalbook.pipeline.worker import PackedCatalog
-from signalbook.sources import Reach, SourceError, open_source
+from signalbook.sources import Reach, open_source
 from signalbook.sources import catalogs as external_module
 from tests.conftest import StartServer
 
@@ -162,7 +163,7 @@ def test_what_a_server_refuses(web: Web, answer: httpx.Response, words: str) -> 
     web.pages["/export"] = answer
     with (
         open_source("http://registry.example", reach=Reach(largest=1000)) as source,
-        pytest.raises(SourceError, match=words),
+        pytest.raises(RemoteError, match=words),
     ):
         source.catalog()
     assert 1 == len(web.asked)
@@ -177,9 +178,9 @@ def test_what_is_no_registry(web: Web) -> None:
 
 def test_nobody_answers() -> None:
     """An address where nobody listens, and what is no address, are said."""
-    with open_source("http://127.0.0.1:9") as source, pytest.raises(SourceError, match="nothing answers"):
+    with open_source("http://127.0.0.1:9") as source, pytest.raises(RemoteError, match="nothing answers"):
         source.catalog()
-    with open_source("http://[::1") as source, pytest.raises(SourceError, match="is not an address"):
+    with open_source("http://[::1") as source, pytest.raises(UsageError, match="is not an address"):
         source.catalog()
 
 
@@ -237,7 +238,7 @@ def test_bases_are_bounded(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyP
         web.pages[f"/{'x' * length}"] = httpx.Response(200, json={"basemessage": following})
     (tmp_path / "c.json").write_text(json.dumps(document(basemessage="http://base.example/x")))
     source = open_source(str(tmp_path / "c.json"), reach=Reach(resolve=frozenset({"base.example"})))
-    with pytest.raises(SourceError, match="more than 5 base messages"):
+    with pytest.raises(RemoteError, match="more than 5 base messages"):
         source.catalog()
     assert 5 == len(web.asked)
 

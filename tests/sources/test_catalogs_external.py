@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from signalbook.client import RemoteError
 from signalbook.errors import UsageError
-from signalbook.sources.catalogs import external_bases, place_of
-from signalbook.sources.remote import Fetched, Reach, SourceError, Web
+from signalbook.sources.catalogs import Fetched, Fetcher, Reach, external_bases, place_of
 
 BASE = "http://base.example/messagegroups/h/messages/b"
 SAID = {"name": "near", "envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "b"}}}
@@ -29,7 +29,7 @@ SERVED = {
 }
 
 
-class Pages(Web):
+class Pages(Fetcher):
     """A web of pages that a test lays out."""
 
     def __init__(self, **pages: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Pages(Web):
         assert not trusted
         self.asked.append(address)
         if address not in self.pages:
-            raise SourceError(f"{address} answered 404", 404)
+            raise RemoteError(f"{address} answered 404", status=404)
         return Fetched(self.pages[address])
 
 

@@ -36,7 +36,7 @@ class Told:
             raise RegistryError("unauthorized", path)
         return self.registry.get(path)
 
-    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
+    def write(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
         self.asked.append(f"{method} {path}")
         return self.registry.write_text(method, path, body, load=load)
 

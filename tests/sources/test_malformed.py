@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signalbook.app import store_client
 from signalbook.dialects.convert import convert, detect
 from signalbook.errors import SignalbookError
 from signalbook.messages.catalog import Catalog
@@ -159,7 +161,7 @@ def through(raw: Raw, path: str) -> None:
     for target in WRITTEN:
         attempt(lambda target=target: convert(raw.value, DIALECTS[target]))  # type: ignore[misc]
     attempt(lambda: list(lint([path], group="g")))
-    attempt(lambda: list(rehearse([raw], group="g")))
+    attempt(lambda: list(rehearse([raw], group="g", open_client=partial(store_client, "memory:"))))
     attempt(lambda: used(raw))
 
 

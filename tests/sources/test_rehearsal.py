@@ -1,11 +1,13 @@
-"""What loading documents on trial tells; what a load refuses at all is proved by `tests/cli/test_lint.py`."""
+"""What loading documents on trial tells; what a load refuses at all is proved by `tests/cli/test_documents_lint.py`."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from signalbook.app import store_client
 from signalbook.sources import rehearsal
 from signalbook.sources.documents import Raw
 from signalbook.sources.lint import Finding
@@ -21,7 +23,10 @@ def messages(*names: str, **more: Any) -> Raw:
 
 def shown(*raws: Raw, **options: Any) -> list[tuple[str, str, str]]:
     """The findings: source, error and place."""
-    return [(one.source, one.code, one.xid) for one in rehearse(raws, **options)]
+    return [
+        (one.source, one.code, one.xid)
+        for one in rehearse(raws, open_client=partial(store_client, "memory:"), **options)
+    ]
 
 
 def test_a_group_has_few_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +44,7 @@ def test_a_group_that_is_refused_is_one_refusal() -> None:
 def test_what_was_told_is_not_told_again() -> None:
     """An error that another check found at a resource stays out, wherever in the resource a load sees it."""
     told = [Finding("a.json", "error", f"{PLACE}/a", "invalid_attribute", "wrong")]
-    assert [("a.json", "invalid_attribute", f"{PLACE}/b/versions/1")] == shown(messages("a", "b"), told=told)
+    assert [("a.json", "invalid_attribute", f"{PLACE}/b/versions/1")] == shown(messages("a", "b"), known=told)
 
 
 def test_references_that_wait_are_told_of_the_file_that_holds_them() -> None:

@@ -11,6 +11,7 @@ import codecs
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from signalbook.cli import options
-from signalbook.cli.options import read_secret, schemas
+from signalbook.cli.options import read_secret
 from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE", "LARGEST_LINE", "Broken", "Line", "as_json_lines", "lines", "numbered", "on_catalog", "on_documents",
-    "print_line", "with_numbers",
+    "print_line", "with_numbers", "within",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,6 +38,13 @@ FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="
 as_json_lines = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 with_numbers = click.option(
     "--number", is_flag=True, help='With --json: begin each object with "line", the number of the line it answers.'
+)
+
+within = click.option(
+    "--within",
+    metavar="XID",
+    multiple=True,
+    help="Look only among the messages of this group or endpoint; may be repeated.",
 )
 
 _OPTIONS = (
@@ -58,31 +66,24 @@ _OPTIONS = (
         help="Fetch base messages from this host, and from this port if it is not the default; may be "
         "repeated. Without it none are fetched.",
     ),
-    schemas,
-    click.option(
-        "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
-    ),
-    click.option(
-        "--token-file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Read the token from the first line of a file.",
-    ),
+    options.schemas,
+    options.token,
+    options.token_file,
     options.ca,
 )
 
 
 def on_catalog(command: Command) -> Command:
     """Give a command the options that name a catalog, and the `Catalog` as its first argument."""
-    return _on(command, _read)
+    return _with_catalog_options(command, _read_catalog)
 
 
 def on_documents(command: Command) -> Command:
     """Give a command the options that name a catalog, and what reads its documents as they are by then."""
-    return _on(command, _documents)
+    return _with_catalog_options(command, _document_reader)
 
 
-def _on(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Command:
+def _with_catalog_options(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Command:
     @functools.wraps(command)
     def run(
         *args: Any,
@@ -110,7 +111,7 @@ def _on(command: Command, read: Callable[[tuple[str, ...], Reach], Any]) -> Comm
     return decorated  # type: ignore[no-any-return]
 
 
-def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Contents]:
+def _document_reader(locations: tuple[str, ...], reach: Reach) -> Callable[[], Contents]:
     from signalbook.sources import Contents, Document, open_source
 
     if not _in_store(locations):
@@ -128,14 +129,10 @@ def _documents(locations: tuple[str, ...], reach: Reach) -> Callable[[], Content
 
 def _bases(document: dict[str, Any], reach: Reach) -> Mapping[str, Any]:
     """The base messages that a store's content takes from the hosts that --resolve names."""
-    from signalbook.sources.catalogs import external_bases
-    from signalbook.sources.remote import Web
+    from signalbook.sources.catalogs import Fetcher, external_bases
 
-    web = Web(reach)
-    try:
-        return external_bases([document], web, reach.resolve)
-    finally:
-        web.close()
+    with closing(Fetcher(reach)) as fetcher:
+        return external_bases([document], fetcher, reach.resolve)
 
 
 def _in_store(locations: tuple[str, ...]) -> bool:
@@ -147,7 +144,7 @@ def _in_store(locations: tuple[str, ...]) -> bool:
     return found
 
 
-def _read(locations: tuple[str, ...], reach: Reach) -> Catalog:
+def _read_catalog(locations: tuple[str, ...], reach: Reach) -> Catalog:
     if _in_store(locations):
         from signalbook import Registry
         from signalbook.app import catalog_of

@@ -18,7 +18,7 @@ import orjson
 
 from signalbook.cli import options
 from signalbook.cli.output import print_bytes, print_json, print_text, say
-from signalbook.cli.target import Target, document_type
+from signalbook.client import Client, document_type
 from signalbook.errors import UsageError
 from signalbook.sources import read_documents
 from signalbook.sources.documents import file_bytes, parse_value
@@ -65,9 +65,9 @@ def address(path: str, flags: Iterable[tuple[str, str | None]]) -> str:
 @click.option("--document", is_flag=True, help="The bytes of a resource's document instead of its metadata.")
 @options.specversion
 @options.as_json
-@options.on_target
+@options.on_registry
 def get(
-    target: Target,
+    client: Client,
     path: str,
     inline: tuple[str, ...],
     filters: tuple[str, ...],
@@ -92,9 +92,9 @@ def get(
         ("specversion", specversion),
     ]
     if document:
-        print_bytes(target.document(address(path, flags)))
+        print_bytes(client.read_document(address(path, flags)))
     else:
-        shown = target.show(address(path, flags))
+        shown = client.show(address(path, flags))
         print_text(shown.text, compact=as_json)
         if shown.following:
             counted = f" ({shown.count:,} entries in all)" if shown.count is not None else ""
@@ -123,9 +123,9 @@ def get(
 @options.model
 @options.specversion
 @options.as_json
-@options.on_target
+@options.on_registry
 def put(
-    target: Target,
+    client: Client,
     path: str,
     file: str,
     data: str | None,
@@ -146,14 +146,14 @@ def put(
         if data is not None or method is not None:
             raise UsageError("--document writes the bytes of FILE; --data, --patch and --post do not go with it")
         kind = _media_type(file, content_type)
-        written = target.put_document(address(path.removesuffix("$details"), flags), _bytes(file), kind, epoch)
+        written = client.write_document(address(path.removesuffix("$details"), flags), _file_bytes(file), kind, epoch)
     else:
         if content_type is not None:
             raise UsageError("--content-type is for documents; add --document, or set the attribute contenttype")
         body = _entity(file, data)
-        if looks_like_schema(body) and _is_document(target, path, body):
+        if looks_like_schema(body) and _is_document(client, path, body):
             say(f"signalbook: this looks like a JSON Schema, but is written as metadata of {path}; use --document")
-        written = target.send(
+        written = client.write(
             method or "PUT", address(path, flags), body if epoch is None else {**body, "epoch": epoch}
         )
     print_text(written, compact=as_json)
@@ -165,10 +165,10 @@ def put(
 )
 @click.argument("path")
 @click.option("--epoch", type=int, metavar="N", help="Refuse if the entity's epoch has changed meanwhile.")
-@options.on_target
-def delete(target: Target, path: str, epoch: int | None) -> None:
+@options.on_registry
+def delete(client: Client, path: str, epoch: int | None) -> None:
     """Delete the entity, or every entity of the collection, at PATH."""
-    target.send("DELETE", address(path, [("epoch", None if epoch is None else str(epoch))]))
+    client.write("DELETE", address(path, [("epoch", None if epoch is None else str(epoch))]))
     say(f"deleted {path}")
 
 
@@ -186,8 +186,8 @@ def delete(target: Target, path: str, epoch: int | None) -> None:
     help=f"The version to write: {', '.join(versions.VERSIONS)}, or an older one: {', '.join(versions.OLDER)}.",
 )
 @options.as_json
-@options.on_target
-def export(target: Target, output: Path | None, specversion: str | None, as_json: bool) -> None:
+@options.on_registry
+def export(client: Client, output: Path | None, specversion: str | None, as_json: bool) -> None:
     """Print the whole registry as one document, which `load --with-model --with-metadata` takes back.
 
     The documents of schemas come back byte for byte: those that JSON would not carry so stand as text or in base64.
@@ -195,9 +195,9 @@ def export(target: Target, output: Path | None, specversion: str | None, as_json
     In 0.1 it is the message groups alone, one document or a list of several, and each definition has its log of
     versions, which `load` brings back.
     """
-    document = target.export(specversion)
+    document = client.export(specversion)
     older = versions.find_older(specversion or "")
-    if older is not None and older.logged and (left := _left_out(target.get("/"))):
+    if older is not None and older.logged and (left := _left_out(client.get("/"))):
         say(f"signalbook: a catalog of {older} has message groups alone; left out: {', '.join(left)}")
     if output is None:
         print_json(document, compact=as_json)
@@ -207,7 +207,7 @@ def export(target: Target, output: Path | None, specversion: str | None, as_json
 
 
 def _left_out(registry: dict[str, Any]) -> list[str]:
-    """The groups of a registry that are no message groups, counted by their types."""
+    """The groups of a registry that are not message groups, counted by their types."""
     plurals = [name.removesuffix("url") for name in registry if f"{name.removesuffix('url')}count" in registry]
     counts = {plural: registry[f"{plural}count"] for plural in plurals if plural != "messagegroups"}
     return [f"{count} {plural}" for plural, count in counts.items() if count]
@@ -225,7 +225,7 @@ def _entity(file: str, data: str | None) -> dict[str, Any]:
     return next(read_documents(file)).content
 
 
-def _bytes(file: str) -> bytes:
+def _file_bytes(file: str) -> bytes:
     _announce(file)
     return sys.stdin.buffer.read() if file == "-" else file_bytes(Path(file))
 
@@ -252,7 +252,7 @@ def looks_like_schema(body: Mapping[str, Any]) -> bool:
     return not {"$schema", "type", "properties"}.isdisjoint(body)
 
 
-def _is_document(target: Target, path: str, body: Mapping[str, Any]) -> bool:
+def _is_document(client: Client, path: str, body: Mapping[str, Any]) -> bool:
     """Whether a resource has documents and the body, but for a word that a schema has too, nothing of its metadata."""
-    kind = document_type(target.get("/model"), path)
+    kind = document_type(client.get("/model"), path)
     return kind is not None and not (kind.attributes.keys() & body.keys()) - {"description"}

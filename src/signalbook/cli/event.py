@@ -150,7 +150,7 @@ def _convert(file: IO[bytes], source: str, writer: Writer, as_json: bool) -> int
     """Write each event that is read; what is wrong or left goes to standard error as it is met."""
     wrong = 0
     kept: list[CloudEvent] = []
-    for found in _read(file, source):
+    for found in _read_events(file, source):
         try:
             if not isinstance(found.item, CloudEvent):
                 raise found.item
@@ -206,7 +206,7 @@ def _documents(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
             yield f"line {place}", line.strip()
 
 
-def _read(file: IO[bytes], source: str) -> Iterator[Found]:
+def _read_events(file: IO[bytes], source: str) -> Iterator[Found]:
     for place, document in _documents(file):
         kind = _looks_like(document) if source == "auto" else source
         try:

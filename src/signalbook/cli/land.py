@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signalbook.cli import catalog as catalogs
+from signalbook.cli import options
 from signalbook.cli.catalog import on_catalog, on_documents
 from signalbook.cli.output import print_json, say
 from signalbook.errors import UsageError
@@ -31,9 +33,8 @@ __all__ = ["ddl", "land", "redrive", "report", "spool", "stoppable"]
 
 # How a command on Spark is stopped: Ctrl+C, or the signal by which supervisors end a process.
 #
-# Rule: either is told in one sentence. Spark's own handler asks Java to stop in the middle of a call to Java, which
-# ends
-# in pages of complaints; what is left behind by a command that just ends, the next run of it removes.
+# Rule: either is reported in one sentence. Spark's own handler asks Java to stop in the middle of a call to Java, which
+# ends in pages of complaints; what is left behind by a command that just ends, the next run of it removes.
 
 
 _STOPPED = "stopped by {}; what was not committed is not in any table; run the same command again to continue"
@@ -46,36 +47,37 @@ class _Stopped(KeyboardInterrupt):
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
     """Let a signal end the block, and the command, with the exit code that shells give it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with _handling(_stop, signal.SIGINT, signal.SIGTERM):
+            yield
     except _Stopped as stopped:
         number = signal.Signals(stopped.args[0])
         say(_STOPPED.format("Ctrl+C" if number == signal.SIGINT else number.name))
         raise click.exceptions.Exit(128 + number) from None
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, Any], object], *numbers: signal.Signals) -> Iterator[None]:
+    """Let signals be handled so within the block; in a thread that signals do not reach, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, earlier in before.items():
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
 
 
 def _stop(number: int, frame: Any) -> None:
-    # From here on Py4J has only to tell that a call of its was not finished.
+    # From here on Py4J would only report that one of its calls was not finished.
     logging.disable()
     raise _Stopped(number)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_WITHIN = click.option(
-    "--within",
-    metavar="XID",
-    multiple=True,
-    help="Look only among the messages of this group or endpoint; may be repeated.",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 _SPARK = (
     click.option(
         "--master",
@@ -110,12 +112,12 @@ def _on_spark(command: Command) -> Command:
     help="events:PATH, messages:PATH, spool:PATH, parquet:PATH or kafka:HOST:PORT/TOPICS.",
 )
 @click.option("--to", "lake", metavar="LAKE", required=True, help="The lake: a folder, or s3://, gs://, abfss://.")
-@_WITHIN
+@catalogs.within
 @click.option("--stream", is_flag=True, help="Go on as messages come, until stopped.")
 @click.option("--once", is_flag=True, help="Take what is there as a stream would, and end.")
 @click.option("--again", is_flag=True, help="Land files that were landed before once more.")
 @click.option("--compact", is_flag=True, help="Join small files of the tables at the end.")
-@_JSON
+@options.as_json
 @_on_spark
 @on_documents
 def land(
@@ -178,8 +180,8 @@ def land(
     epilog="Example: signalbook redrive --catalog samples --lake lake",
 )
 @click.option("--lake", metavar="LAKE", required=True, help="The lake whose dead letters are processed again.")
-@_WITHIN
-@_JSON
+@catalogs.within
+@options.as_json
 @_on_spark
 @on_documents
 def redrive(
@@ -362,22 +364,10 @@ def spool(
     queue = parse_queue(source, user, password)
     with Spool(target, roll_seconds=roll_seconds) as files:
         try:
-            with _ended_by_sigterm():
+            # The signal by which supervisors end a process does what Ctrl+C does.
+            with _handling(signal.default_int_handler, signal.SIGTERM):
                 taken = take(queue, files, idle=idle, count=count, notice=say)
         except KeyboardInterrupt:
             say("stopped")
             return
     say(f"{taken:,} message(s) spooled")
-
-
-@contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let the signal by which supervisors end a process do what Ctrl+C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

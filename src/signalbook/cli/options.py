@@ -1,4 +1,4 @@
-"""The options that several commands share, each written once.
+"""The options that several commands share, each written once, and the registry that they name.
 
 Rule: an option that means the same has the same name, the same environment variable and the same words everywhere.
 """
@@ -12,26 +12,57 @@ from typing import Any, TypeVar
 
 import click
 
-from signalbook.errors import UsageError
+from signalbook.client import MEBIBYTE, Client, RemoteError, ReplyBounds, Unanswered, connect
+from signalbook.errors import StoreError, UsageError
 from signalbook.spec import versions
 
-__all__ = ["as_json", "ca", "model", "on_target", "read_secret", "schemas", "specversion", "store"]
+__all__ = [
+    "as_json",
+    "ca",
+    "check_exists",
+    "model",
+    "on_registry",
+    "read_secret",
+    "schemas",
+    "secret_options",
+    "specversion",
+    "store",
+    "token",
+    "token_file",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 DEFAULT_STORE = "signalbook.db"
+# A person who waits can stop the command; what is read goes to a terminal, a pipe or a file.
+_BOUNDS = ReplyBounds(timeout=120.0, largest=1024 * MEBIBYTE)
 
 
-def _no_folder(context: click.Context, parameter: click.Parameter, store: str) -> str:
-    from signalbook.cli.target import refuse_folder
-
-    refuse_folder(store)
+def _check_store(context: click.Context, parameter: click.Parameter, store: str) -> str:
+    _refuse_folder(store)
     return store
+
+
+def _refuse_folder(store: str) -> None:
+    path = Path(store.removeprefix("sqlite:"))
+    if "://" not in store and path.is_dir():
+        raise UsageError(f"'{path}' is a folder; a store is a file: name one in it, such as {path}/signalbook.db")
+
+
+def check_exists(store: str) -> None:
+    """Refuse a file that is not there, so that a mistake in its name does not make a new store."""
+    if "://" in store or store.startswith("memory:"):
+        return
+    _refuse_folder(store)
+    path = Path(store.removeprefix("sqlite:"))
+    if not path.is_file():
+        raise StoreError(f"there is no store '{path}'; make one with: signalbook load FILE --store {path}")
 
 
 store = click.option(
     "--store",
-    callback=_no_folder,
+    callback=_check_store,
     metavar="STORE",
     default=DEFAULT_STORE,
     envvar="SIGNALBOOK_STORE",
@@ -77,10 +108,10 @@ _SERVER = click.option(
     show_envvar=True,
     help="Work on a running registry instead of a store.",
 )
-_TOKEN = click.option(
+token = click.option(
     "--token", metavar="TOKEN", envvar="SIGNALBOOK_TOKEN", show_envvar=True, help="The token to send to the server."
 )
-_TOKEN_FILE = click.option(
+token_file = click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -88,8 +119,12 @@ _TOKEN_FILE = click.option(
 )
 
 
-def on_target(command: Command) -> Command:
-    """Give a command the options --store, --server, --token and --ca, and an open `Target` as its first argument.
+# In a function with parameters of these names.
+_CA, _STORE, _TOKEN, _TOKEN_FILE = ca, store, token, token_file
+
+
+def on_registry(command: Command) -> Command:
+    """Give a command the options --store, --server, --token and --ca, and the `Client` as its first argument.
 
     A store that is not there is made only for a command that also has the option --model.
     """
@@ -104,21 +139,46 @@ def on_target(command: Command) -> Command:
         ca: Path | None,
         **kw: Any,
     ) -> Any:
-        from signalbook.cli.target import open_target
-
         context = click.get_current_context()
         said = context.get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
         if server and said and context.get_parameter_source("server") is click.core.ParameterSource.COMMANDLINE:
             raise UsageError("--store and --server name two different catalogs; give one of them")
-        address = None if said else server
         secret = read_secret("--token", token, token_file)
-        with open_target(store, address, token=secret, ca=ca, model=kw.pop("model", None)) as target:
-            return command(target, *args, **kw)
+        model = kw.pop("model", None)
+        with connect(server, secret, ca, _BOUNDS) if server and not said else _open_store(store, model) as client:
+            try:
+                return command(client, *args, **kw)
+            except Unanswered as error:
+                raise RemoteError(f"{error}; start one with: signalbook serve") from None
 
     decorated: Any = run
-    for option in (ca, _TOKEN_FILE, _TOKEN, _SERVER, store):
+    for option in (_CA, _TOKEN_FILE, _TOKEN, _SERVER, _STORE):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def _open_store(store: str, model: str | None) -> Client:
+    """The client of a store, which is opened, and if need be made, when it is first used: a mistake leaves none."""
+    from signalbook.app import store_client
+
+    if model is None:
+        check_exists(store)
+    return store_client(store, model or "builtin")
+
+
+def secret_options(name: str, words: str) -> tuple[Decorator, Decorator]:
+    """The options of a token of this name: its value, and the file whose first line it is."""
+    variable = f"SIGNALBOOK_{name.upper().replace('-', '_')}"
+    value = click.option(f"--{name}", metavar="TOKEN", envvar=variable, show_envvar=True, help=words)
+    file = click.option(
+        f"--{name}-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        envvar=f"{variable}_FILE",
+        show_envvar=True,
+        help="The same from the first line of a file.",
+    )
+    return value, file
 
 
 def read_secret(name: str, value: str | None, file: Path | None) -> str:

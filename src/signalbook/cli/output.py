@@ -16,15 +16,15 @@ import click
 import msgspec
 import orjson
 
+from signalbook.client import RemoteError
 from signalbook.cloudevents import CloudEventError
-from signalbook.errors import RegistryError, SignalbookError, StoreError, UsageError
+from signalbook.errors import RegistryError, StoreError, UsageError
 from signalbook.protocols import WireError
 from signalbook.spec.error_types import ERROR_TYPES, title
 
 __all__ = [
     "EXTRAS",
     "Exit",
-    "Unreachable",
     "missing_extra",
     "one_line",
     "print_bytes",
@@ -105,10 +105,6 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
-class Unreachable(SignalbookError):
-    """A server that does not answer, or answers with something else than xRegistry."""
-
-
 # What to do next, for the refusals whose own words do not say it.
 REMEDIES: Mapping[str, str] = {
     "mismatched_epoch": "someone else has changed it; read it again and repeat with the new epoch",
@@ -122,8 +118,8 @@ REMEDIES: Mapping[str, str] = {
 _CODES: Mapping[type[BaseException], Exit] = {
     UsageError: Exit.USAGE,
     StoreError: Exit.ABSENT,
-    Unreachable: Exit.ABSENT,
     RegistryError: Exit.REFUSED,
+    RemoteError: Exit.ABSENT,
     CloudEventError: Exit.REFUSED,
     WireError: Exit.REFUSED,
 }

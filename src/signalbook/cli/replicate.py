@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from signalbook.cli import options
 from signalbook.cli.output import Exit, print_json, say
+from signalbook.client import Client, Refusal, RemoteError, connect, is_address
 from signalbook.errors import UsageError
-from signalbook.replication.peers import Answer, HttpPeer, Peer, refusal
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
@@ -43,7 +42,7 @@ _APIS = click.Choice(["auto", "xregistry", "0.1"])
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all of them have."""
-    for option in (
+    shared: tuple[options.Decorator, ...] = (
         options.as_json,
         click.option("--to-api", type=_APIS, default="auto", show_default=True, help="What the target speaks."),
         click.option("--from-api", type=_APIS, default="auto", show_default=True, help="What the source speaks."),
@@ -64,19 +63,12 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--scope", default="/", show_default=True, metavar="XID", help="Copy only this and what is below."
         ),
-        click.option("--to-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."),
-        click.option(
-            "--to-token", metavar="TOKEN", envvar="SIGNALBOOK_TO_TOKEN", show_envvar=True, help="For writing."
-        ),
-        click.option(
-            "--from-token-file", type=click.Path(path_type=Path), metavar="FILE", help="The same from a file."
-        ),
-        click.option(
-            "--from-token", metavar="TOKEN", envvar="SIGNALBOOK_FROM_TOKEN", show_envvar=True, help="For reading."
-        ),
+        *reversed(options.secret_options("to-token", "The token to send to the target; it has to allow writing.")),
+        *reversed(options.secret_options("from-token", "The token to send to the source.")),
         click.option("--to", "target", required=True, metavar="URL|STORE", help="The catalog to write to."),
         click.option("--from", "source", required=True, metavar="URL|STORE", help="The catalog to read."),
-    ):
+    )
+    for option in shared:
         command = option(command)
     return command
 
@@ -93,7 +85,7 @@ _COMPARE = click.option("--compare", is_flag=True, help="Read everything, regard
 def pull(compare: bool, as_json: bool, **named: Any) -> int:
     """Read what changed at a source, and write it to a target."""
     with _replication(**named) as replication:
-        return _tell(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), as_json=as_json)
 
 
 @replicate.command(
@@ -105,7 +97,7 @@ def pull(compare: bool, as_json: bool, **named: Any) -> int:
 def push(compare: bool, as_json: bool, **named: Any) -> int:
     """Write what changed at a source, such as a store of this machine, to a target."""
     with _replication(**named) as replication:
-        return _tell(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), as_json=as_json)
 
 
 @replicate.command(
@@ -142,17 +134,17 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
     with _replication(**named) as replication, ExitStack() as stack:
         if listen and not replication.source.address:
             raise UsageError("--listen needs a source that is a server; a store does not send events")
-        told: object = None
+        reported: object = None
         reports = replication.follow(every, listen=(listen, sink) if listen else None)
         stack.callback(getattr(reports, "close", lambda: None))
         for report in reports:
             wrong = (report.problems, report.failure) if report.problems or report.failure else None
-            if report.changed or (wrong is not None and wrong != told):
-                _tell(report, as_json=as_json)
-            told = wrong
+            if report.changed or (wrong is not None and wrong != reported):
+                _print_report(report, as_json=as_json)
+            reported = wrong
 
 
-def _tell(report: ReplicationReport, *, as_json: bool) -> int:
+def _print_report(report: ReplicationReport, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_dict(), compact=True)
     else:
@@ -177,52 +169,22 @@ def _replication(
         options.read_secret("--to-token", to_token, to_token_file),
     )
     with ExitStack() as stack:
-        origin = _peer(source, tokens[0], ca, stack, must_exist=True)
-        copy = _peer(target, tokens[1], ca, stack, must_exist=False)
-        yield Replication(
-            origin, copy, chosen, authority=authority, keep_both=on_conflict == "keep-both", apis=(from_api, to_api)
-        )
-
-
-def _peer(place: str, token: str, ca: Path | None, stack: ExitStack, *, must_exist: bool) -> Peer:
-    if place.lower().startswith(("http://", "https://")):
-        root = place.rstrip("/").removesuffix("/messagecatalog")  # also where the 0.1 API itself is named
-        peer = HttpPeer(root, token, ca)
-        stack.callback(peer.close)
-        return peer
-    if must_exist:
-        from signalbook.cli.target import check_exists
-
-        check_exists(place)
-    return _LocalPeer(place, stack)
-
-
-class _LocalPeer:
-    """A catalog in a store that this process opens."""
-
-    address = ""
-
-    def __init__(self, store: str, stack: ExitStack) -> None:
-        from signalbook import app
-        from signalbook.settings import Settings
-
-        self._name = store
-        self._service = app.service(Settings(store=store, deliver=False))
-        stack.callback(self._service.close)
-
-    def request(
-        self, method: str, path: str, body: Any = None, wait: float = 0, media: str = "application/json"
-    ) -> Answer:
-        from signalbook.server import problems
-        from signalbook.server.http import Request
-
-        plain, _, query = path.partition("?")
-        content = b"" if body is None else orjson.dumps(body)
+        origin = stack.enter_context(_open_peer(source, tokens[0], ca, must_exist=True))
+        copy = stack.enter_context(_open_peer(target, tokens[1], ca, must_exist=False))
         try:
-            response = self._service.answer(Request(method, plain, query, {}, content, ""))
-        except Exception as error:
-            response = problems.respond(error, plain)
-        if response.status >= 300:
-            raise refusal(self._name, path, response.status, response.body)
-        value = orjson.loads(response.body) if response.body else None
-        return Answer(value, {name.lower(): text for name, text in response.headers})
+            yield Replication(
+                origin, copy, chosen, authority=authority, keep_both=on_conflict == "keep-both", apis=(from_api, to_api)
+            )
+        except Refusal as error:  # of two catalogs: the words say which of them refused
+            raise RemoteError(str(error), status=error.status) from None
+
+
+def _open_peer(place: str, token: str, ca: Path | None, *, must_exist: bool) -> Client:
+    if is_address(place):
+        root = place.rstrip("/").removesuffix("/messagecatalog")  # also where the 0.1 API itself is named
+        return connect(root, token, ca)
+    from signalbook.app import peer_client
+
+    if must_exist:
+        options.check_exists(place)
+    return peer_client(place)

@@ -46,7 +46,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _SchemaOptions:
     """What the options say about how schemas are read."""
 
     format: str | None
@@ -77,11 +77,11 @@ def schema() -> None:
 @_JSON
 def check(file: str, format_: str | None, references: tuple[str, ...], fragment: str | None, as_json: bool) -> int:
     """Check that a file holds a schema of its format, and name what is wrong with it."""
-    asked = _Asked(format_, references, fragment)
+    asked = _SchemaOptions(format_, references, fragment)
     try:
-        read = _read(file, asked)
+        read = _read_schema(file, asked)
     except SchemaError as error:
-        return _show(file, error.problems, as_json)
+        return _print_problems(file, error.problems, as_json)
     say(f"{file}: a schema of the format {read.format}")
     return Exit.OK
 
@@ -117,22 +117,22 @@ def diff(
     The exit code is 1 where a change breaks the promise that --compatibility names; those that break only the other
     one are shown as well.
     """
-    asked = _Asked(format_, references)
+    asked = _SchemaOptions(format_, references)
     both: list[Schema] = []
     for file in (old, new):
         try:
-            both.append(_read(file, asked))
+            both.append(_read_schema(file, asked))
         except SchemaError as error:
-            return _show(file, error.problems, as_json)
+            return _print_problems(file, error.problems, as_json)
     directions = {"backward", "forward"} if compatibility == "full" else {compatibility}
     kept = {"backward": True, "forward": True}
     for found in schemas.compatible(both, "full"):
         trusted = trust_unknown and not found.certain
         breaking = not trusted and not directions.isdisjoint(found.breaks)
         if as_json:
-            print_json({**_difference(found), "breaking": breaking}, compact=True)
+            print_json({**_difference_to_json(found), "breaking": breaking}, compact=True)
         else:
-            click.echo(_sentence(found))
+            click.echo(_difference_in_words(found))
         for direction in found.breaks if not trusted else ():
             kept[direction] = False
     if not as_json:
@@ -164,14 +164,14 @@ def validate(
     if (file, *payloads).count("-") > 1:
         raise UsageError("standard input can be read only once; give - for one file only")
     try:
-        read = _read(file, _Asked(format_, references, fragment))
+        read = _read_schema(file, _SchemaOptions(format_, references, fragment))
     except SchemaError as error:
-        return _show(file, error.problems, as_json)
+        return _print_problems(file, error.problems, as_json)
     wrong = 0
     for payload in payloads:
-        problems = read.check(_bytes(payload), contenttype).problems
+        problems = read.check(_file_bytes(payload), contenttype).problems
         wrong += bool(problems)
-        _show(payload, problems, as_json)
+        _print_problems(payload, problems, as_json)
     if not as_json:
         say(f"{len(payloads)} payload(s) checked: {wrong} invalid")
     return Exit.REFUSED if wrong else Exit.OK
@@ -187,9 +187,9 @@ def validate(
 def columns(file: str, format_: str | None, references: tuple[str, ...], fragment: str | None, as_json: bool) -> int:
     """Show the columns, with their Arrow types, of a table that holds such payloads."""
     try:
-        struct: Any = _read(file, _Asked(format_, references, fragment)).columns()
+        struct: Any = _read_schema(file, _SchemaOptions(format_, references, fragment)).columns()
     except SchemaError as error:
-        return _show(file, error.problems, as_json)
+        return _print_problems(file, error.problems, as_json)
     for field in struct:
         if as_json:
             print_json({"name": field.name, "type": str(field.type), "nullable": field.nullable}, compact=True)
@@ -219,8 +219,8 @@ def _struct_in(kind: Any) -> Any:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def _read(file: str, asked: _Asked) -> Schema:
-    text = _bytes(file)
+def _read_schema(file: str, asked: _SchemaOptions) -> Schema:
+    text = _file_bytes(file)
     name = asked.format or guess_format(file, text)
     if schemas.find(name) is None:
         known = ", ".join(row.name for row in schemas.FORMATS)
@@ -236,10 +236,10 @@ def _references(given: tuple[str, ...]) -> References:
         if not equals or not name or not file:
             raise UsageError(f"--reference {one!r} is not NAME=FILE")
         files[name] = file
-    return lambda uri: _bytes(files[uri]) if uri in files else None
+    return lambda uri: _file_bytes(files[uri]) if uri in files else None
 
 
-def _bytes(file: str) -> bytes:
+def _file_bytes(file: str) -> bytes:
     return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
 
 
@@ -284,7 +284,7 @@ def _guess_json(text: bytes) -> str:
 # Showing -------------------------------------------------------------------------------------------------------------
 
 
-def _show(file: str, problems: tuple[Problem, ...], as_json: bool) -> int:
+def _print_problems(file: str, problems: tuple[Problem, ...], as_json: bool) -> int:
     for problem in problems:
         if as_json:
             print_json({"file": file, "path": problem.path, "message": problem.message}, compact=True)
@@ -293,7 +293,7 @@ def _show(file: str, problems: tuple[Problem, ...], as_json: bool) -> int:
     return Exit.REFUSED if problems else Exit.OK
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def _difference_to_json(found: Difference) -> dict[str, Any]:
     return {
         "path": found.path,
         "kind": found.kind,
@@ -303,7 +303,7 @@ def _difference(found: Difference) -> dict[str, Any]:
     }
 
 
-def _sentence(found: Difference) -> str:
+def _difference_in_words(found: Difference) -> str:
     breaks = " and ".join(sorted(found.breaks))
     how = "breaks" if found.certain else "cannot be decided; may break"
     return f"{found.path or '/'}: {found.message} [{found.kind}]: {how} {breaks}"

@@ -7,22 +7,18 @@ Rule 2: a token that is given and empty is a variable that was not set, and no w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from signalbook.cli import options
-from signalbook.cli.options import read_secret
+from signalbook.cli.options import read_secret, secret_options
 from signalbook.errors import UsageError
 from signalbook.server.access import tokens
 from signalbook.settings import MEBIBYTE, OPTIONAL_PATHS, Settings
 from signalbook.spec import versions
 
 __all__ = ["serve"]
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _UNITS = {"": 1, "k": 1024, "m": MEBIBYTE, "g": 1024 * MEBIBYTE}
 
@@ -35,26 +31,6 @@ def size(context: click.Context, parameter: click.Parameter, text: str) -> int:
     if not digits.isdigit():
         raise click.BadParameter(f"'{text}' is not a size; write bytes, or a number with k, m or g, such as 16m")
     return int(digits) * _UNITS[unit]
-
-
-def _secret_options(name: str, who: str) -> tuple[Decorator, Decorator]:
-    upper = name.upper().replace("-", "_")
-    value = click.option(
-        f"--{name}",
-        metavar="TOKEN",
-        envvar=f"SIGNALBOOK_{upper}",
-        show_envvar=True,
-        help=f"A client that {who} must send this token.",
-    )
-    file = click.option(
-        f"--{name}-file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        envvar=f"SIGNALBOOK_{upper}_FILE",
-        show_envvar=True,
-        help="The same from the first line of a file.",
-    )
-    return value, file
 
 
 def _secret(name: str, value: str | None, file: Path | None) -> str:
@@ -70,8 +46,8 @@ def _secret(name: str, value: str | None, file: Path | None) -> str:
     return secret
 
 
-_READ_TOKEN, _READ_TOKEN_FILE = _secret_options("read-token", "reads")
-_WRITE_TOKEN, _WRITE_TOKEN_FILE = _secret_options("write-token", "writes")
+_READ_TOKEN, _READ_TOKEN_FILE = secret_options("read-token", "A client that reads must send this token.")
+_WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that writes must send this token.")
 
 
 @click.command(

@@ -22,7 +22,7 @@ from signalbook.errors import RegistryError
 from signalbook.model.model import ResourceType
 from signalbook.registry.capabilities import Capabilities
 from signalbook.schemas import Difference, Format, Schema, SchemaError
-from signalbook.schemas.format import Budget, Located, References, TooMuch
+from signalbook.schemas.format import Located, References, StepBudget, TooMuch
 
 __all__ = ["VALIDATED", "DocumentValidator", "SchemaReferences", "Verdict", "VersionDocument", "verdict_attributes"]
 
@@ -75,7 +75,7 @@ class DocumentValidator:
     capabilities: Capabilities
     ask: Callable[[str], SchemaReferences]
     base: str
-    budget: Budget
+    budget: StepBudget
     trust_unknown: bool = False
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 

@@ -23,7 +23,7 @@ from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
 from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
-from signalbook.schemas.format import Budget
+from signalbook.schemas.format import StepBudget
 from signalbook.spec.versions import RC4, SpecVersion
 
 __all__ = [
@@ -193,7 +193,7 @@ class Work:
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
-    budget: Budget | None = None  # what comparisons of schemas may still take
+    budget: StepBudget | None = None  # what comparisons of schemas may still take
     declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)
     registry_: RegistryState | None = None

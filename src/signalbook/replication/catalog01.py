@@ -15,10 +15,11 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 import orjson
 
+from signalbook.client import Client, RemoteError
 from signalbook.dialects.catalog01_documents import (
     read_definition,
     read_group,
@@ -28,7 +29,6 @@ from signalbook.errors import RegistryError
 from signalbook.jsontext import Json
 from signalbook.model.values import VALUE_TYPES
 from signalbook.replication.entries import log_digest, owner_by
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import ReplicationScope
 from signalbook.spec.dialects import DIALECTS
 
@@ -49,11 +49,8 @@ _ABSENT = (404, 410)
 _NOT_OFFERED = (404, 405, 410, 501)
 _ASSIGNED = frozenset({"version", "versions", "createdtimeutc", "updatedtimeutc", "definitions"})
 _SYSTEM = ("messagegroupid", "messageid", "versionid", "createdat", "modifiedat", "messages", "versions", "ancestorid")
-_MOST_PAGES = 100_000
 _MOST_SNAPSHOTS = 200
 _MOST_BYTES = 256 << 10
-# RFC 8288: a reference in angle brackets and then its parameters, of which `rel` may be any.
-_LINK = re.compile(r"<([^>]*)>([^<]*)")
 _VERSION_URI = re.compile(r"(.+)/([^/]+)/messagedefinitions/([^/]+?)(?:/versions?/[0-9]+)?")
 _VERSION_URN = re.compile(r"(urn:.+):([^:]+):([^:]+):[0-9]+", re.I)
 
@@ -61,14 +58,14 @@ _VERSION_URN = re.compile(r"(urn:.+):([^:]+):([^:]+):[0-9]+", re.I)
 class Catalog01:
     """The operations of the 0.1 API that replication uses, at one peer."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Client) -> None:
         self.peer = peer
 
     def features(self) -> Json | None:
         """What the catalog says it can do (4.2.1); None where it does not say."""
         try:
             found = self.peer.request("OPTIONS", ROOT).value
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in _NOT_OFFERED:
                 return None
             raise
@@ -85,7 +82,7 @@ class Catalog01:
         """The definitions of a group by their ids, in their latest versions; none where the group has gone."""
         try:
             found = list(self._listed(f"{group_path(group)}/messagedefinitions", "id"))
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in _ABSENT:
                 return []
             raise
@@ -97,7 +94,7 @@ class Catalog01:
         path = definition_path(group, id_)
         try:
             listed = list(self._listed(f"{path}/versions", "version"))
-        except PeerError as error:
+        except RemoteError as error:
             if error.status not in _NOT_OFFERED:
                 raise
             given = latest.get("versions")
@@ -106,7 +103,7 @@ class Catalog01:
         found = {}
         for number, one in listed:
             if not (number.isascii() and number.isdigit() and len(number) <= 18):
-                raise PeerError(f"{self.peer.address} has a version '{number[:50]}' of '{id_}', which is not a number")
+                raise RemoteError(f"{self.peer.name} has a version '{number[:50]}' of '{id_}', which is not a number")
             whole: Json | None = one if "definition" in one else self.find(f"{path}/versions/{number}")
             if whole is not None:
                 found[int(number)] = {**({} if "id" in whole else common), **whole, "version": int(number)}
@@ -116,63 +113,39 @@ class Catalog01:
         """The document at a path; None where there is none."""
         try:
             found = self.peer.request("GET", path).value
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in _ABSENT:
                 return None
             raise
         if not isinstance(found, dict):
-            raise PeerError(f"{self.peer.address} answered {path} with something other than an object")
+            raise RemoteError(f"{self.peer.name} answered {path} with something other than an object")
         return found
 
     def canonical(self, group: str, id_: str) -> tuple[str, str, str]:
         """The authority, the group and the id that the canonical link of a definition states; empty without one."""
         try:
-            header = self.peer.request("GET", definition_path(group, id_)).headers.get("link", "")
-        except PeerError as error:
+            uri, _ = self.peer.request("GET", definition_path(group, id_)).find_link("canonical")
+        except RemoteError as error:
             if error.status in _ABSENT:
                 return "", "", ""
             raise
-        uri = _link(header, "canonical")
         found = _VERSION_URN.fullmatch(uri) or _VERSION_URI.fullmatch(uri)
         return (found[1], found[2], found[3]) if found is not None and len(uri) <= 1500 else ("", "", "")
 
     def _listed(self, path: str, name: str) -> Iterator[tuple[str, Json]]:
         """The members of a listing by their ids or numbers; one that is listed by its name alone has no more."""
-        for value in self._pages(path):
+        for reply, _ in self.peer.pages(path):
+            value = reply.value
             if isinstance(value, dict) and all(isinstance(one, dict) for one in value.values()):
                 value = [{name: key, **one} for key, one in value.items()]
             if not isinstance(value, list):
-                raise PeerError(f"{self.peer.address} answered {path} with something other than a list")
+                raise RemoteError(f"{self.peer.name} answered {path} with something other than a list")
             for one in value:
                 member = one if isinstance(one, dict) else {name: one}
                 named = member.get(name)
                 if isinstance(named, bool) or not isinstance(named, (str, int)) or named == "":
-                    raise PeerError(f"{self.peer.address} lists something without '{name}' at {path}")
+                    raise RemoteError(f"{self.peer.name} lists something without '{name}' at {path}")
                 yield str(named), member if isinstance(one, dict) else {}
-
-    def _pages(self, path: str) -> Iterator[Any]:
-        seen: set[str] = set()
-        address = self.peer.address
-        while path:
-            if path in seen or len(seen) > _MOST_PAGES:
-                raise PeerError(f"{address} links its pages in a circle")
-            seen.add(path)
-            answer = self.peer.request("GET", path)
-            yield answer.value
-            following = _link(answer.headers.get("link", ""), "next")
-            if not following:
-                return
-            place = urljoin(address + path, following)
-            if not place.startswith(address + "/"):
-                raise PeerError(f"{address} sends on to {place[:200]}, which is not followed")
-            path = place.removeprefix(address)
-
-
-def _link(header: str, relation: str) -> str:
-    for place, parameters in _LINK.findall(header):
-        if re.search(rf'(?:^|;)\s*rel\s*=\s*"?(?:[^";]*\s)?{relation}(?=[\s";,]|$)', parameters, re.I):
-            return str(place)
-    return ""
 
 
 def _objects(value: Any) -> list[Json]:
@@ -205,7 +178,7 @@ def without_assigned(document: Json) -> Json:
 class Catalog01Source:
     """A 0.1 catalog as a source: its groups and definitions as the entries that travel."""
 
-    def __init__(self, peer: Peer, authority: str = "") -> None:
+    def __init__(self, peer: Client, authority: str = "") -> None:
         self.api = Catalog01(peer)
         self.catalog = peer.address + ROOT
         self._said = authority
@@ -306,7 +279,8 @@ class Catalog01Source:
             return None
         if not self._authority:
             self._learn(gid, [(id_, latest)])
-        mark = hashlib.sha256(orjson.dumps([group.get("format"), documents], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        seen = orjson.dumps([group.get("format"), documents], option=orjson.OPT_SORT_KEYS, default=str)
+        mark = hashlib.sha256(seen).hexdigest()
         if known == mark[:32]:
             return scope.renamed(xid)
         head = self._head(xid, scope)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from signalbook.client import Client, RemoteError
 from signalbook.dialects.catalog01_documents import (
     common_format,
     format_of,
@@ -32,7 +33,6 @@ from signalbook.replication.catalog01 import (
     group_path,
     without_assigned,
 )
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
 from signalbook.spec.dialects.v01 import GENERIC
@@ -54,7 +54,7 @@ class Catalog01Target:
     """
 
     def __init__(
-        self, peer: Peer, scope: ReplicationScope, report: ReplicationReport, authority: Callable[[], str],
+        self, peer: Client, scope: ReplicationScope, report: ReplicationReport, authority: Callable[[], str],
         earlier: Callable[[str, int], Json | None], was_deleted: Callable[[set[str]], set[str]],
         pushed: dict[str, str],
     ) -> None:  # fmt: skip
@@ -75,7 +75,7 @@ class Catalog01Target:
         self._differing: list[tuple[Json, str, Json, Json]] = []
         features = self._api.features()
         if features is not None and features.get("update") is not True:
-            raise PeerError(f"{peer.address} takes no changes: its features (OPTIONS) do not say 'update'", 405)
+            raise RemoteError(f"{peer.name} takes no changes: its features (OPTIONS) do not say 'update'", status=405)
 
     @property
     def _authority(self) -> str:
@@ -141,7 +141,7 @@ class Catalog01Target:
         """Write a definition; in words why the catalog refuses it, where it does."""
         try:
             self._record(entry, *self._write_definition(entry))
-        except PeerError as error:
+        except RemoteError as error:
             if not 400 <= error.status < 500 or error.status in (401, 403):
                 raise
             return str(error)
@@ -284,7 +284,7 @@ class Catalog01Target:
     def _delete_version(self, gid: str, id_: str, number: int) -> bool:
         try:
             self._peer.request("DELETE", f"{definition_path(gid, id_)}/versions/{number}")
-        except PeerError as error:
+        except RemoteError as error:
             if error.status not in _NOT_OFFERED_THERE:
                 raise
             return False
@@ -329,7 +329,7 @@ class Catalog01Target:
     def _delete(self, xid: str, path: str) -> None:
         try:
             self._peer.request("DELETE", path)
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in (404, 410):
                 return
             if not 400 <= error.status < 500 or error.status in (401, 403):

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 
-from signalbook.errors import UsageError
+from signalbook.client import Client, RemoteError
+from signalbook.errors import StoreError, UsageError
 from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01Source
 from signalbook.replication.catalog01_target import Catalog01Target
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.source import (
     FeedSource,
@@ -44,7 +44,7 @@ class Replication:
     """The way from one catalog to another for what is within a scope."""
 
     def __init__(
-        self, source: Peer, target: Peer, scope: ReplicationScope, *, authority: str = "", keep_both: bool = False,
+        self, source: Client, target: Client, scope: ReplicationScope, *, authority: str = "", keep_both: bool = False,
         apis: tuple[str, str] = ("auto", "auto"),
     ) -> None:  # fmt: skip
         self.source = source
@@ -97,9 +97,7 @@ class Replication:
     def _checked(self, report: ReplicationReport) -> ReplicationReport:
         """A report that says so where the scope names nothing."""
         if not report.outcomes and self._scope.xid != "/" and not is_there(self._source, self.source, self._scope):
-            report.failure = (
-                f"{self.source.address or 'the source'} has no {self._scope.xid}; is the scope spelled right?"
-            )
+            report.failure = f"{self.source.name or 'the source'} has no {self._scope.xid}; is the scope spelled right?"
         return report
 
     def _run(self, source: FeedSource, target: SignalbookTarget, *, compare: bool) -> None:
@@ -109,7 +107,7 @@ class Replication:
                 return
             if target.link.cursor:
                 source.changes(target.link.cursor, self._scope)  # whether it is one of this history
-        except PeerError as error:
+        except RemoteError as error:
             if error.name not in _COMPARE_IN_FULL:
                 raise
             target.anew = error.name == "unknown_cursor"
@@ -169,10 +167,10 @@ class Replication:
                         )
                         webhook.refusal = ""
                     self._source.changes(report.cursor, self._scope, wait)
-            except PeerError as error:
-                if error.name in _COMPARE_IN_FULL:
+            except (RemoteError, StoreError) as error:
+                if isinstance(error, RemoteError) and error.name in _COMPARE_IN_FULL:
                     continue  # while it waited; the next run does that
-                if not reached and 300 <= error.status < 500:
+                if not reached and (isinstance(error, StoreError) or 300 <= error.status < 500):
                     raise
                 failures += 1
                 named = None

@@ -13,15 +13,15 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import orjson
 
+from signalbook.client import Client, RegistryReply, RemoteError
 from signalbook.errors import UsageError
 from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
 from signalbook.replication.entries import plain_group, plain_resource
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import ReplicationScope, entity_of
 
 __all__ = ["FeedSource", "PlainSource", "Source", "asked", "check_authority", "is_there", "open_source", "speaks_01"]
@@ -37,7 +37,6 @@ _DELETED = ("io.xregistry.group.deleted", "io.xregistry.resource.deleted")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 # The base of the 0.1 API: what an authority is implied to be where a definition names none (seed 004, 2.2.4).
 _CATALOG = "/messagecatalog"
-_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 
 
 def check_authority(text: str) -> str:
@@ -56,7 +55,7 @@ def stated_base(value: Any) -> str:
     return text if is_address and _URI.fullmatch(text) and len(text) <= 1000 else ""
 
 
-def is_there(source: Source, peer: Peer, scope: ReplicationScope) -> bool:
+def is_there(source: Source, peer: Client, scope: ReplicationScope) -> bool:
     """Whether a source has the group, the resource or the collection that a scope names."""
     if isinstance(source, Catalog01Source):
         return source.has(scope)
@@ -69,7 +68,7 @@ def is_there(source: Source, peer: Peer, scope: ReplicationScope) -> bool:
     try:
         if path != "/":
             peer.request("GET", path + ("/meta" if len(steps) == 4 else ""))
-    except PeerError as error:
+    except RemoteError as error:
         if error.status in _ABSENT:
             return False
         raise
@@ -79,7 +78,7 @@ def is_there(source: Source, peer: Peer, scope: ReplicationScope) -> bool:
 class FeedSource:
     """A Signalbook: entries as they travel, and a feed of what changed."""
 
-    def __init__(self, peer: Peer, state: Json, authority: str) -> None:
+    def __init__(self, peer: Client, state: Json, authority: str) -> None:
         self._peer = peer
         self.catalog = str(state["catalog"])
         base = stated_base(state.get("base")) or peer.address
@@ -96,7 +95,7 @@ class FeedSource:
         """The cursor behind everything that there is now; another catalog at the same address is refused."""
         state = self._peer.request("GET", "/replicas").value
         if state.get("catalog") != self.catalog:
-            raise PeerError(f"{self._peer.address} is not the same catalog as before")
+            raise RemoteError(f"{self._peer.name} is not the same catalog as before")
         return str(state["cursor"])
 
     def everything(self, scope: ReplicationScope) -> Iterator[Json]:
@@ -110,17 +109,15 @@ class FeedSource:
             if not following:
                 return
             if following <= after:
-                raise PeerError(f"{self._peer.address} links its pages in a circle")
+                raise RemoteError(f"{self._peer.name} links its pages in a circle")
             after = following
 
     def changes(self, cursor: str, scope: ReplicationScope, wait: float = 0) -> tuple[list[str], str]:
         """The entities within a scope that changed behind a cursor, and the cursor behind them."""
         query = f"since={quote(cursor)}&limit={_EVENTS}" + (f"&wait={wait:g}" if wait else "")
         answer = self._peer.request("GET", f"/changes?{query}", wait=wait)
-        following = answer.headers.get("signalbook-cursor", "")
-        if not isinstance(answer.value, list) or not following:
-            raise PeerError(f"{self._peer.address} answered /changes with something other than events")
-        names = (entity_of(str(event.get("subject", ""))) for event in answer.value if _is_ours(event))
+        events, following = _events(answer)
+        names = (entity_of(str(event.get("subject", ""))) for event in events if _is_ours(event))
         return list(dict.fromkeys(xid for xid in names if xid is not None and scope.holds(xid))), following
 
     def deleted(self, scope: ReplicationScope) -> set[str]:
@@ -130,14 +127,12 @@ class FeedSource:
         while True:
             try:
                 answer = self._peer.request("GET", f"/changes?since={quote(cursor)}&limit={_EVENTS}")
-            except PeerError as error:
+            except RemoteError as error:
                 if error.name == "feed_trimmed":
                     return set()
                 raise
-            following = answer.headers.get("signalbook-cursor", "")
-            if not isinstance(answer.value, list) or not following:
-                raise PeerError(f"{self._peer.address} answered /changes with something other than events")
-            deleted = (one for one in answer.value if isinstance(one, dict) and one.get("type") in _DELETED)
+            events, following = _events(answer)
+            deleted = (one for one in events if isinstance(one, dict) and one.get("type") in _DELETED)
             found.update(scope.renamed(str(one.get("subject", ""))) for one in deleted)
             if following == cursor:
                 return found
@@ -157,10 +152,10 @@ class FeedSource:
 
     def _entries(self, page: Any, scope: ReplicationScope) -> Iterator[Json]:
         if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
-            raise PeerError(f"{self._peer.address} answered with something other than entries")
+            raise RemoteError(f"{self._peer.name} answered with something other than entries")
         for entry in page["entries"]:
             if not isinstance(entry, dict) or not isinstance(entry.get("xid"), str) or "origin" not in entry:
-                raise PeerError(f"{self._peer.address} sent an entry that is not valid")
+                raise RemoteError(f"{self._peer.name} sent an entry that is not valid")
             origin = dict(entry["origin"])
             origin["authority"] = origin.get("authority") or self.authority
             origin["home"] = origin.get("home") or entry["xid"]
@@ -168,6 +163,14 @@ class FeedSource:
                 xid, body = scope.renamed(entry["xid"]), scope.rewritten(entry.get("body"))
                 log = {"log": scope.rewritten_log(entry["log"])} if entry.get("log") else {}
                 yield {"xid": xid, "source": entry["xid"], "origin": origin, "body": body, "mark": "", **log}
+
+
+def _events(reply: RegistryReply) -> tuple[list[Any], str]:
+    """The events of a page of a change feed, and the cursor behind them."""
+    events, following = reply.value, reply.headers.get("signalbook-cursor", "")
+    if not isinstance(events, list) or not following:
+        raise RemoteError(f"{reply.name} answered /changes with something other than events")
+    return events, following
 
 
 def _is_ours(event: Any) -> bool:
@@ -183,7 +186,7 @@ def _is_ours(event: Any) -> bool:
 class PlainSource:
     """Any other xRegistry server: read through and compared by the epochs it shows."""
 
-    def __init__(self, peer: Peer, root: Any, authority: str) -> None:
+    def __init__(self, peer: Client, root: Any, authority: str) -> None:
         self._peer = peer
         self.catalog = stated_base(_object(root).get("self")) or peer.address
         self.authority = authority or self.catalog
@@ -233,7 +236,7 @@ class PlainSource:
         """A resource with its documents; None where it was deleted since it was listed."""
         try:
             return self._peer.request("GET", f"{quote(xid)}$details?inline=*&binary").value
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in (404, 410):
                 return None
             raise
@@ -244,29 +247,15 @@ class PlainSource:
 
     def _pages(self, path: str, *, may_be_gone: bool = False) -> Iterator[dict[str, Json]]:
         """The pages of a collection, by the links that lead from one to the next; one that has gone has none."""
-        seen: set[str] = set()
-        while path:
-            if path in seen or len(seen) > _MOST_PAGES:
-                raise PeerError(f"{self._peer.address} links its pages in a circle")
-            seen.add(path)
-            try:
-                answer = self._peer.request("GET", path)
-            except PeerError as error:
-                if may_be_gone and error.status in (404, 410):
-                    return
+        try:
+            for reply, _ in self._peer.pages(path):
+                page = reply.value
+                if not isinstance(page, dict) or not all(isinstance(one, dict) for one in page.values()):
+                    raise RemoteError(f"{self._peer.name} answered {path} with something other than a collection")
+                yield page
+        except RemoteError as error:
+            if not (may_be_gone and error.status in (404, 410)):
                 raise
-            if not isinstance(answer.value, dict) or not all(isinstance(one, dict) for one in answer.value.values()):
-                raise PeerError(f"{self._peer.address} answered {path} with something other than a collection")
-            yield answer.value
-            path = self._next(answer.headers.get("link", ""))
-
-    def _next(self, header: str) -> str:
-        found = _NEXT.search(header)
-        if found is None:
-            return ""
-        if not found[1].startswith(self._peer.address + "/"):
-            raise PeerError(f"{self._peer.address} sends on to {urlsplit(found[1]).netloc}, which is not followed")
-        return found[1].removeprefix(self._peer.address)
 
 
 # ---- which of them a catalog is
@@ -274,7 +263,7 @@ class PlainSource:
 Source = FeedSource | PlainSource | Catalog01Source
 
 
-def open_source(peer: Peer, authority: str = "", api: str = "auto") -> Source:
+def open_source(peer: Client, authority: str = "", api: str = "auto") -> Source:
     """The source that a catalog is: one with a change feed, or a plain xRegistry server, or one of 0.1 alone.
 
     It is asked what it speaks, unless `api` says "xregistry" or "0.1".
@@ -290,17 +279,17 @@ def open_source(peer: Peer, authority: str = "", api: str = "auto") -> Source:
     return PlainSource(peer, root, authority)
 
 
-def asked(peer: Peer, path: str) -> Any:
+def asked(peer: Client, path: str) -> Any:
     """What a catalog says at a path; None where it has no such path, or something other than JSON there."""
     try:
         return peer.request("GET", path).value
-    except PeerError as error:
+    except RemoteError as error:
         if error.status in (*_ABSENT, 200, 405, 501):
             return None
         raise
 
 
-def speaks_01(peer: Peer) -> bool:
+def speaks_01(peer: Client) -> bool:
     """Whether a catalog answers the 0.1 message catalog API."""
     api = Catalog01(peer)
     if api.features() is not None:

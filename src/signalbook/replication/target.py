@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 
 import orjson
 
+from signalbook.client import Client, RemoteError
 from signalbook.errors import Problem
 from signalbook.jsontext import Json
 from signalbook.replication.links import Link
-from signalbook.replication.peers import Peer, PeerError
 
 __all__ = ["ReplicationReport", "SignalbookTarget"]
 
@@ -97,7 +97,7 @@ class SignalbookTarget:
     """
 
     def __init__(
-        self, peer: Peer, name: str, report: ReplicationReport, earlier: Earlier = lambda xid, before: None,
+        self, peer: Client, name: str, report: ReplicationReport, earlier: Earlier = lambda xid, before: None,
         *, keep_both: bool = False,
     ) -> None:  # fmt: skip
         self._peer = peer
@@ -117,15 +117,15 @@ class SignalbookTarget:
             self.authority = str(value.get("authority") or "")
             self.problems = [str(one["xid"]) for one in value.get("problems", [])]
             return Link(name, str(link["cursor"]), int(link["number"]))
-        except PeerError as error:
+        except RemoteError as error:
             if error.status == 404:
-                raise PeerError(
-                    f"{self._peer.address} is not a Signalbook or a catalog of 0.1, which a target has to be", 404
+                raise RemoteError(
+                    f"{self._peer.name} is not a Signalbook or a catalog of 0.1, which a target has to be", status=404
                 ) from None
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise PeerError(
-                f"{self._peer.address} is not a Signalbook or a catalog of 0.1, which a target has to be"
+            raise RemoteError(
+                f"{self._peer.name} is not a Signalbook or a catalog of 0.1, which a target has to be"
             ) from None
 
     def begin(self) -> None:
@@ -224,13 +224,13 @@ class SignalbookTarget:
                 self.report.add([result])
             following = int(result.get("wants") or 0)
             if following >= before:
-                raise PeerError(f"{self._peer.address} asks for the same part of a log again")
+                raise RemoteError(f"{self._peer.name} asks for the same part of a log again")
             before = following
 
     def _post(self, body: Json) -> Json:
         value = self._peer.request("POST", "/replicas", body).value
         if not isinstance(value, dict) or not isinstance(value.get("results"), list):
-            raise PeerError(f"{self._peer.address} answered a batch with something other than results")
+            raise RemoteError(f"{self._peer.name} answered a batch with something other than results")
         return value
 
 

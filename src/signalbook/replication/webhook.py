@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
+from signalbook.client import Client, RemoteError
 from signalbook.errors import SignalbookError, UsageError
-from signalbook.replication.peers import Peer, PeerError
 from signalbook.replication.scope import entity_of
 
 __all__ = ["Catalog01Webhook", "Webhook", "WebhookListener", "check_place"]
@@ -88,7 +88,7 @@ class Webhook:
 
     def __init__(
         self,
-        source: Peer,
+        source: Client,
         place: str,
         sink: str = "",
         on_delivery: OnDelivery | None = None,
@@ -128,7 +128,7 @@ class Webhook:
         self._next = time.monotonic() + _ASK_AGAIN
         try:
             self._id = self._subscribe()
-        except PeerError as error:
+        except RemoteError as error:
             if not error.status or error.status >= 500:
                 self._next = 0.0
                 raise  # it does not answer at all
@@ -148,14 +148,14 @@ class Webhook:
         method, path = ("PUT", f"/subscriptions/{ids[0]}") if ids else ("POST", "/subscriptions")
         made = self._source.request(method, path, body).value
         if not isinstance(made, dict) or not isinstance(made.get("id"), str):
-            raise PeerError(f"{self._source.address} answered a subscription with something else", 400)
+            raise RemoteError(f"{self._source.name} answered a subscription with something else", status=400)
         return str(made["id"])
 
     def _is_well(self) -> bool:
         """Whether the subscription is there and its deliveries arrive."""
         try:
             status = self._source.request("GET", f"/subscriptions/{self._id}").value["status"]
-        except PeerError as error:
+        except RemoteError as error:
             if error.status == 404:
                 self._next = 0.0  # it was deleted, so it can be made again at once
                 return False
@@ -174,7 +174,7 @@ class Catalog01Webhook(Webhook):
     That form has no credential: the sink carries the secret. `subjects` is what the events of a scope begin with.
     """
 
-    def __init__(self, source: Peer, place: str, sink: str = "", subjects: str = "/messagecatalog") -> None:
+    def __init__(self, source: Client, place: str, sink: str = "", subjects: str = "/messagecatalog") -> None:
         self._named: dict[str, None] | None = {}
         self._lock = threading.Lock()
         self._subjects = subjects
@@ -207,7 +207,7 @@ class Catalog01Webhook(Webhook):
 
     def _subscribe(self) -> str:
         for one in self._left_behind():
-            with suppress(PeerError):
+            with suppress(RemoteError):
                 self._source.request("DELETE", f"/subscriptions/{one}")
         mark = "&" if "?" in self._sink else "?"
         body = {
@@ -216,8 +216,9 @@ class Catalog01Webhook(Webhook):
             "sink": f"{self._sink}{mark}key={self._listener.secret}",
             "filter": {"prefix": {"subject": self._subjects}},
         }
-        answer = self._source.request("POST", "/subscriptions", body, media=_MEDIA)
-        made = answer.value.get("id") if isinstance(answer.value, dict) else None
+        answer = self._source.request("POST", "/subscriptions", body, headers={"content-type": _MEDIA})
+        given = answer.value
+        made = given.get("id") if isinstance(given, dict) else None
         place = answer.headers.get("location", "").rstrip("/").rpartition("/")[2]
         return str(made or place or _NAMELESS)
 
@@ -225,7 +226,7 @@ class Catalog01Webhook(Webhook):
         """The subscriptions that earlier runs with this sink left, where the catalog lists them."""
         try:
             known = self._source.request("GET", "/subscriptions").value
-        except PeerError as error:
+        except RemoteError as error:
             if error.status in (404, 405, 501):
                 return []
             raise
@@ -238,7 +239,7 @@ class Catalog01Webhook(Webhook):
             return True
         try:
             self._source.request("GET", f"/subscriptions/{self._id}")
-        except PeerError as error:
+        except RemoteError as error:
             if error.status == 404:
                 self._next = 0.0
             elif error.status not in (405, 501):

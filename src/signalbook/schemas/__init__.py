@@ -18,7 +18,6 @@ from typing import Any
 from signalbook.schemas.format import (
     BREAKS_BOTH,
     MOST_STEPS,
-    Budget,
     Checked,
     Difference,
     Direction,
@@ -26,6 +25,7 @@ from signalbook.schemas.format import (
     References,
     Schema,
     SchemaError,
+    StepBudget,
     Text,
     TooMuch,
     unsupported,
@@ -34,13 +34,13 @@ from signalbook.schemas.format import (
 __all__ = [
     "COMPATIBILITIES",
     "FORMATS",
-    "Budget",
     "Checked",
     "Difference",
     "Format",
     "References",
     "Schema",
     "SchemaError",
+    "StepBudget",
     "compatible",
     "find",
     "media_type",
@@ -212,7 +212,7 @@ def read(format: str, text: Text, references: References | None = None) -> Schem
 
 
 def compatible(
-    older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bool = False, budget: Budget | None = None
+    older_to_newer: Sequence[Schema], rule: str, *, trust_unknown: bool = False, budget: StepBudget | None = None
 ) -> Iterator[Difference]:
     """Yield what breaks a promise between the newest schema of a lineage and those before it; nothing: it holds.
 
@@ -228,7 +228,7 @@ def compatible(
     newest = older_to_newer[-1]
     seen: set[Difference] = set()
     for older in older_to_newer[:-1] if transitive else older_to_newer[-2:-1]:
-        part = Budget(MOST_STEPS) if budget is None else budget.part()
+        part = StepBudget(MOST_STEPS) if budget is None else budget.part()
         for difference in _compare(older, newest, part):
             broken = difference.breaks & directions
             if broken and (difference.certain or not trust_unknown):
@@ -238,7 +238,7 @@ def compatible(
                     yield found
 
 
-def _compare(older: Schema, newer: Schema, budget: Budget) -> Iterator[Difference]:
+def _compare(older: Schema, newer: Schema, budget: StepBudget) -> Iterator[Difference]:
     """The differences of two schemas; two formats have no common ground, but drafts and releases of one do."""
     first, second = find(older.format), find(newer.format)
     if first is None or second is None or first.family != second.family:

@@ -25,7 +25,6 @@ __all__ = [
     "REFERENCE",
     "SECOND",
     "BadValue",
-    "Budget",
     "Checked",
     "Difference",
     "Direction",
@@ -34,6 +33,7 @@ __all__ = [
     "References",
     "Schema",
     "SchemaError",
+    "StepBudget",
     "Text",
     "TooMuch",
     "base_of",
@@ -49,7 +49,7 @@ __all__ = [
 
 # The steps that comparisons may take: counted and not timed, so that the same schemas have the same answer everywhere.
 #
-# Rule: a step is some microseconds of work. What is not decided when none is left is unknown, and is told so.
+# Rule: a step is some microseconds of work. What is not decided when none is left is reported as unknown.
 
 
 # What one comparison may take, both ways together.
@@ -60,18 +60,18 @@ class TooMuch(Exception):  # noqa: N818, RUF100 - it is not an error: the answer
     """There are no steps left."""
 
 
-class Budget:
+class StepBudget:
     """Steps that are left; a part of a budget has a limit of its own, and takes from the whole."""
 
     __slots__ = ("_whole", "left")
 
-    def __init__(self, steps: int, whole: Budget | None = None) -> None:
+    def __init__(self, steps: int, whole: StepBudget | None = None) -> None:
         self.left = steps
         self._whole = whole
 
-    def part(self, steps: int = MOST_STEPS) -> Budget:
+    def part(self, steps: int = MOST_STEPS) -> StepBudget:
         """A budget for one comparison out of this one."""
-        return Budget(steps, self)
+        return StepBudget(steps, self)
 
     def add(self, steps: int) -> None:
         """Allow more steps."""
@@ -92,7 +92,7 @@ class Budget:
 # wait: the registry while it writes. They keep what is beyond it as it is. No schema that people write comes near.
 
 
-# The steps (`Budget`) that a document at its limit takes, and what each takes besides.
+# The steps (`StepBudget`) that a document at its limit takes, and what each takes besides.
 SECOND, _EACH = 100_000, 50
 
 
@@ -161,8 +161,7 @@ class BadValue(ValueError):
 # Column names that Delta, Parquet and Spark take, made from names that formats allow; the same rule for each format.
 #
 # Rule 1: letters (of any script), digits, `_` and `-` stay; each byte of anything else, and `~`, becomes `~` and two
-# hex
-# digits. The empty name is `~`.
+# hex digits. The empty name is `~`.
 # Rule 2: Spark compares column names without case. Of names that differ only in case the one in lower case stays as it
 # is; in each other one, every capital is escaped as well.
 # Rule 3: a name that the table itself uses there has its first character escaped.
@@ -323,7 +322,7 @@ class Format:
     name: str
     aliases: tuple[str, ...]
     read: Callable[[Text, References | None], Schema]
-    compare: Callable[[Schema, Schema, Budget], Iterator[Difference]]
+    compare: Callable[[Schema, Schema, StepBudget], Iterator[Difference]]
     encode: Callable[[Schema, Any, str], bytes]
     samples: Callable[[Schema, str], Iterator[bytes]]
     media: tuple[str, ...]

@@ -89,11 +89,9 @@ _DECLARED: dict[str, Callable[[Any], Iterator[str]]] = {
 # How a schema of a catalog finds another: by its xid, by a name that it declares, by its id beside the one that asks.
 #
 # Rule 1: the order is the same for everybody who holds a catalog, be it a registry or documents in memory; they say
-# what
-# is at a place, and who declares a name.
+# what is at a place, and who declares a name.
 # Rule 2: of those that declare a name the one in the group of the schema that asks is meant, else the only one there
-# is;
-# of several, none.
+# is; of several, none.
 
 
 T = TypeVar("T")

@@ -8,11 +8,11 @@ Rule 2: nothing here decides an error's status: errors are raised, `problems` an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -26,16 +26,18 @@ from signalbook.registry.read.reads import Page
 from signalbook.registry.read.render import ReadContext, View, point_read
 from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target
+from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
-from signalbook.server.events.delivery import Courier
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import ATTRIBUTE, JSON, Headers, Request, Response, WaitingAnswer, refuse_coded
-from signalbook.server.messages import Judgements
+from signalbook.server.http import ATTRIBUTE, JSON, REPEATED, Headers, Request, Response, WaitingAnswer, refuse_coded
 from signalbook.server.problems import not_supported
+
+if TYPE_CHECKING:
+    from signalbook.server.events.delivery import Courier
+    from signalbook.server.messages import Judgements
 
 __all__ = [
     "CODINGS",
@@ -44,11 +46,26 @@ __all__ = [
     "RegistryService",
     "check_preconditions",
     "coded",
+    "joined",
     "matches",
     "tag",
     "unchanged",
     "view_name",
 ]
+
+
+def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
+
+    An attribute's header is not a list: a line end, which no value has, tells that it was repeated.
+    """
+    headers: dict[str, str] = {}
+    for name, value in items:
+        name = name.lower()
+        between = REPEATED if name.startswith(ATTRIBUTE) else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+    return headers
+
 
 # Answers to point reads, kept while nothing is written.
 #
@@ -212,7 +229,7 @@ _ROOT = RequestTarget("registry", "/", "/")
 
 
 class RegistryService:
-    """Answers requests for one registry."""
+    """Answers requests for one registry; its `owner` is not bound by what its capabilities offer to others."""
 
     def __init__(
         self,
@@ -225,8 +242,10 @@ class RegistryService:
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
         judgements: Judgements | None = None,
+        owner: bool = False,
     ) -> None:
         self._requests = requests
+        self._owner = owner
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
         self.waiting: Mapping[str, WaitingAnswer] = waiting or {}
@@ -321,6 +340,12 @@ class RegistryService:
             raise not_supported(request.path, request.method, "GET, OPTIONS")
         return Response(200, [JSON], orjson.dumps({"registries": [request.base + "/"]}))
 
+    def _query(self, request: Request) -> str | Flags:
+        """Return a request's query; for the owner, whom capabilities do not bind, with every flag in it read."""
+        if not self._owner or not request.query:
+            return request.query
+        return parse_flags(request.query, path=request.path.rstrip("/") or "/")
+
     def _read(self, request: Request) -> Response:
         return self._requests.store.read(lambda db: self._read_in(db, request))
 
@@ -329,7 +354,7 @@ class RegistryService:
         requests = self._requests
         setup = requests.setup(db)
         target = find_target(setup.model, request.path)
-        flags = requests.flags(request.query, setup, request.path)
+        flags = requests.flags(self._query(request), setup, request.path)
         spec = requests.shown_version(flags, setup, target.path)
         known = request.headers.get("if-none-match")
         if not request.query:
@@ -379,9 +404,9 @@ class RegistryService:
     def _write_in(self, request: Request, correlation: str, db: Connection) -> tuple[RequestResult, Response | None]:
         """Do one write within a transaction; the second value shows the document that it wrote, if that is asked."""
         requests, method = self._requests, request.method
-        begun = requests.begin_write(db, method, request.path, request.query, request.base, correlation)
+        begun = requests.begin_write(db, method, request.path, self._query(request), request.base, correlation)
         context, target = begun.context, begun.context.target
-        _check_method(context.setup, method, target)
+        _check_method(context.setup, method, target, owner=self._owner)
         setdefault = context.flags.setdefaultversionid
         if target.document and method in ("PUT", "POST"):
             body, ask = document_body(request, target, setdefault)
@@ -441,13 +466,13 @@ def _allow(target: RequestTarget) -> str:
     return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
 
 
-def _check_method(setup: Setup, method: str, target: RequestTarget) -> None:
+def _check_method(setup: Setup, method: str, target: RequestTarget, *, owner: bool) -> None:
     if method == "PATCH" and target.document:
         raise RegistryError("details_required", target.path)
     if method not in ALLOWED[target.kind].split(", "):
         raise not_supported(target.path, method, ALLOWED[target.kind])
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
-    if not setup.capabilities.available.get(needed):
+    if not owner and not setup.capabilities.available.get(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 

@@ -15,7 +15,7 @@ import gzip
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
@@ -28,9 +28,7 @@ from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
 from signalbook.server.http import (
-    ATTRIBUTE,
     JSON,
-    REPEATED,
     Headers,
     Request,
     Response,
@@ -43,21 +41,8 @@ from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 
 __all__ = [
     "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
-    "half_a_body", "joined",
+    "half_a_body",
 ]  # fmt: skip
-
-
-def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
-
-    An attribute's header is not a list: a line end, which no value has, tells that it was repeated.
-    """
-    headers: dict[str, str] = {}
-    for name, value in items:
-        name = name.lower()
-        between = REPEATED if name.startswith(ATTRIBUTE) else ", "
-        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
-    return headers
 
 
 # A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
@@ -346,7 +331,7 @@ _Extras = tuple[tuple[str, str], ...]
 
 def _dict_of(headers: Headers) -> dict[str, str]:
     """The same headers in a dict; a value that could not be read is U+FFFD, which no attribute's value may be."""
-    found = joined(headers.items())
+    found = dispatch.joined(headers.items())
     names = headers.keys()
     return found if len(found) == len(names) else {**dict.fromkeys(names, "\ufffd"), **found}
 
@@ -587,7 +572,7 @@ class AsgiApp:
         method: str = scope["method"]
         path: str = scope["path"]
         query = scope["query_string"].decode("latin-1")
-        headers = joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        headers = dispatch.joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         host, port = scope.get("server") or ("localhost", None)
         authority = headers.get("host") or (f"{host}:{port}" if port else host)
         step = flow.begin(method, path, query, headers, scope.get("scheme", "http"), authority)

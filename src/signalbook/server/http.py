@@ -8,13 +8,15 @@ Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` wit
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from signalbook.errors import RegistryError
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = [
     "ALL_METHODS",

@@ -1,6 +1,6 @@
 """Catalog documents from outside: a file, a folder, standard input or a running registry, as JSON or YAML."""
 
-from signalbook.sources.catalogs import Contents, Source, open_source
+from signalbook.sources.catalogs import Contents, Reach, Source, open_source
 from signalbook.sources.documents import (
     Document,
     Part,
@@ -11,7 +11,6 @@ from signalbook.sources.documents import (
     read_documents,
     read_model,
 )
-from signalbook.sources.remote import Reach, SourceError
 
 __all__ = [
     "Contents",
@@ -19,7 +18,6 @@ __all__ = [
     "Part",
     "Reach",
     "Source",
-    "SourceError",
     "choose_model",
     "include_loader",
     "open_source",

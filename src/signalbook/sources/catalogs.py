@@ -16,14 +16,104 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from signalbook.client import MEBIBYTE, Call, HttpTransport, RegistryReply, RemoteError, ReplyBounds, is_address
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import Entities, addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
-from signalbook.sources.documents import SUFFIXES, Document, Raw, document_files, in_canonical, read_raw
-from signalbook.sources.remote import Fetched, Reach, SourceError, Web, is_address
+from signalbook.sources.documents import (
+    SUFFIXES,
+    YAML_SUFFIXES,
+    Document,
+    Raw,
+    document_files,
+    in_canonical,
+    parse_document,
+    read_raw,
+)
 
-__all__ = ["MOST", "Contents", "Documents", "Source", "external_bases", "is_store", "open_source", "place_of"]
+__all__ = [
+    "MOST",
+    "Contents",
+    "Fetched",
+    "Fetcher",
+    "Reach",
+    "Source",
+    "external_bases",
+    "is_store",
+    "open_source",
+    "place_of",
+]
+
+# Documents over HTTP: asked for once, and after that only whether they changed.
+#
+# Rule 1: the token goes to the host of the catalog alone, never to one that a document names.
+# Rule 2: whatever goes wrong is one `RemoteError` that names the address and what to do.
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a catalog is asked, and how far: `resolve` names the hosts whose base messages are fetched.
+
+    `schemas_required` says that a payload schema which cannot be applied is a problem, wherever it lies.
+    """
+
+    token: str = field(default="", repr=False)
+    ca: Path | None = None
+    timeout: float = 30.0
+    largest: int = 256 * MEBIBYTE
+    resolve: frozenset[str] = frozenset()
+    schemas_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A document, the tag under which its server knows it, and the address that the server says it has."""
+
+    content: dict[str, Any]
+    etag: str = ""
+    root: str = ""
+
+
+class Fetcher:
+    """Fetches the documents of one source over HTTP."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._transport = HttpTransport(
+            token=reach.token, ca=reach.ca, bounds=ReplyBounds(reach.timeout, reach.largest)
+        )
+
+    def get(self, address: str, known: Fetched | None = None, *, trusted: bool = True) -> Fetched:
+        """The document at an address, or `known` where it has not changed; only a `trusted` server gets the token."""
+        headers = {"if-none-match": known.etag} if known is not None and known.etag else {}
+        reply = self._transport.answer(Call("GET", address, headers=headers, anonymous=not trusted))
+        if reply.status == 304 and known is not None:
+            return known
+        if reply.status != 200:
+            raise _refused(address, reply)
+        in_yaml = address.endswith(YAML_SUFFIXES)
+        document = parse_document(reply.content, address, yaml_allowed=in_yaml, answered=True)
+        # The address of a registry by its own words (core/http.md: the link to its root).
+        return Fetched(document, reply.headers.get("etag", ""), reply.find_link("xregistry-root")[0])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+
+_REDIRECTED = "it redirects elsewhere; name that address instead"
+_REMEDIES: Mapping[int, str] = {
+    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
+    401: "give the token with --token, --token-file or SIGNALBOOK_TOKEN",
+    403: "this token may not read it",
+    404: "is it the root of an xRegistry server?",
+}
+
+
+def _refused(address: str, reply: RegistryReply) -> RemoteError:
+    remedy = _REMEDIES.get(reply.status, "is it an xRegistry server?")
+    return RemoteError(f"{address} answered {reply.status}; {remedy}", status=reply.status)
+
 
 # Base messages that are kept elsewhere: followed only to the hosts that were allowed, and to an end.
 #
@@ -45,15 +135,15 @@ _XID = re.compile(r"/[^/]+/[^/]+/messages/[^/]+(?:/versions/[^/]+)?")
 _OTHER_IDS = ("registryid", "messagegroupid", "endpointid", "schemagroupid", "schemaid")
 _log = logging.getLogger("signalbook.sources")
 
-Json = Mapping[str, Any]
 
-
-def external_bases(documents: Iterable[Json], web: Web, hosts: frozenset[str]) -> dict[str, Json]:
+def external_bases(
+    documents: Iterable[Mapping[str, Any]], fetcher: Fetcher, hosts: frozenset[str]
+) -> dict[str, Mapping[str, Any]]:
     """By address, the base messages that these documents take from hosts that are allowed, and their bases in turn."""
     if not hosts:
         return {}
     allowed = frozenset(_allowed(host) for host in hosts)
-    found: dict[str, Json] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     waiting = [address for document in documents for address in _bases(document)]
     asked: set[str] = set()
     passed: set[str] = set()
@@ -66,10 +156,10 @@ def external_bases(documents: Iterable[Json], web: Web, hosts: frozenset[str]) -
             _pass_over(address, allowed)
             continue
         if len(asked) >= MOST:
-            raise SourceError(f"the catalog takes more than {MOST:,} base messages from elsewhere")
+            raise RemoteError(f"the catalog takes more than {MOST:,} base messages from elsewhere")
         asked.add(address)
         try:
-            message = _message(web.get(address, trusted=False).content, address)
+            message = _message(fetcher.get(address, trusted=False).content, address)
         except SignalbookError as error:
             _log.warning("the base message %s is left out: %s", address, error)
             continue
@@ -122,7 +212,7 @@ def _without_port(place: str) -> str:
 # What there is to ask for --------------------------------------------------------------------------------------------
 
 
-def _bases(document: Json) -> Iterator[str]:
+def _bases(document: Mapping[str, Any]) -> Iterator[str]:
     """The absolute bases that the messages of a document state."""
     for groups in _objects(document):
         for group in _objects(groups):
@@ -131,38 +221,38 @@ def _bases(document: Json) -> Iterator[str]:
                 yield from _of_message(message)
 
 
-def _of_message(message: Json) -> Iterator[str]:
+def _of_message(message: Mapping[str, Any]) -> Iterator[str]:
     versions = message.get("versions")
     for entity in (message, *(_objects(versions) if isinstance(versions, Mapping) else ())):
         yield from (value for name in SPELLINGS if isinstance(value := entity.get(name), str) and is_address(value))
 
 
-def _objects(parent: Json) -> Iterator[Json]:
+def _objects(parent: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (value for value in parent.values() if isinstance(value, Mapping))
 
 
 # What came -----------------------------------------------------------------------------------------------------------
 
 
-def _message(content: dict[str, Any], address: str) -> Json:
+def _message(content: dict[str, Any], address: str) -> Mapping[str, Any]:
     """What the author of a message said; its relative base names the registry it came from."""
     words = _other_than_message(content)
     if words:
-        raise SourceError(f"it is {words}")
+        raise RemoteError(f"it is {words}")
     meta = content.get("meta")
     if isinstance(meta, Mapping):
         # Who borrows a message shows its attributes, too.
         content = {**content, "meta": {name: value for name, value in meta.items() if name != "xref"}}
     (entity,) = Entities.of({"messagegroups": {"g": {"messages": {"m": content}}}}).messages.values()
     for problem in entity.problems:
-        raise SourceError(problem.message)
+        raise RemoteError(problem.message)
     stated = entity.attributes.get("basemessage")
     if isinstance(stated, str) and stated.startswith("/"):
         return {**entity.attributes, "basemessage": f"{_root(content, address)}{stated}"}
     return entity.attributes
 
 
-def _other_than_message(content: Json) -> str:
+def _other_than_message(content: Mapping[str, Any]) -> str:
     """What it is that came, where that is plainly not a message."""
     if not content:
         return "empty"
@@ -174,7 +264,7 @@ def _other_than_message(content: Json) -> str:
     return ""
 
 
-def _root(message: Json, address: str) -> str:
+def _root(message: Mapping[str, Any], address: str) -> str:
     """The address of the registry that a message lies in: what comes before its xid."""
     plain = address.partition("?")[0].partition("#")[0].removesuffix("$details")
     xid = message.get("xid")
@@ -196,13 +286,13 @@ class Contents:
     """
 
     documents: tuple[Document, ...]
-    external: Mapping[str, Json] = field(default_factory=dict)
+    external: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     schemas_required: bool = False
 
 
-class Documents(Protocol):
-    """A place that catalog documents are read from."""
+class _Place(Protocol):
+    """Where catalog documents are read from."""
 
     def read(self) -> tuple[Document, ...]:
         """The documents as they are now: the same tuple where nothing changed since the last time."""
@@ -245,7 +335,7 @@ class _Registry:
     """A running registry, or a document on a web server."""
 
     address: str
-    web: Web
+    fetcher: Fetcher
     _last: Fetched | None = None
     _documents: tuple[Document, ...] = ()
 
@@ -266,14 +356,14 @@ class _Registry:
     def _fetch(self) -> Fetched:
         """The document that the address names, or the whole registry as one (core/http.md, `GET /export`)."""
         if self.address.partition("?")[0].endswith(SUFFIXES):
-            return self.web.get(self.address, self._last)
+            return self.fetcher.get(self.address, self._last)
         root = self.address.rstrip("/")
         try:
-            return self.web.get(f"{root}/export", self._last)
-        except SourceError as error:
+            return self.fetcher.get(f"{root}/export", self._last)
+        except RemoteError as error:
             if error.status not in _WITHOUT_EXPORT:
                 raise
-            return self.web.get(f"{root}/?inline=*", self._last)
+            return self.fetcher.get(f"{root}/?inline=*", self._last)
 
 
 # A registry need not offer exports; what it inlines is the same catalog.
@@ -283,9 +373,9 @@ _WITHOUT_EXPORT = frozenset({400, 404, 405, 501})
 class Source:
     """Several places taken as one catalog."""
 
-    def __init__(self, places: tuple[Documents, ...], web: Web, reach: Reach) -> None:
+    def __init__(self, places: tuple[_Place, ...], fetcher: Fetcher, reach: Reach) -> None:
         self._places = places
-        self._web = web
+        self._fetcher = fetcher
         self._reach = reach
         self._contents: Contents | None = None
         self._catalog: Catalog | None = None
@@ -311,14 +401,14 @@ class Source:
         documents = tuple(document for place in self._places for document in place.read())
         known = self._contents
         if known is None or not _same(documents, known.documents):
-            external = external_bases((document.content for document in documents), self._web, self._reach.resolve)
+            external = external_bases((document.content for document in documents), self._fetcher, self._reach.resolve)
             roots = tuple(root for place in self._places for root in place.roots())
             known = self._contents = Contents(documents, external, roots, self._reach.schemas_required)
         return known
 
     def close(self) -> None:
         """Give connections back."""
-        self._web.close()
+        self._fetcher.close()
 
     def __enter__(self) -> Source:
         return self
@@ -336,11 +426,11 @@ def open_source(*locations: str, reach: Reach | None = None) -> Source:
             words = "open it with signalbook.Registry.open, and signalbook.app.catalog_of gives its catalog"
             raise UsageError(f"{shown} is a store, not a document; {words}")
     reach = reach or Reach()
-    web = Web(reach)
-    places: Iterator[Documents] = (
-        _Registry(location, web) if is_address(location) else _Files(location) for location in locations
+    fetcher = Fetcher(reach)
+    places: Iterator[_Place] = (
+        _Registry(location, fetcher) if is_address(location) else _Files(location) for location in locations
     )
-    return Source(tuple(places), web, reach)
+    return Source(tuple(places), fetcher, reach)
 
 
 def is_store(location: str) -> bool:

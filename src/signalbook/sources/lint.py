@@ -586,12 +586,12 @@ def noted(document: Document, notes: Sequence[Problem]) -> Iterator[Finding]:
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings without those that an older version of a definition, or its group, has told already."""
-    told: set[tuple[str, ...]] = set()
+    """The findings without those that an older version of a definition, or its group, has given already."""
+    given: set[tuple[str, ...]] = set()
     for finding in findings:
         mark = (finding.source, finding.severity, finding.xid, finding.code, finding.message)
-        if mark not in told:
-            told.add(mark)
+        if mark not in given:
+            given.add(mark)
             yield finding
 
 

@@ -2,8 +2,8 @@
 
 Rule 1: documents are written one after the other in bounded requests, and may refer to each other in any order.
 Rule 2: the registry's model rules what goes in; a document's own is taken over only where that is asked for.
-Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is told and is not a failure. The
-older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
+Rule 3: a type may keep fewer versions than documents give (`maxversions`); what went is reported and is not a failure.
+The older versions of a 0.1 definition are its history, which a registry keeps otherwise, so they count as kept.
 Rule 4: all requests of a load are its parts: what is there already is left alone, and however it is cut, epochs and
 times are those of one request.
 """
@@ -13,10 +13,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
+from signalbook.client import Client
 from signalbook.dialects.catalog01_documents import assigned
 from signalbook.dialects.convert import check, is_lone, relabelled
 from signalbook.errors import Problem, RegistryError, SignalbookError, UsageError
@@ -34,7 +35,7 @@ from signalbook.sources.documents import (
     with_history,
 )
 
-__all__ = ["REFERRING", "Loadable", "Loading", "Receiver", "Unkept", "Writing", "holder", "load_good", "loadable"]
+__all__ = ["REFERRING", "Loadable", "Loading", "Unkept", "Writing", "holder", "load_good", "loadable"]
 
 # Writing the parts of catalog documents into a registry, whatever order they refer to each other in.
 #
@@ -137,22 +138,6 @@ def _joined(alone: Groups, entries: Sequence[Entry]) -> Part:
     return part
 
 
-class Receiver(Protocol):
-    """A registry that is loaded into; paths and bodies are those of the HTTP binding."""
-
-    def get(self, path: str) -> Any:
-        """What is at `path`, as JSON values."""
-        ...
-
-    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
-        """The answer to a write, as JSON text; a part of a load, which has a name, writes only what is new."""
-        ...
-
-    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
-        """POST a part of a load: how many of its groups and resources were new or changed, if the registry says so."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Loadable:
     """A document of any dialect as a registry takes it, and what there is to say; `logged` where 0.1 has a history.
@@ -196,14 +181,14 @@ def loadable(raw: Raw, group: str = "") -> Loadable:
 class Loading:
     """One load: give it each document, then finish it.
 
-    `written` is told of each request that was taken, and how many of its groups and resources were new or changed.
+    `written` is called for each request that was taken, with how many of its groups and resources were new or changed.
     `chunk` bounds the entries of a request, 0 writes each document in one; `model` is the registry's, if known. Loads
     of one `name` are parts of the same.
     """
 
     def __init__(
         self,
-        registry: Receiver,
+        registry: Client,
         *,
         chunk: int = MAX_ENTRIES,
         with_model: bool = False,
@@ -230,7 +215,7 @@ class Loading:
             self._define(document.content)
         model = self._model = self._model or self._registry.get("/model")
         if self._with_metadata and (attributes := metadata(document.content, model)):
-            self._registry.send("PATCH", "/", attributes, load=self._name)
+            self._registry.write("PATCH", "/", attributes, load=self._name)
         bounds = {"max_entries": self._chunk, "max_bytes": self._max_bytes}
         for part in parts(document.content, model, source=document.source, **bounds):
             self._writing.write(self._added(part) if given.is_lone else part)
@@ -278,12 +263,12 @@ class Loading:
     def _define(self, content: Mapping[str, Any]) -> None:
         source = content.get("modelsource") or content.get("model")
         if source and source != self._registry.get("/modelsource"):
-            self._registry.send("PUT", "/modelsource", source)
+            self._registry.write("PUT", "/modelsource", source)
             self._model = None
         wanted: Mapping[str, Any] = content.get("capabilities") or {}
         there = self._registry.get("/capabilities") if wanted else {}
         if any(there.get(name) != value for name, value in wanted.items()):
-            self._registry.send("PATCH", "/capabilities", wanted)
+            self._registry.write("PATCH", "/capabilities", wanted)
 
 
 def load_good(

@@ -3,66 +3,50 @@
 Rule 1: all documents are loaded into a registry in memory by the code of `signalbook load`; where that takes them,
 nothing is an error here.
 Rule 2: where it refuses, each group is loaded by itself, and again without the resource that was refused, so that a
-fault hides few others. Refusals for what a schema refers to are not told then: what it needs may be what was left out.
-Rule 3: what another check has told of an entity is not told again.
+fault hides few others. Refusals for what a schema refers to are not reported then: what it needs may be what was left
+out.
+Rule 3: what another check has reported of an entity is not reported again.
 Rule 4: documents are loaded by the model that they are linted by; those with models of their own, by each model apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from signalbook.client import Client
 from signalbook.errors import RegistryError, UsageError
-from signalbook.registry.read.reads import Limits
-from signalbook.registry.registry import Registry
 from signalbook.sources.documents import Document, Raw, choose_model
 from signalbook.sources.lint import UNREADABLE, Finding, refusal
 from signalbook.sources.loading import Loadable, Loading, Unkept, holder, loadable
 
-__all__ = ["Trial", "rehearse"]
+__all__ = ["rehearse"]
 
 LOST = "lost"
 INVALID = "invalid"
-MOST_OF_A_GROUP = 20  # refusals that are told of one group
-# What a store on this machine is opened with: nothing is too large or too slow.
-_LIMITS = Limits(size=1 << 62, seconds=3600)
+MOST_OF_A_GROUP = 20  # refusals that are reported of one group
 _OF_A_DOCUMENT = (UNREADABLE, INVALID)
 # A refusal by a named rule ends with the rule's name (`model.message_rules`).
 _RULE = re.compile(r"\[([a-z0-9-]+)\]\.?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A registry in memory, as a load sees it."""
-
-    registry: Registry
-
-    def get(self, path: str) -> Any:
-        """What is at a path."""
-        return self.registry.get(path)
-
-    def send(self, method: str, path: str, body: Any = None, *, load: str = "") -> str:
-        """The answer to a write."""
-        return self.registry.write_text(method, path, body, load=load)
-
-    def load_part(self, path: str, body: Any, load: str) -> tuple[int, int] | None:
-        """What a part of a load wrote."""
-        return self.registry.load_part(path, body, load)
+Model = Mapping[str, Any] | str
 
 
 def rehearse(
-    raws: Iterable[Raw], model: str = "builtin", *, group: str = "", told: Collection[Finding] = ()
-) -> Iterator[Finding]:
+    raws: Iterable[Raw], model: str = "builtin", *, open_client: Callable[[Model], Client], group: str = "",
+    known: Collection[Finding] = (),
+) -> Iterator[Finding]:  # fmt: skip
     """Each refusal that loading these documents meets, or where there is none, the versions that would not stay.
 
-    `model` is as `lint --model` says, `told` what other checks have found already.
+    `model` is as `lint --model` says, `known` is what other checks have found already, and `open_client` opens a new
+    registry in memory with a model.
     """
-    known = {_mark(one) for one in told} | {(UNREADABLE, one.source) for one in told}
+    marks = {_mark(one) for one in known} | {(UNREADABLE, one.source) for one in known}
     found: list[Loadable] = []
     findings: list[Finding] = []
     for raw in raws:
@@ -75,8 +59,8 @@ def rehearse(
         else:
             findings.extend(_invalid(found[-1]))
     for together, own in _together(found, model):
-        findings.extend(_findings(together, own))
-    yield from (one for one in findings if one.severity != "error" or _mark(one) not in known)
+        findings.extend(_findings(together, own, open_client))
+    yield from (one for one in findings if one.severity != "error" or _mark(one) not in marks)
 
 
 def _mark(one: Finding) -> tuple[str, str]:
@@ -93,7 +77,7 @@ def _invalid(one: Loadable) -> Iterator[Finding]:
             yield Finding(one.document.source, "error", "/", note.code, words, {"path": note.path})
 
 
-def _together(found: Sequence[Loadable], model: str) -> Iterator[tuple[list[Loadable], Mapping[str, Any] | str | None]]:
+def _together(found: Sequence[Loadable], model: str) -> Iterator[tuple[list[Loadable], Model | None]]:
     """The documents that one registry takes, and its model; none where it is their own."""
     if model != "document":
         yield list(found), choose_model(model)
@@ -108,15 +92,17 @@ def _own_model(document: Document) -> Any:
     return document.content.get("modelsource") or document.content.get("model") or {}
 
 
-def _findings(documents: Sequence[Loadable], model: Mapping[str, Any] | str | None) -> Iterator[Finding]:
-    with Registry.open(model="empty" if model is None else model, limits=_LIMITS) as registry:
-        loading = Loading(Trial(registry), with_model=model is None)
+def _findings(
+    documents: Sequence[Loadable], model: Model | None, open_client: Callable[[Model], Client]
+) -> Iterator[Finding]:
+    with open_client("empty" if model is None else model) as client:
+        loading = Loading(client, with_model=model is None)
         first = _first(loading, documents)
         if first is None:
             yield from (_lost(one, loading.gone(one)) for one in loading.unkept())
             return
     chosen = _own_model(documents[0].document) if model is None else model
-    others = list(_each(documents, chosen))
+    others = list(_each(documents, chosen, open_client))
     if not any((first.xid, first.code, first.message) == (one.xid, one.code, one.message) for one in others):
         yield first
     yield from others
@@ -138,29 +124,28 @@ def _first(loading: Loading, documents: Sequence[Loadable]) -> Finding | None:
     return None
 
 
-def _each(documents: Sequence[Loadable], model: Mapping[str, Any] | str) -> Iterator[Finding]:
+def _each(documents: Sequence[Loadable], model: Model, open_client: Callable[[Model], Client]) -> Iterator[Finding]:
     """The refusals of each group loaded by itself, with the groups before it there."""
-    try:
-        registry = Registry.open(model=model, limits=_LIMITS)
-    except RegistryError:  # a model of their own that is refused: the first refusal has told it
-        return
-    with registry:
-        types = registry.get("/model")
+    with open_client(model) as client:
+        try:
+            types = client.get("/model")
+        except RegistryError:  # a model of their own that is refused: the first refusal has reported it
+            return
         for one in documents:
             for plural in types.get("groups") or {}:
                 groups = one.document.content.get(plural)
                 for groupid, group in groups.items() if isinstance(groups, dict) else ():
-                    for error in _of_group(registry, types, plural, groupid, group):
+                    for error in _of_group(client, types, plural, groupid, group):
                         yield _refused(one.document.source, error)
 
 
 def _of_group(
-    registry: Registry, types: Mapping[str, Any], plural: str, groupid: str, group: Any
+    client: Client, types: Mapping[str, Any], plural: str, groupid: str, group: Any
 ) -> Iterator[RegistryError]:
     left = group
     for _ in range(MOST_OF_A_GROUP):
         # A part that waits for what it refers to stays unwritten, for nothing finishes this load.
-        loading = Loading(Trial(registry), model=types)
+        loading = Loading(client, model=types)
         try:
             loading.load(Loadable(Document("", {plural: {groupid: left}})))
         except UsageError:

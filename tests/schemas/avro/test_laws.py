@@ -28,7 +28,7 @@ def test_a_payload_passes_its_own_check(data: st.DataObject) -> None:
     schema = avro.read(json.dumps(data.draw(schemas())))
     payload, value = data.draw(payloads(schema.node))
     assert ((), value) == schema.check(payload)
-    assert ((), value) == schema._judge(payload)
+    assert ((), value) == schema._check_general(payload)
 
 
 def damage(chance: random.Random, payload: bytes) -> bytes:
@@ -63,7 +63,7 @@ def test_the_paths_agree(data: st.DataObject, chance: random.Random) -> None:
     payload, _ = data.draw(payloads(schema.node))
     for _ in range(40):
         damaged = damage(chance, payload)
-        checked, judged = schema.check(damaged), schema._judge(damaged)
+        checked, judged = schema.check(damaged), schema._check_general(damaged)
         assert (judged.problems, repr(judged.value)) == (checked.problems, repr(checked.value)), damaged.hex()
 
 
@@ -87,7 +87,7 @@ def test_the_paths_count_alike(monkeypatch: pytest.MonkeyPatch, kind: str, items
     found = set()
     for count in range(1, 260):
         payload = varint(count) + bytes(count * (size + (kind == "map"))) + b"\0"
-        checked, judged = schema.check(payload), schema._judge(payload)
+        checked, judged = schema.check(payload), schema._check_general(payload)
         assert (judged.problems, repr(judged.value)) == (checked.problems, repr(checked.value))
         found.add(bool(judged.problems))
     assert {False, True} == found

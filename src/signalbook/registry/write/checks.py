@@ -32,10 +32,10 @@ from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
     SECOND,
-    Budget,
     Format,
     Located,
     SchemaError,
+    StepBudget,
     TooMuch,
     reading_steps,
     too_large,
@@ -69,13 +69,13 @@ class StoredReferences:
 
     work: Work
     state: ResourceState
-    whole: Budget | None
+    whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
-    budget: Budget = field(init=False)
+    budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(SECOND, self.whole)
+        self.budget = StepBudget(SECOND, self.whole)
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
@@ -340,14 +340,14 @@ def validate_documents(work: Work, state: ResourceState, touched: list[VersionSt
 def validate_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
-    budget = Budget(SECOND) if users else None
+    budget = StepBudget(SECOND) if users else None
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _validate_user(work, *found, budget if budget is not None and number < MOST_USERS else Budget(0))
+            _validate_user(work, *found, budget if budget is not None and number < MOST_USERS else StepBudget(0))
 
 
-def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: Budget) -> None:
+def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
     by = DocumentValidator(
         state.type,
         work.capabilities,
@@ -425,7 +425,7 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 
 def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
-        work.budget = Budget(MOST_STEPS)
+        work.budget = StepBudget(MOST_STEPS)
     ask = partial(StoredReferences, work, state, None)
     return DocumentValidator(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 

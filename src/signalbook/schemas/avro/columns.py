@@ -151,7 +151,7 @@ _WIDEST = 38
 
 def columns(node: Node) -> tuple[pa.DataType, Callable[[Any], Any]]:
     """The struct of a payload's columns, and what turns a checked value into it."""
-    making = _Making()
+    making = _AvroColumns()
     if node.kind == "record" and node.fields:
         kind, convert = making.record(node)
         return kind, convert or _same
@@ -170,7 +170,7 @@ def _field(name: str, kind: pa.DataType, node: Node) -> pa.Field:
     return pa.field(name, kind, metadata={"unit": unit} if unit else None)
 
 
-class _Making:
+class _AvroColumns:
     """One type being made: the records that are open above, and the sizes known."""
 
     def __init__(self) -> None:

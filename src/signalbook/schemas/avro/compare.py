@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from signalbook.schemas.avro.decode import Resolution, TooManyPairs, field_of, names_match, promotes
 from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values
-from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, Schema, pointer
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, Schema, StepBudget, pointer
 
 if TYPE_CHECKING:
     from signalbook.schemas.avro.payload import AvroSchema
@@ -26,14 +26,14 @@ Steps = tuple[str, ...]
 _MOST = 1000
 
 
-def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
+def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> Iterator[Difference]:
     """Yield the differences of two Avro schemas, the breaking ones with the promises they break."""
     old, new = cast("AvroSchema", older).node, cast("AvroSchema", newer).node
-    budget = budget or Budget(MOST_STEPS)
+    budget = budget or StepBudget(MOST_STEPS)
     try:
         found = [
-            *_Reading(old, new, "backward", budget).differences(),
-            *_Reading(new, old, "forward", budget).differences(),
+            *_DirectionComparison(old, new, "backward", budget).differences(),
+            *_DirectionComparison(new, old, "forward", budget).differences(),
         ]
     except TooManyPairs:
         words = "the schemas have too many types against each other to be compared"
@@ -49,7 +49,7 @@ def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What happened from the older to the newer, told from one direction of reading."""
+    """The words for changes, seen from one direction of reading."""
 
     field: str
     symbols: str
@@ -62,10 +62,10 @@ _WORDS: dict[Direction, _Words] = {
 }
 
 
-class _Reading:
+class _DirectionComparison:
     """One direction: what the reader cannot read of what the writer wrote."""
 
-    def __init__(self, writer: Node, reader: Node, direction: Direction, budget: Budget) -> None:
+    def __init__(self, writer: Node, reader: Node, direction: Direction, budget: StepBudget) -> None:
         self._budget = budget
         self._direction = direction
         self._breaks = frozenset({direction})
@@ -85,7 +85,7 @@ class _Reading:
                 yield from self._pair(writer, reader, steps, inner)
                 waiting.extend(reversed(inner))
 
-    def _told(self, steps: Steps, kind: str, message: str) -> Difference:
+    def _difference(self, steps: Steps, kind: str, message: str) -> Difference:
         return Difference(pointer(steps), kind, message, self._breaks)
 
     def _pair(
@@ -95,7 +95,7 @@ class _Reading:
             yield from self._union(writer, reader, steps, inner)
         elif writer.kind != reader.kind:
             if not promotes(writer.kind, reader.kind):
-                yield self._told(steps, "type_changed", self._changed(writer, reader))
+                yield self._difference(steps, "type_changed", self._changed(writer, reader))
         elif writer.inner is not None and reader.inner is not None:
             inner.append((writer.inner, reader.inner, (*steps, "items" if writer.kind == "array" else "values")))
         else:
@@ -104,7 +104,7 @@ class _Reading:
 
     def _changed(self, writer: Node, reader: Node) -> str:
         old, new = self._in_time(writer, reader)
-        return f"the type changes from {_told_kind(old)} to {_told_kind(new)}"
+        return f"the type changes from {_describe_kind(old)} to {_describe_kind(new)}"
 
     def _in_time(self, writer: Node, reader: Node) -> tuple[Node, Node]:
         return (writer, reader) if self._direction == "backward" else (reader, writer)
@@ -115,12 +115,14 @@ class _Reading:
         if writer.name and not names_match(writer, reader):
             old, new = self._in_time(writer, reader)
             words = f"the name changes from {old.name} to {new.name}, and no alias of the reader says so"
-            yield self._told(steps, "name_changed", words)
+            yield self._difference(steps, "name_changed", words)
         elif writer.kind == "record":
             yield from self._fields(writer, reader, steps, inner)
         elif writer.kind == "fixed" and writer.size != reader.size:
             old, new = self._in_time(writer, reader)
-            yield self._told(steps, "size_changed", f"the size of {new.name} changes from {old.size} to {new.size}")
+            yield self._difference(
+                steps, "size_changed", f"the size of {new.name} changes from {old.size} to {new.size}"
+            )
         elif writer.kind == "enum":
             yield from self._symbols(writer, reader, steps)
 
@@ -154,7 +156,7 @@ class _Reading:
         for symbol in missing:
             words = f"the symbol {symbol} of {reader.name} is {'gone' if self._direction == 'backward' else 'new'}"
             if reader.default is None:
-                yield self._told((*steps, symbol), self._words.symbols, f"{words} and the reader has no default")
+                yield self._difference((*steps, symbol), self._words.symbols, f"{words} and the reader has no default")
             else:
                 place = pointer((*steps, symbol))
                 yield Difference(place, self._words.symbols, f"{words}; it is read as {reader.default}")
@@ -170,14 +172,14 @@ class _Reading:
                     inner.append((member, reader, place))
                 else:
                     words = f"a value of type {member.label} is not a valid {reader.label}"
-                    yield self._told((*steps, member.label), self._words.member, words)
+                    yield self._difference((*steps, member.label), self._words.member, words)
                 continue
             found = self._resolution.member(member, reader)
             if found is not None:
                 inner.append((member, found, place))
             else:
                 words = f"a value of type {member.label} does not fit any member of the union"
-                yield self._told((*steps, member.label), self._words.member, words)
+                yield self._difference((*steps, member.label), self._words.member, words)
 
     def _surface(self, writer: Node, reader: Node) -> bool:
         if writer.kind != reader.kind:
@@ -189,26 +191,26 @@ class _Reading:
             return
         if "union" in (writer.kind, reader.kind):
             return
-        old, new = (_told_logical(one) for one in self._in_time(writer, reader))
+        old, new = (_describe_logical(one) for one in self._in_time(writer, reader))
         words = f"the logical type changes from {old} to {new}"
         if writer.logical == reader.logical == "decimal" and writer.scale == reader.scale:
             if writer.precision > reader.precision:
-                yield self._told(steps, "logical_type_changed", words)
+                yield self._difference(steps, "logical_type_changed", words)
         elif writer.logical and reader.logical and (writer.kind == reader.kind):
-            yield self._told(steps, "logical_type_changed", words)
+            yield self._difference(steps, "logical_type_changed", words)
         elif reader.logical:
-            yield replace(self._told(steps, "logical_type_changed", words), certain=False)
+            yield replace(self._difference(steps, "logical_type_changed", words), certain=False)
 
 
 def _has(direction: Direction) -> str:
     return "has" if direction == "backward" else "had"
 
 
-def _told_kind(node: Node) -> str:
+def _describe_kind(node: Node) -> str:
     return f"{node.kind} {node.name}" if node.name else node.kind
 
 
-def _told_logical(node: Node) -> str:
+def _describe_logical(node: Node) -> str:
     if node.logical == "decimal":
         return f"decimal({node.precision},{node.scale})"
     return node.logical or f"plain {node.kind}"

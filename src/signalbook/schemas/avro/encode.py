@@ -61,7 +61,7 @@ def _boolean(node: Node, value: Any, out: bytearray, depth: int) -> None:
 
 def _integer(bits: int) -> Callable[[Node, Any, bytearray, int], None]:
     def write(node: Node, value: Any, out: bytearray, depth: int) -> None:
-        value = _plain(node, value)
+        value = _temporal_number(node, value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise BadValue(f"is not a valid {node.logical or node.kind}")
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
@@ -74,7 +74,7 @@ def _integer(bits: int) -> Callable[[Node, Any, bytearray, int], None]:
 _UNITS = {"millis": 1000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
 
-def _plain(node: Node, value: Any) -> Any:
+def _temporal_number(node: Node, value: Any) -> Any:
     """The number that a date, a time of day or a moment is."""
     per_second = _UNITS.get(node.logical.rpartition("-")[2], 1)
     if isinstance(value, datetime):
@@ -290,7 +290,7 @@ def samples(schema: AvroSchema, contenttype: str) -> Iterator[bytes]:
         yield encode(schema, _value(schema.node, full, 0), contenttype)
 
 
-_PLAIN: dict[str, Any] = {
+_SAMPLE_VALUES: dict[str, Any] = {
     "null": None,
     "boolean": True,
     "int": 1,
@@ -300,7 +300,7 @@ _PLAIN: dict[str, Any] = {
     "string": "text",
     "bytes": "a",
 }
-_LOGICAL: dict[str, Any] = {
+_SAMPLE_LOGICAL_VALUES: dict[str, Any] = {
     "uuid": "6f9619ff-8b86-4d01-b42d-00cf4fc964ff",
     "date": 19_860,
     "timestamp-millis": 1_715_949_000_000,
@@ -335,7 +335,7 @@ def _value(node: Node, full: bool, depth: int) -> Any:
         case "union":
             return _member(node, full, depth)
         case kind:
-            return _LOGICAL.get(node.logical, _PLAIN[kind])
+            return _SAMPLE_LOGICAL_VALUES.get(node.logical, _SAMPLE_VALUES[kind])
 
 
 def _member(node: Node, full: bool, depth: int) -> Any:

@@ -4,9 +4,9 @@ Rule 1: fastavro recurses in C without a bound (a list of some thousand links en
 count, so a recursive schema, or one whose items may take no bytes, is never read here, nor is a payload that could
 hold more values than the general path allows.
 Rule 2: a record takes no bytes of its own. So each member of a union with several is read as a record with one field
-named by the member's label, which tells what the union's value was: fastavro alone cannot.
+named by the member's label, which says of which member the value is: fastavro alone does not.
 Rule 3: fastavro takes negative indexes from the end of a list. Symbols are therefore given as a dictionary, and a
-union's members as a list that does not tell its length.
+union's members as a list that has no length.
 Rule 4: fastavro takes every byte but 0 for true. A boolean is therefore read as a symbol: as integers, the byte 0 is 0
 and the byte 1 is -1. Longer spellings of the two integers are left to the general path.
 Rule 5: fastavro drops the bits of an integer above the 64th, and cannot negate the smallest integer as a block count.

@@ -106,7 +106,7 @@ def _codec(name: bytes) -> Callable[[bytes, int], bytes]:
     return found
 
 
-def _plain(block: bytes, most: int) -> bytes:
+def _uncompressed(block: bytes, most: int) -> bytes:
     if len(block) > most:
         raise BadPayload(f"the file decompresses to more than {MOST_UNPACKED} bytes")
     return block
@@ -142,7 +142,7 @@ def _zstandard(block: bytes, most: int) -> bytes:
 
 
 _CODECS: dict[bytes, Callable[[bytes, int], bytes]] = {
-    b"null": _plain,
+    b"null": _uncompressed,
     b"deflate": _unpacked(lambda: zlib.decompressobj(-15), zlib.error),
     b"bzip2": _unpacked(bz2.BZ2Decompressor, OSError),
     b"xz": _unpacked(lzma.LZMADecompressor, lzma.LZMAError),
@@ -170,12 +170,12 @@ def check_json(node: Node, payload: bytes) -> Checked:
         document = orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         return Checked((Problem("", "payload", f"not JSON: {error}"),), None)
-    reading = _Reading()
+    reading = _JsonReader()
     value = reading.value(document, node, ())
     return Checked(tuple(reading.problems), None if reading.problems else value)
 
 
-class _Reading:
+class _JsonReader:
     """One reading of a document; it goes on after a problem, up to a number."""
 
     def __init__(self) -> None:
@@ -197,8 +197,8 @@ class _Reading:
                 return [self.value(item, node.inner, (*steps, number)) for number, item in enumerate(given)]
             if node.kind == "map" and isinstance(given, dict):
                 return {key: self.value(item, node.inner, (*steps, key)) for key, item in given.items()}
-        found = next(_scalar(given, node), _Reading)
-        if found is _Reading:
+        found = next(_scalar(given, node), _JsonReader)
+        if found is _JsonReader:
             return self.problem(steps, f"{given!r:.60} is not a valid {node.label}")
         convert = logical_value(node)
         try:
@@ -261,7 +261,7 @@ def _of_text(given: str, node: Node) -> Iterator[Any]:
 
 
 # A named tuple's own constructor takes twice as long, and one is made for each payload.
-_checked = tuple.__new__
+_make_tuple = tuple.__new__
 _SINGLE = b"\xc3\x01"
 _MARKS = frozenset({_SINGLE, MAGIC[:2]})
 
@@ -297,12 +297,12 @@ class AvroSchema:
             try:
                 value, end = self._fast(payload)
                 if end == len(payload):
-                    return _checked(Checked, ((), value))
+                    return _make_tuple(Checked, ((), value))
             except Exception:  # whatever the library says, the general path says where and why
                 value = None
-        return self._judge(payload)
+        return self._check_general(payload)
 
-    def _judge(self, payload: bytes) -> Checked:
+    def _check_general(self, payload: bytes) -> Checked:
         if payload[:4] == MAGIC:
             return self._container(payload)
         if payload[:2] == _SINGLE and payload[2:10] == self._fingerprint:
@@ -326,7 +326,7 @@ class AvroSchema:
             return _problem(bad)
         except RecursionError:
             return _problem(BadPayload("nested too deeply"))
-        return Checked((), value)
+        return _make_tuple(Checked, ((), value))
 
     def _container(self, payload: bytes) -> Checked:
         try:

@@ -44,8 +44,7 @@ __all__ = [
 #
 # Rule 1: a graph is built by `read_graph` and never changes after that.
 # Rule 2: a logical type stands on a node only where the specification (Avro 1.12, "Logical Types") calls it valid
-# there;
-# everywhere else it is ignored, as the specification says, and the node is what lies under it.
+# there; everywhere else it is ignored, as the specification says, and the node is what lies under it.
 
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -236,8 +235,7 @@ def fingerprint(node: Node) -> bytes:
 # The default values of Avro fields, which stand in the schema as JSON.
 #
 # Rule: bytes and fixed are text with one character a byte; the default of a union is one of any member (Avro 1.12;
-# until
-# 1.11 it was the first member), and carries no label.
+# until 1.11 it was the first member), and carries no label.
 
 
 Steps = tuple[str | int, ...]
@@ -366,7 +364,7 @@ _ORDERS = ("ascending", "descending", "ignore")
 def read_graph(text: Text, references: References | None = None) -> tuple[Node, dict[str, Node]]:
     """The type that a document declares, and every named type in it; `SchemaError` with all problems."""
     document = _json(text)
-    reading = _Reading(references)
+    reading = _SchemaReader(references)
     node = reading.type(document, "", ())
     reading.finish(node)
     if reading.problems:
@@ -385,7 +383,7 @@ def _json(text: Text) -> Any:
         raise unusable(f"not JSON: {error}") from None
 
 
-class _Reading:
+class _SchemaReader:
     """One reading: the names found so far, and the problems."""
 
     def __init__(self, references: References | None) -> None:

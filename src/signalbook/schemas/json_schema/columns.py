@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from signalbook.jsontext import decode_json, encode_json
 from signalbook.schemas.format import column_names
-from signalbook.schemas.json_schema.places import Index, Node, Place, branches, fraction, node_of, types, unfollowed
+from signalbook.schemas.json_schema.places import Index, Node, Subschema, branches, fraction, node_of, types, unfollowed
 
 __all__ = [
     "ADDITIONAL",
@@ -175,7 +175,7 @@ class Columns:
     restore: Callable[[dict[str, Any]], Any]
 
 
-def columns_of(index: Index, place: Place) -> Columns:
+def columns_of(index: Index, place: Subschema) -> Columns:
     """The columns of the payloads that a schema accepts; what is not a struct is the column `value`."""
     cell = _Builder(index).cell(node_of(index, place))
     if pa.types.is_struct(cell.type):
@@ -254,7 +254,7 @@ class _Builder:
 
     def _struct(self, node: Node) -> Cell:
         required = {name for place in node for name in place.schema.get("required", ())}
-        named: dict[str, list[Place]] = {}
+        named: dict[str, list[Subschema]] = {}
         for place in node:
             for name, schema in place.schema.get("properties", {}).items():
                 named.setdefault(name, []).append(place.below(schema))

@@ -1,7 +1,14 @@
-"""The part of the keywords about objects and arrays in a containment: what holds for members follows from what held.
+"""Whether a newer JSON Schema is compatible with an older one: containment of the values that they accept, each way.
 
-Rule: names that either side declares are compared one by one; all other names together, by pattern and by
-`additionalProperties`. The names of the findings tell open from closed content models.
+Rule 1: backward holds where every payload of the older schema is one of the newer (new readers, old data); forward
+where every payload of the newer is one of the older. Annotations, titles and descriptions never matter.
+Rule 2: our own walk (`containment`) proves a direction or names what breaks it. The engine's canonical form is asked
+for a second opinion where a direction is not proved and the schemas are small; it may prove the direction, or turn
+doubt into certainty.
+Rule 3: a comparison takes a bounded number of steps; what is not decided by then is unknown.
+Rule 4: `CHECKS` says what each keyword of the narrow side asks of the wide side. A check gets the comparison, the node
+of the wide side, the atoms its values can have, and the subschema of the narrow side whose keyword it is; it yields
+what does not follow. Keywords that only have a meaning together (`properties` and `additionalProperties`) share one.
 """
 
 from __future__ import annotations
@@ -12,14 +19,21 @@ from typing import Any
 
 import jsonschema_rs
 
-from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, Schema, TooMuch
-from signalbook.schemas.json_schema.containment import Check, Containment, Finding, Side, encode_sorted, short
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, Schema, StepBudget, TooMuch
+from signalbook.schemas.json_schema.containment import (
+    Check,
+    Containment,
+    ContainmentFinding,
+    Side,
+    encode_sorted,
+    short,
+)
 from signalbook.schemas.json_schema.places import (
     ATOMS,
     NOTES,
     PATTERNS,
     Node,
-    Place,
+    Subschema,
     bound,
     fraction,
     item,
@@ -40,17 +54,26 @@ from signalbook.schemas.json_schema.schema import JsonSchema
 __all__ = ["CHECKS", "KINDS", "OBJECT_CHECKS", "compare"]
 
 
+# Checks of the members of objects and the items of arrays: what holds for members follows from what held. Names that
+# either side declares are compared one by one; all other names together, by pattern and by `additionalProperties`. The
+# names of the findings tell open from closed content models.
+
+
 def _never(node: Node) -> bool:
     return any(place.schema is False for place in node)
 
 
-def _required(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _required(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "object" in atoms:
         for name in sorted(set(place.schema["required"]) - required(wide)):
-            yield Finding("", "required", "optional", "required").below("properties", name)
+            yield ContainmentFinding("", "required", "optional", "required").below("properties", name)
 
 
-def _members(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _members(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "object" not in atoms:
         return
     yield from _named_members(comparison, wide, place)
@@ -61,7 +84,7 @@ def _members(comparison: Containment, wide: Node, atoms: frozenset[str], place: 
     given = rest(comparison.wide.index, wide)
     if not _never(given):
         if _never(asked):
-            yield Finding("/additionalProperties", "additional", "allowed", "not allowed")
+            yield ContainmentFinding("/additionalProperties", "additional", "allowed", "not allowed")
         else:
             yield from (one.below("additionalProperties") for one in comparison.findings(given, asked))
     for pattern in patterns(wide):
@@ -71,7 +94,7 @@ def _members(comparison: Containment, wide: Node, atoms: frozenset[str], place: 
             yield from (one.below("patternProperties", pattern).doubtful() for one in found)
 
 
-def _named_members(comparison: Containment, wide: Node, place: Place) -> Iterator[Finding]:
+def _named_members(comparison: Containment, wide: Node, place: Subschema) -> Iterator[ContainmentFinding]:
     declared = set(names(wide))
     alone = (place,)
     for name in dict.fromkeys([*place.schema.get("properties", ()), *names(wide)]):
@@ -82,18 +105,18 @@ def _named_members(comparison: Containment, wide: Node, place: Place) -> Iterato
         if _never(given):
             continue
         if _never(asked):
-            yield Finding("", "closed", "declared", "not allowed").below("properties", name)
+            yield ContainmentFinding("", "closed", "declared", "not allowed").below("properties", name)
             continue
         found = comparison.findings(given, asked)
         if found and not given and name not in declared:
             certain = any(one.certain for one in found)
             shown = short(place.schema.get("properties", {}).get(name, True))
-            yield Finding("", "open", "anything", shown, certain).below("properties", name)
+            yield ContainmentFinding("", "open", "anything", shown, certain).below("properties", name)
         else:
             yield from (one.below("properties", name) for one in found)
 
 
-def _pattern_members(comparison: Containment, wide: Node, place: Place) -> Iterator[Finding]:
+def _pattern_members(comparison: Containment, wide: Node, place: Subschema) -> Iterator[ContainmentFinding]:
     known = patterns(wide)
     for pattern, schema in place.schema.get("patternProperties", {}).items():
         asked = comparison.narrow_node(place, schema)
@@ -111,7 +134,9 @@ def _pattern_members(comparison: Containment, wide: Node, place: Place) -> Itera
             )
 
 
-def _property_names(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _property_names(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "object" not in atoms:
         return
     asked = comparison.narrow_node(place, place.schema["propertyNames"])
@@ -120,7 +145,7 @@ def _property_names(comparison: Containment, wide: Node, atoms: frozenset[str], 
             given = member(comparison.wide.index, wide, name)
             verdict = True if _never(given) else comparison.narrow.accepts(asked, name)
             if not verdict:
-                refused = Finding("", "property_names", "allowed", "not allowed", verdict is False)
+                refused = ContainmentFinding("", "property_names", "allowed", "not allowed", verdict is False)
                 yield refused.below("properties", name)
         return
     places = [one.below(one.schema["propertyNames"]) for one in wide if "propertyNames" in one.schema]
@@ -129,7 +154,9 @@ def _property_names(comparison: Containment, wide: Node, atoms: frozenset[str], 
     yield from (one._replace(aspect="property_names").below("propertyNames") for one in found)
 
 
-def _dependent(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _dependent(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "object" not in atoms:
         return
     for keyword in ("dependentRequired", "dependencies", "dependentSchemas"):
@@ -141,8 +168,8 @@ def _dependent(comparison: Containment, wide: Node, atoms: frozenset[str], place
 
 
 def _with_member(
-    comparison: Containment, wide: Node, name: str, asked: Any, keyword: str, place: Place
-) -> Iterator[Finding]:
+    comparison: Containment, wide: Node, name: str, asked: Any, keyword: str, place: Subschema
+) -> Iterator[ContainmentFinding]:
     """What does not follow where a member is there."""
     if isinstance(asked, list):
         given = required(wide)
@@ -152,7 +179,7 @@ def _with_member(
                     given |= set(several[name])
         missing = set(asked) - given - {name}
         if missing:
-            yield Finding("", "dependency", "optional", "requires " + ", ".join(sorted(missing)))
+            yield ContainmentFinding("", "dependency", "optional", "requires " + ", ".join(sorted(missing)))
         return
     if not any(_same_dependency(comparison, one, place, name, keyword) for one in wide):
         node = comparison.with_schema(wide, {"required": [name]})
@@ -160,7 +187,7 @@ def _with_member(
         yield from (one.doubtful() for one in found)
 
 
-def _same_dependency(comparison: Containment, one: Place, place: Place, name: str, keyword: str) -> bool:
+def _same_dependency(comparison: Containment, one: Subschema, place: Subschema, name: str, keyword: str) -> bool:
     given = one.schema.get(keyword, {}).get(name)
     if not isinstance(given, dict | bool):
         return False
@@ -168,7 +195,9 @@ def _same_dependency(comparison: Containment, one: Place, place: Place, name: st
     return not comparison.findings(node, comparison.narrow_node(place, place.schema[keyword][name]))
 
 
-def _items(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _items(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "array" not in atoms:
         return
     alone = (place,)
@@ -184,14 +213,18 @@ def _items(comparison: Containment, wide: Node, atoms: frozenset[str], place: Pl
         yield from (one.below("items", at) if at < first else one.below("items") for one in found)
 
 
-def _unique(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _unique(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     if "array" in atoms and place.schema["uniqueItems"] is True and True not in stated(wide, "uniqueItems"):
         most = min(stated(wide, "maxItems"), default=2)
         if most > 1:
-            yield Finding("", "unique_items", "repeated items", "unique items")
+            yield ContainmentFinding("", "unique_items", "repeated items", "unique items")
 
 
-def _contains(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _contains(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     keywords = ("contains", "minContains", "maxContains")
     if "array" not in atoms or "contains" not in place.schema or comparison.equal_part(wide, place, keywords):
         return
@@ -206,10 +239,12 @@ def _contains(comparison: Containment, wide: Node, atoms: frozenset[str], place:
                 if not comparison.findings(node, asked):
                     return
     certain = least > 0 and not stated(wide, "contains") and max([0, *stated(wide, "minItems")]) < least
-    yield Finding("", "contains", "accepted", f"contains {short(place.schema['contains'])}", certain)
+    yield ContainmentFinding("", "contains", "accepted", f"contains {short(place.schema['contains'])}", certain)
 
 
-def _unevaluated(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _unevaluated(
+    comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     for keyword, atom in (("unevaluatedProperties", "object"), ("unevaluatedItems", "array")):
         asked = place.schema.get(keyword, True)
         if asked is True or asked == {} or atom not in atoms:
@@ -221,7 +256,7 @@ def _unevaluated(comparison: Containment, wide: Node, atoms: frozenset[str], pla
         asking = place.schema.keys() - NOTES
         alike = tuple(one for one in wide if one.schema.keys() - NOTES == asking)
         if not comparison.equal_part(alike, place, tuple(asking)):
-            yield Finding(f"/{keyword}", "unevaluated", "accepted", "perhaps not accepted", False)
+            yield ContainmentFinding(f"/{keyword}", "unevaluated", "accepted", "perhaps not accepted", False)
 
 
 OBJECT_CHECKS = {
@@ -245,11 +280,7 @@ OBJECT_CHECKS = {
 }
 
 
-# Each keyword's part in a containment: what it asks of the wide side, as a table of generators of one signature.
-#
-# Rule 1: a check gets the comparison, the node of the wide side, the atoms its values can have, and the place of the
-# narrow side whose keyword it is; it yields what does not follow.
-# Rule 2: keywords that only have a meaning together (`properties` and `additionalProperties`, …) share a check.
+# Checks of single values and of combined schemas.
 
 
 _NUMBERS = frozenset({"integer", "fraction"})
@@ -262,29 +293,29 @@ def _names(atoms: frozenset[str]) -> str:
     return "any type" if atoms == ATOMS else " or ".join(sorted(named)) or "nothing"
 
 
-def _type(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
-    allowed = types((Place({"type": place.schema["type"]}, ""),))
+def _type(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
+    allowed = types((Subschema({"type": place.schema["type"]}, ""),))
     if not atoms <= allowed:
-        yield Finding("", "type", _names(atoms), _names(allowed))
+        yield ContainmentFinding("", "type", _names(atoms), _names(allowed))
 
 
-def _enum(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _enum(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
     # A wide side with a list of values does not come here, so it has more values than any list.
     listed = place.schema["enum"] if "enum" in place.schema else [place.schema["const"]]
-    yield Finding("", "enum", _names(atoms), f"one of {short(listed)}")
+    yield ContainmentFinding("", "enum", _names(atoms), f"one of {short(listed)}")
 
 
 def _end(side: str, aspect: str, keyword: str) -> Check:
-    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
         if not atoms & _NUMBERS:
             return
         whole = "fraction" not in atoms
         sign = 1 if side == "Minimum" else -1
-        asked = bound((Place({keyword: place.schema[keyword]}, ""),), side, whole)
+        asked = bound((Subschema({keyword: place.schema[keyword]}, ""),), side, whole)
         given = bound(wide, side, whole)
         assert asked is not None
         if given is None or (sign * given.value, given.open) < (sign * asked.value, asked.open):
-            yield Finding("", aspect, _shown(given), _shown(asked))
+            yield ContainmentFinding("", aspect, _shown(given), _shown(asked))
 
     return check
 
@@ -296,7 +327,7 @@ def _shown(end: Any) -> str:
     return number + (" (exclusive)" if end.open else "")
 
 
-def _multiple(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _multiple(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
     if not atoms & _NUMBERS:
         return
     step = fraction(place.schema["multipleOf"])
@@ -305,31 +336,31 @@ def _multiple(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -
         steps.append(fraction(1))
     if not any((one / step).denominator == 1 for one in steps):
         shown = ", ".join(short(one) for one in stated(wide, "multipleOf")) or "none"
-        yield Finding("", "multiple_of", shown, short(place.schema["multipleOf"]))
+        yield ContainmentFinding("", "multiple_of", shown, short(place.schema["multipleOf"]))
 
 
 def _least(keyword: str, atom: str, aspect: str) -> Check:
-    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
         if atom not in atoms:
             return
         given = max([0, *stated(wide, keyword)])
         if keyword == "minProperties":
             given = max(given, len(required(wide)))
         if given < place.schema[keyword]:
-            yield Finding("", aspect, str(given), short(place.schema[keyword]))
+            yield ContainmentFinding("", aspect, str(given), short(place.schema[keyword]))
 
     return check
 
 
 def _most(keyword: str, atom: str, aspect: str) -> Check:
-    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+    def check(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
         if atom not in atoms:
             return
         limits = [*stated(wide, keyword)]
         if keyword == "maxProperties":
             limits += [len(one.schema.get("properties", ())) for one in wide if _is_closed(one.schema)]
         if not limits or min(limits) > place.schema[keyword]:
-            yield Finding("", aspect, str(min(limits)) if limits else "none", short(place.schema[keyword]))
+            yield ContainmentFinding("", aspect, str(min(limits)) if limits else "none", short(place.schema[keyword]))
 
     return check
 
@@ -338,7 +369,7 @@ def _is_closed(schema: dict[str, Any]) -> bool:
     return schema.get("additionalProperties") is False and not schema.get("patternProperties")
 
 
-def _pattern(_: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _pattern(_: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
     asked = place.schema["pattern"]
     given = stated(wide, "pattern")
     if "string" not in atoms or asked in given:
@@ -346,23 +377,29 @@ def _pattern(_: Containment, wide: Node, atoms: frozenset[str], place: Place) ->
     low, high = max([0, *stated(wide, "minLength")]), min(stated(wide, "maxLength"), default=1_000_000)
     fits = (text for text in _SAMPLES if low <= len(text) <= high and all(matches(one, text) for one in given))
     certain = any(not matches(asked, text) for text in fits) and not stated(wide, "format")
-    yield Finding("", "pattern", " and ".join(given) or "none", asked, certain)
+    yield ContainmentFinding("", "pattern", " and ".join(given) or "none", asked, certain)
 
 
 def _asserted(keyword: str, aspect: str) -> Check:
     """A keyword that some drafts assert and others only note; two different values are not compared."""
 
-    def check(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+    def check(
+        comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+    ) -> Iterator[ContainmentFinding]:
         if keyword not in comparison.narrow.draft.asserts or "string" not in atoms:
             return
         given = stated(wide, keyword) if keyword in comparison.wide.draft.asserts else []
         if place.schema[keyword] not in given:
-            yield Finding("", aspect, " and ".join(map(str, given)) or "none", short(place.schema[keyword]), False)
+            yield ContainmentFinding(
+                "", aspect, " and ".join(map(str, given)) or "none", short(place.schema[keyword]), False
+            )
 
     return check
 
 
-def _union(keyword: str, comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _union(
+    keyword: str, comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema
+) -> Iterator[ContainmentFinding]:
     branches = [comparison.narrow_node(place, branch) for branch in place.schema[keyword]]
     if comparison.equal_part(wide, place, (keyword,)):
         return
@@ -380,7 +417,9 @@ def _kinds(atoms: frozenset[str]) -> list[str]:
     return sorted((atoms - _NUMBERS) | ({"number"} if "fraction" in atoms else atoms & {"integer"}))
 
 
-def _in_one_branch(keyword: str, comparison: Containment, wide: Node, branches: list[Node]) -> Iterator[Finding]:
+def _in_one_branch(
+    keyword: str, comparison: Containment, wide: Node, branches: list[Node]
+) -> Iterator[ContainmentFinding]:
     if comparison.wide.impossible(wide):
         return
     tried = [(at, branch, comparison.findings(wide, branch)) for at, branch in enumerate(branches)]
@@ -391,34 +430,34 @@ def _in_one_branch(keyword: str, comparison: Containment, wide: Node, branches: 
             if all(comparison.wide.apart(wide, comparison.narrow, branch) for branch in others):
                 return
         if len(holding) > 1:
-            yield Finding("", "union", "accepted", "accepted by more than one branch of oneOf")
+            yield ContainmentFinding("", "union", "accepted", "accepted by more than one branch of oneOf")
             return
     elif holding:
         return
     near = [found for _, branch, found in tried if found and not comparison.wide.apart(wide, comparison.narrow, branch)]
     if not near and not holding:
-        yield Finding("", "union", "accepted", f"accepted by no branch of {keyword}")
+        yield ContainmentFinding("", "union", "accepted", f"accepted by no branch of {keyword}")
     elif len(near) == 1 and not holding:
         yield from near[0]
     else:
-        yield Finding("", "union", "accepted", f"perhaps not by the right branches of {keyword}", False)
+        yield ContainmentFinding("", "union", "accepted", f"perhaps not by the right branches of {keyword}", False)
 
 
-def _not(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _not(comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
     refused = comparison.narrow_node(place, place.schema["not"])
     if comparison.wide.apart(wide, comparison.narrow, refused) or comparison.equal_part(wide, place, ("not",)):
         return
     certain = not comparison.findings(wide, refused)
-    yield Finding("", "not", "accepted", f"not {short(place.schema['not'])}", certain)
+    yield ContainmentFinding("", "not", "accepted", f"not {short(place.schema['not'])}", certain)
 
 
-def _if(comparison: Containment, wide: Node, atoms: frozenset[str], place: Place) -> Iterator[Finding]:
+def _if(comparison: Containment, wide: Node, atoms: frozenset[str], place: Subschema) -> Iterator[ContainmentFinding]:
     if comparison.equal_part(wide, place, ("if", "then", "else")):
         return
     asked = comparison.narrow_node(place, place.schema["if"])
     then = comparison.narrow_node(place, place.schema.get("then", True))
     otherwise = comparison.narrow_node(place, place.schema.get("else", True))
-    found: list[Finding] = []
+    found: list[ContainmentFinding] = []
     if not comparison.wide.apart(wide, comparison.narrow, asked):
         found += [one.below("then") for one in comparison.findings(wide, then)]
     if comparison.findings(wide, asked):
@@ -453,20 +492,16 @@ CHECKS: dict[str, Check] = {
 }
 
 
-# Is a newer JSON Schema compatible with an older one: containment of the values they accept, each way.
-#
-# Rule 1: backward holds where every payload of the older schema is one of the newer (new readers, old data); forward
-# where every payload of the newer is one of the older. Annotations, titles and descriptions never matter.
-# Rule 2: our own walk (`containment`) proves a direction or names what breaks it. The engine's canonical
-# form
-# is asked for a second opinion where a direction is not proved and the schemas are small; it may prove the direction,
-# or turn doubt into certainty.
-# Rule 3: a comparison takes a bounded number of steps; what is not decided by then is unknown.
+# The comparison of two schemas.
 
 
-# What the canonical forms are asked about: their time grows with the square of the first and with the second.
-_MOST_NODES = 500
+# What the canonical forms are asked about: their time grows with the square of the first, and multiplies with the
+# second (docs/decisions/0010).
+_MOST_NODES = 120
 _MOST_ALTERNATIVES = 256
+# How many alternatives a condition is for them. A `not` is one more than the keywords and names in it.
+_CONDITIONS = {"if": 4, "contains": 2}
+_DEPENDENT = frozenset({"dependentSchemas", "dependencies", "dependentRequired"})
 
 # An aspect: in words, and the kind of a change that makes the schema accept less, and of one that makes it accept more.
 KINDS: dict[str, tuple[str, str, str]] = {
@@ -503,16 +538,16 @@ KINDS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
+def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> Iterator[Difference]:
     """Yield what makes the newer schema accept less or more than the older one."""
-    budget = budget or Budget(MOST_STEPS)
+    budget = budget or StepBudget(MOST_STEPS)
     assert isinstance(older, JsonSchema)
     assert isinstance(newer, JsonSchema)
     if _same(older, newer):
         return
     backward = _findings(older, newer, budget)
     forward = _findings(newer, older, budget)
-    also: dict[tuple[str, str], list[Finding]] = {}
+    also: dict[tuple[str, str], list[ContainmentFinding]] = {}
     for found in forward:
         also.setdefault((found.path, found.aspect), []).append(found)
     for found in backward:
@@ -525,15 +560,15 @@ def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Itera
 _UNDECIDED = frozenset({"reference", "metaschema", "size"})
 
 
-def _difference(found: Finding, direction: Direction) -> Difference:
+def _difference(found: ContainmentFinding, direction: Direction) -> Difference:
     words, narrowed, widened = KINDS[found.aspect]
     old, new = (found.wide, found.narrow) if direction == "backward" else (found.narrow, found.wide)
     kind = narrowed if direction == "backward" else widened
     return Difference(found.path, kind, f"{words}: {old} → {new}", frozenset({direction}), found.certain)
 
 
-def _both_ways(found: Finding, other: Finding) -> Difference:
-    """One difference for an aspect that accepts less here and more there; each side is told where it accepts more."""
+def _both_ways(found: ContainmentFinding, other: ContainmentFinding) -> Difference:
+    """One difference for an aspect that accepts less here and more there, with the words of both sides."""
     words, kind, _ = KINDS[found.aspect]
     certain = found.certain and other.certain
     message = f"{words}: {found.wide} → {other.wide if certain else found.narrow}"
@@ -550,43 +585,47 @@ def _same(one: JsonSchema, two: JsonSchema) -> bool:
     return one.link == two.link
 
 
-def _findings(wide: JsonSchema, narrow: JsonSchema, budget: Budget) -> list[Finding]:
+def _findings(wide: JsonSchema, narrow: JsonSchema, budget: StepBudget) -> list[ContainmentFinding]:
     """What is accepted by the wide schema and not by the narrow one, after the second opinion."""
     if not wide.standard or not narrow.standard:
-        return [Finding("", "metaschema", "a metaschema", "a metaschema of its own", False)]
+        return [ContainmentFinding("", "metaschema", "a metaschema", "a metaschema of its own", False)]
     one, two = Side(wide.index, wide.draft, budget), Side(narrow.index, narrow.draft, budget)
     try:
         found = list(
             Containment(one, two, CHECKS).findings(node_of(wide.index, wide.place), node_of(narrow.index, narrow.place))
         )
     except (TooMuch, RecursionError):
-        return [Finding("", "size", "schemas", "too large to compare", False)]
+        return [ContainmentFinding("", "size", "schemas", "too large to compare", False)]
     if not found:
         return found
-    opinion = _opinion(wide, narrow)
+    opinion = _opinion(wide, narrow, budget)
     if opinion is True:
         return []
     if opinion is False and not any(one.certain for one in found):
         if len(found) == 1:
             return [found[0]._replace(certain=True)]
-        return [Finding("", "whole", "accepts more", "accepts less"), *found]
+        return [ContainmentFinding("", "whole", "accepts more", "accepts less"), *found]
     return found
 
 
-def _opinion(wide: JsonSchema, narrow: JsonSchema) -> bool | None:
+def _opinion(wide: JsonSchema, narrow: JsonSchema, budget: StepBudget) -> bool | None:
     """Whether the engine's canonical forms show containment, or the opposite; None where they show neither."""
     if wide.link or narrow.link or wide.draft is not narrow.draft:
         return None
-    if not (_small(wide) and _small(narrow)):
+    sizes = _canonical_size(wide), _canonical_size(narrow)
+    if None in sizes:
         return None
     try:
+        budget.spend(max(size or 0 for size in sizes) ** 2)
         one, two = _canonical(wide), _canonical(narrow)
         answer = two.covers(one)
+    except TooMuch:
+        return None
     except (
         ValueError,
         LookupError,
         jsonschema_rs.ReferencingError,
-    ):  # an operand that the canonical form does not know
+    ):  # an operand that the canonical form has no form for
         return None
     yes, no = jsonschema_rs.canonical.Containment.YES, jsonschema_rs.canonical.Containment.NO
     return True if answer == yes else False if answer == no else None
@@ -598,10 +637,10 @@ def _canonical(schema: JsonSchema) -> Any:
     )
 
 
-def _small(schema: JsonSchema) -> bool:
-    """Tell whether the canonical form cannot grow beyond bounds: alternatives multiply in it."""
+def _canonical_size(schema: JsonSchema) -> int | None:
+    """The number of nodes of a schema, where its canonical form is sure to stay small; else None."""
     if schema.work > _MOST_NODES or schema.library.documents():
-        return False
+        return None
     nodes, alternatives = 0, 1
     stack: list[Any] = [schema.index.root.schema]
     while stack:
@@ -609,13 +648,21 @@ def _small(schema: JsonSchema) -> bool:
         nodes += 1
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in ("anyOf", "oneOf") and isinstance(value, list):
-                    alternatives *= len(value)
-                elif name in ("not", "if", "dependentSchemas", "dependencies", "dependentRequired", "contains"):
-                    alternatives *= 2 + (len(value) if isinstance(value, dict) and name.startswith("depend") else 0)
-            stack.extend(value for value in node.values() if isinstance(value, dict | list))
-        elif isinstance(node, list):
-            stack.extend(value for value in node if isinstance(value, dict | list))
+                alternatives *= _alternatives(name, value)
+        pairs = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        stack.extend(value for value in pairs if isinstance(value, dict | list))
         if nodes > _MOST_NODES or alternatives > _MOST_ALTERNATIVES:
-            return False
-    return True
+            return None
+    return nodes
+
+
+def _alternatives(name: str, value: Any) -> int:
+    """How many alternatives a keyword is in a canonical form."""
+    if name in ("anyOf", "oneOf") and isinstance(value, list):
+        return max(1, len(value))
+    if name == "not" and isinstance(value, dict):
+        required = value.get("required")
+        return 1 + len(value) + (len(required) if isinstance(required, list) else 0)
+    if name in _DEPENDENT and isinstance(value, dict):
+        return int(4 ** min(len(value), 10))
+    return _CONDITIONS.get(name, 1)

@@ -17,12 +17,12 @@ import jsonschema_rs
 import msgspec
 
 from signalbook.jsontext import encode_json
-from signalbook.schemas.format import Budget, pointer
+from signalbook.schemas.format import StepBudget, pointer
 from signalbook.schemas.json_schema.places import (
     PATTERNS,
     Index,
     Node,
-    Place,
+    Subschema,
     bound,
     branches,
     member,
@@ -34,7 +34,7 @@ from signalbook.schemas.json_schema.places import (
 )
 from signalbook.schemas.json_schema.schema import Draft
 
-__all__ = ["Check", "Containment", "Finding", "Side"]
+__all__ = ["Check", "Containment", "ContainmentFinding", "Side"]
 
 # Whether a node accepts one value, and whether two nodes have a value in common, without compiling a schema again.
 #
@@ -85,13 +85,13 @@ class Side:
 
     __slots__ = ("_deep", "_facts", "_plain", "budget", "draft", "index")
 
-    def __init__(self, index: Index, draft: Draft, budget: Budget) -> None:
+    def __init__(self, index: Index, draft: Draft, budget: StepBudget) -> None:
         self.index = index
         self.draft = draft
         self.budget = budget
         self._deep = 0
         self._facts: dict[tuple[int, ...], tuple[Node, frozenset[str], list[Any] | None]] = {}
-        self._plain: dict[int, tuple[Place, jsonschema_rs.Validator]] = {}
+        self._plain: dict[int, tuple[Subschema, jsonschema_rs.Validator]] = {}
 
     def facts(self, node: Node) -> tuple[frozenset[str], list[Any] | None]:
         """The atoms that a node's values can have, unions taken into account, and the values where all are known."""
@@ -115,7 +115,7 @@ class Side:
         finally:
             self._deep -= 1
 
-    def _place_accepts(self, place: Place, value: Any) -> bool | None:
+    def _place_accepts(self, place: Subschema, value: Any) -> bool | None:
         schema = place.schema
         if schema is False or not self._validator(place).is_valid(value):
             return False
@@ -135,10 +135,10 @@ class Side:
             verdicts.append(then if asked else otherwise if asked is False else _all([then, otherwise]) or None)
         return _all(verdicts)
 
-    def _below(self, place: Place, schema: Any, value: Any) -> bool | None:
+    def _below(self, place: Subschema, schema: Any, value: Any) -> bool | None:
         return self.accepts(node_of(self.index, place.below(schema)), value)
 
-    def _validator(self, place: Place) -> jsonschema_rs.Validator:
+    def _validator(self, place: Subschema) -> jsonschema_rs.Validator:
         found = self._plain.get(id(place.schema))
         if found is None:
             self.budget.spend(_COMPILED + _weight(place))
@@ -176,7 +176,7 @@ class Side:
         return listed is not None and all(self.accepts(node, value) is False for value in listed)
 
 
-def _weight(place: Place) -> int:
+def _weight(place: Subschema) -> int:
     """The steps that a look at all values and branches of a place takes."""
     schema = place.schema
     if schema is False:
@@ -222,7 +222,7 @@ _MOST_SPLITS = 6
 _sorted = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
-class Finding(NamedTuple):
+class ContainmentFinding(NamedTuple):
     """A place where the wide side accepts more: the aspect, and what each side says there."""
 
     path: str
@@ -231,17 +231,17 @@ class Finding(NamedTuple):
     narrow: str
     certain: bool = True
 
-    def below(self, *steps: str | int) -> Finding:
+    def below(self, *steps: str | int) -> ContainmentFinding:
         """The finding, seen from further up."""
         return self._replace(path=pointer(steps) + self.path)
 
-    def doubtful(self) -> Finding:
+    def doubtful(self) -> ContainmentFinding:
         """The finding, without certainty."""
         return self._replace(certain=False)
 
 
 # What a keyword of the narrow side asks of the wide one: the comparison, the wide node, its atoms, the narrow place.
-Check: TypeAlias = "Callable[[Containment, Node, frozenset[str], Place], Iterator[Finding]]"
+Check: TypeAlias = "Callable[[Containment, Node, frozenset[str], Subschema], Iterator[ContainmentFinding]]"
 
 
 class Containment:
@@ -251,13 +251,13 @@ class Containment:
         self.wide = wide
         self.narrow = narrow
         self._checks = checks
-        self._done: dict[tuple[frozenset[int], frozenset[int]], tuple[Finding, ...]] = {}
+        self._done: dict[tuple[frozenset[int], frozenset[int]], tuple[ContainmentFinding, ...]] = {}
         self._open: dict[tuple[frozenset[int], frozenset[int]], int] = {}
         self._relied = 0
         self._splits = 0
-        self._made: dict[Any, Place] = {}
+        self._made: dict[Any, Subschema] = {}
 
-    def findings(self, wide: Node, narrow: Node) -> tuple[Finding, ...]:
+    def findings(self, wide: Node, narrow: Node) -> tuple[ContainmentFinding, ...]:
         """Where `wide` accepts what `narrow` does not."""
         self.wide.budget.spend((1 + len(wide)) * (1 + len(narrow)))
         if not narrow or _same_leaf(wide, narrow):
@@ -279,7 +279,7 @@ class Containment:
             self._done[key] = found
         return found
 
-    def _compare(self, wide: Node, narrow: Node) -> Iterator[Finding]:
+    def _compare(self, wide: Node, narrow: Node) -> Iterator[ContainmentFinding]:
         if self.wide.impossible(wide):
             return
         found = list(self._direct(wide, narrow))
@@ -302,17 +302,17 @@ class Containment:
         finally:
             self._splits -= 1
 
-    def _direct(self, wide: Node, narrow: Node) -> Iterator[Finding]:
+    def _direct(self, wide: Node, narrow: Node) -> Iterator[ContainmentFinding]:
         atoms, listed = self.wide.facts(wide)
         if listed is not None:
             yield from self._each_value(wide, narrow, listed)
             return
         for place in narrow:
             if place.schema is False:
-                yield Finding("", "anything", "something is accepted", "nothing is accepted")
+                yield ContainmentFinding("", "anything", "something is accepted", "nothing is accepted")
                 return
             if unfollowed(self.narrow.index, place):
-                yield Finding("", "reference", "any value", "a reference that cannot be followed", False)
+                yield ContainmentFinding("", "reference", "any value", "a reference that cannot be followed", False)
             done = set()
             for keyword in place.schema:
                 check = self._checks.get(keyword)
@@ -320,7 +320,7 @@ class Containment:
                     done.add(check)
                     yield from check(self, wide, atoms, place)
 
-    def _each_value(self, wide: Node, narrow: Node, listed: list[Any]) -> Iterator[Finding]:
+    def _each_value(self, wide: Node, narrow: Node, listed: list[Any]) -> Iterator[ContainmentFinding]:
         lost: dict[bool, list[str]] = {True: [], False: []}
         for value in listed:
             accepted = self.narrow.accepts(narrow, value)
@@ -330,7 +330,7 @@ class Containment:
         for certain, shown in lost.items():
             if shown:
                 text = ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "")
-                yield Finding("", "enum", f"{text} accepted", f"{text} not accepted", certain)
+                yield ContainmentFinding("", "enum", f"{text} accepted", f"{text} not accepted", certain)
 
     def _split(self, node: Node) -> list[Node] | None:
         """The branches of a node's first union, each with all that holds beside it; None where there is no union."""
@@ -352,25 +352,25 @@ class Containment:
         known = {id(place.schema) for place in node}
         return (*node, *(place for place in more if id(place.schema) not in known))
 
-    def _without(self, place: Place, keyword: str) -> Place:
+    def _without(self, place: Subschema, keyword: str) -> Subschema:
         key = (id(place.schema), keyword)
         if key not in self._made:
             left = {name: value for name, value in place.schema.items() if name not in (keyword, "allOf", "$ref")}
-            self._made[key] = Place(left, place.base)
+            self._made[key] = Subschema(left, place.base)
         return self._made[key]
 
     def with_schema(self, node: Node, schema: dict[str, Any]) -> Node:
         """A node and one more plain schema; the same schema is the same place each time."""
         key = encode_json(schema)
         if key not in self._made:
-            self._made[key] = Place(schema, "")
+            self._made[key] = Subschema(schema, "")
         return self._joined(node, (self._made[key],))
 
-    def narrow_node(self, place: Place, schema: Any) -> Node:
+    def narrow_node(self, place: Subschema, schema: Any) -> Node:
         """The node of a schema written in a place of the narrow side."""
         return node_of(self.narrow.index, place.below(schema))
 
-    def equal_part(self, wide: Node, place: Place, keywords: tuple[str, ...]) -> bool:
+    def equal_part(self, wide: Node, place: Subschema, keywords: tuple[str, ...]) -> bool:
         """Tell whether some place of the wide side says the same as a narrow one with these keywords."""
         self.wide.budget.spend(1 + len(wide))
         wanted = {name: place.schema[name] for name in keywords if name in place.schema}
@@ -381,7 +381,9 @@ class Containment:
             for one in wide
         )
 
-    def _same_references(self, one: Place, two: Place, keywords: tuple[str, ...], seen: set[tuple[int, int]]) -> bool:
+    def _same_references(
+        self, one: Subschema, two: Subschema, keywords: tuple[str, ...], seen: set[tuple[int, int]]
+    ) -> bool:
         """Tell whether equal texts mean the same: what they refer to must be the same again."""
         for name in keywords:
             if name not in one.schema:
@@ -415,7 +417,7 @@ def _same_leaf(wide: Node, narrow: Node) -> bool:
     return isinstance(one, dict) and _LEAF.issuperset(one) and one == narrow[0].schema
 
 
-def _references(one: Place, two: Place, first: Any, second: Any) -> Iterator[tuple[Place, Place, str]]:
+def _references(one: Subschema, two: Subschema, first: Any, second: Any) -> Iterator[tuple[Subschema, Subschema, str]]:
     """Yield each reference in two values of the same text, with the places it stands in."""
     stack = [(one, two, first, second)]
     while stack:

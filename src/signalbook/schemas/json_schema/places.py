@@ -30,10 +30,10 @@ __all__ = [
     "NOTES",
     "PATTERNS",
     "Bound",
-    "Dialect",
+    "DraftRules",
     "Index",
     "Node",
-    "Place",
+    "Subschema",
     "atoms_of",
     "bound",
     "branches",
@@ -71,7 +71,7 @@ _ITEMS = frozenset({"items", "additionalItems", "contains", "unevaluatedItems", 
 _VALUES = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames"})
 
 
-class Dialect(NamedTuple):
+class DraftRules(NamedTuple):
     """What a draft reads in another way.
 
     Whether keywords beside `$ref` count, which keyword holds a tuple, and which keywords of other drafts it ignores.
@@ -82,19 +82,19 @@ class Dialect(NamedTuple):
     ignores: frozenset[str]
 
 
-class Place(NamedTuple):
+class Subschema(NamedTuple):
     """A subschema (an object or a boolean) and the base of the references in it."""
 
     schema: Any
     base: str
 
-    def below(self, schema: Any) -> Place:
+    def below(self, schema: Any) -> Subschema:
         """The place of a subschema written in this one."""
         if isinstance(schema, dict):
             name = schema.get("$id")
             if isinstance(name, str) and not name.startswith("#"):
-                return Place(schema, join(self.base, name))
-        return Place(schema, self.base)
+                return Subschema(schema, join(self.base, name))
+        return Subschema(schema, self.base)
 
 
 def join(base: str, reference: str) -> str:
@@ -121,21 +121,21 @@ class Index:
 
     __slots__ = ("_known", "_library", "_named", "closed", "dialect", "metaschemas", "root")
 
-    def __init__(self, document: Any, base: str, library: Callable[[str], Any], dialect: Dialect) -> None:
+    def __init__(self, document: Any, base: str, library: Callable[[str], Any], dialect: DraftRules) -> None:
         self._library = library
         self.dialect = dialect
         self.metaschemas: set[str] = set()
-        self._known: dict[int, tuple[Any, Place]] = {}
+        self._known: dict[int, tuple[Any, Subschema]] = {}
         # What `unevaluatedProperties` comes to (`_closed`), by the identity of the schema it stands in; the
         # schema is kept with it, so that no other one gets its identity.
-        self.closed: dict[int, tuple[Any, Place | None]] = {}
-        self._named: dict[str, Place] = {}
-        self.root = Place(document, base).below(document)
-        self._add(Place(document, base))
+        self.closed: dict[int, tuple[Any, Subschema | None]] = {}
+        self._named: dict[str, Subschema] = {}
+        self.root = Subschema(document, base).below(document)
+        self._add(Subschema(document, base))
 
-    def _add(self, place: Place) -> None:
+    def _add(self, place: Subschema) -> None:
         self._named.setdefault(place.base, place.below(place.schema))
-        stack: list[tuple[Place, bool]] = [(place.below(place.schema), False)]
+        stack: list[tuple[Subschema, bool]] = [(place.below(place.schema), False)]
         while stack:
             here, is_map = stack.pop()
             node = here.schema
@@ -148,21 +148,21 @@ class Index:
                 for key, child in node.items():
                     if isinstance(child, dict | list) and (is_map or key not in _DATA):
                         below = not is_map and key in MAPS
-                        stack.append((Place(child, here.base) if below else here.below(child), below))
+                        stack.append((Subschema(child, here.base) if below else here.below(child), below))
             elif isinstance(node, list):
                 stack.extend((here.below(child), False) for child in node if isinstance(child, dict | list))
 
-    def known(self, place: Place) -> Place:
+    def known(self, place: Subschema) -> Subschema:
         """A place without the keywords that its draft ignores."""
         if isinstance(place.schema, bool) or self.dialect.ignores.isdisjoint(place.schema):
             return place
         key = id(place.schema)
         if key not in self._known:
             known = {name: value for name, value in place.schema.items() if name not in self.dialect.ignores}
-            self._known[key] = (place.schema, Place(known, place.base))
+            self._known[key] = (place.schema, Subschema(known, place.base))
         return self._known[key][1]
 
-    def follow(self, place: Place, reference: str) -> Place | None:
+    def follow(self, place: Subschema, reference: str) -> Subschema | None:
         """The place that a reference leads to from another; None where there is none in the catalog."""
         target = join(place.base, reference)
         if target in self._named:
@@ -170,7 +170,7 @@ class Index:
         uri, _, fragment = target.partition("#")
         if uri not in self._named:
             try:
-                self._add(Place(self._library(uri), uri))
+                self._add(Subschema(self._library(uri), uri))
             except LookupError:
                 return None
             if target in self._named:
@@ -198,9 +198,9 @@ class Index:
                 return pointer((*steps, "$ref"))
         return ""
 
-    def _nodes(self) -> Iterator[tuple[Place, tuple[str | int, ...]]]:
+    def _nodes(self) -> Iterator[tuple[Subschema, tuple[str | int, ...]]]:
         """Yield every object and list of the document, in its order, with the steps that lead there."""
-        stack: list[tuple[Place, tuple[str | int, ...]]] = [(self.root, ())]
+        stack: list[tuple[Subschema, tuple[str | int, ...]]] = [(self.root, ())]
         while stack:
             here, steps = stack.pop()
             yield here, steps
@@ -209,7 +209,7 @@ class Index:
             children = [(here.below(child), (*steps, key)) for key, child in pairs if isinstance(child, dict | list)]
             stack.extend(reversed(children))
 
-    def at(self, place: Place, fragment: str) -> Place | None:
+    def at(self, place: Subschema, fragment: str) -> Subschema | None:
         """The place that a JSON Pointer leads to below another; None where it leads to no schema."""
         for step in fragment.split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
@@ -235,7 +235,7 @@ def _names(node: dict[str, Any], base: str) -> Iterator[str]:
             yield f"{base.partition('#')[0]}#{anchor}"
 
 
-def subschemas(place: Place) -> Iterator[tuple[str, str, Place]]:
+def subschemas(place: Subschema) -> Iterator[tuple[str, str, Subschema]]:
     """Yield each schema written directly in another, with the keyword and the name or index below it."""
     for keyword, value in place.schema.items():
         if keyword in MAPS or keyword == "patternProperties":
@@ -259,7 +259,7 @@ def subschemas(place: Place) -> Iterator[tuple[str, str, Place]]:
 # What holds for every value that a node accepts. A node is all that applies to one value.
 
 
-Node: TypeAlias = tuple[Place, ...]
+Node: TypeAlias = tuple[Subschema, ...]
 
 ATOMS = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 _MEANS = {"number": frozenset({"integer", "fraction"})}
@@ -292,9 +292,9 @@ _CONDITIONAL = frozenset(
 )
 
 
-def node_of(index: Index, *places: Place) -> Node:
+def node_of(index: Index, *places: Subschema) -> Node:
     """All places that apply where these apply, references and `allOf` followed, each once."""
-    found: list[Place] = []
+    found: list[Subschema] = []
     seen: set[int] = set()
     stack = list(reversed(places))
     while stack:
@@ -318,7 +318,7 @@ def node_of(index: Index, *places: Place) -> Node:
     return tuple(found)
 
 
-def _closed(index: Index, place: Place) -> Place | None:
+def _closed(index: Index, place: Subschema) -> Subschema | None:
     """What `unevaluatedProperties` comes to where nothing beside it depends on the value; else None.
 
     It is then `additionalProperties` for the names that the schema and its `allOf` and references declare.
@@ -326,7 +326,7 @@ def _closed(index: Index, place: Place) -> Place | None:
     key = id(place.schema)
     if key not in index.closed:
         index.closed[key] = (place.schema, None)
-        bare = Place(
+        bare = Subschema(
             {name: value for name, value in place.schema.items() if name != "unevaluatedProperties"}, place.base
         )
         parts = node_of(index, bare)
@@ -340,11 +340,11 @@ def _closed(index: Index, place: Place) -> Place | None:
                 },
                 "additionalProperties": True if open_again else extra,
             }
-            index.closed[key] = (place.schema, Place(closing, place.base))
+            index.closed[key] = (place.schema, Subschema(closing, place.base))
     return index.closed[key][1]
 
 
-def unfollowed(index: Index, place: Place) -> bool:
+def unfollowed(index: Index, place: Subschema) -> bool:
     """Tell whether a place refers to what is not known before the payload is there, or not to this catalog."""
     schema = place.schema
     if "$dynamicRef" in schema or "$recursiveRef" in schema:
@@ -499,7 +499,7 @@ def matches(pattern: str, text: str) -> bool:
 
 def member(index: Index, node: Node, name: str) -> Node:
     """What the member of this name fulfils."""
-    places: list[Place] = []
+    places: list[Subschema] = []
     for place in node:
         schema = place.schema
         if schema is False:

@@ -18,7 +18,7 @@ import jsonschema_rs
 
 from signalbook.jsontext import encode_json
 from signalbook.schemas.format import BadValue, Schema
-from signalbook.schemas.json_schema.places import PATTERNS, Index, Place
+from signalbook.schemas.json_schema.places import PATTERNS, Index, Subschema
 from signalbook.schemas.json_schema.schema import JsonSchema
 
 __all__ = ["FORMAT_TEXTS", "encode", "samples", "text_for", "values"]
@@ -69,10 +69,10 @@ def values(schema: JsonSchema, formats: Callable[[str], str | None] = FORMAT_TEX
     """Values to try, one for each combination of alternatives and for full, then for bare objects."""
     for full in (True, False):
         for choice in range(8):
-            yield _Making(schema.index, full, choice, formats).value(schema.place, 0)
+            yield _SampleMaker(schema.index, full, choice, formats).value(schema.place, 0)
 
 
-class _Making:
+class _SampleMaker:
     """One attempt: `full` objects have all their members, `choice` says which alternative is taken."""
 
     def __init__(self, index: Index, full: bool, choice: int, formats: Callable[[str], str | None]) -> None:
@@ -82,11 +82,11 @@ class _Making:
         self.formats = formats
         self.room = _MOST_VALUES
 
-    def value(self, place: Place, depth: int) -> Any:
+    def value(self, place: Subschema, depth: int) -> Any:
         self.room -= 1
         if isinstance(place.schema, bool) or self.room < 0:
             return {}
-        merged = _Merged(self.index, self.choice, min(self.room, _MOST_PARTS))
+        merged = _MergedSchema(self.index, self.choice, min(self.room, _MOST_PARTS))
         merged.add(place, 0)
         self.room -= merged.parts
         said = merged.said
@@ -100,7 +100,7 @@ class _Making:
         kind = _kind(said, self.choice)
         return getattr(self, f"_{kind}")(merged, depth)
 
-    def _object(self, merged: _Merged, depth: int) -> dict[str, Any]:
+    def _object(self, merged: _MergedSchema, depth: int) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for name in self._wanted(merged, depth):
             made[name] = self._member(merged, name, depth)
@@ -112,7 +112,7 @@ class _Making:
                 made[name] = self._member(merged, name, depth)
         return made
 
-    def _wanted(self, merged: _Merged, depth: int) -> list[str]:
+    def _wanted(self, merged: _MergedSchema, depth: int) -> list[str]:
         """The members that an object has: those it must have, all that are declared where it is full, and theirs."""
         full = self.full and depth < _DEEPEST // 2
         wanted = dict.fromkeys(
@@ -128,14 +128,14 @@ class _Making:
                     left.append(needed)
         return list(wanted)
 
-    def _further(self, merged: _Merged, count: int) -> Iterator[str]:
+    def _further(self, merged: _MergedSchema, count: int) -> Iterator[str]:
         """Names for more members: those that are declared, those that a pattern takes, and any."""
         if not count:
             return
         yield from (name for name in merged.members if not merged.refuses(name))
         patterns = [pattern for pattern, place in merged.by_pattern if place.schema is not False]
         for place in merged.names:
-            named = _Merged(self.index, self.choice, _MOST_PARTS)
+            named = _MergedSchema(self.index, self.choice, _MOST_PARTS)
             named.add(place, 0)
             yield from (name for name in _listed(named.said) if isinstance(name, str))
             patterns += named.patterns
@@ -151,7 +151,7 @@ class _Making:
                     yield name
         yield from (f"property{number}" for number in range(1, count + 1))
 
-    def _member(self, merged: _Merged, name: str, depth: int) -> Any:
+    def _member(self, merged: _MergedSchema, name: str, depth: int) -> Any:
         """The value of a member, by all that the schema says about its name."""
         patterns = merged.by_pattern[: min(_MOST_PATTERNS, max(self.room, 0))]
         self.room -= len(patterns)
@@ -159,10 +159,10 @@ class _Making:
         places += [place for pattern, place in patterns if _is_found(pattern, name)]
         rest = merged.said.get("additionalProperties", True)
         if not places and isinstance(rest, dict):
-            places = [Place(rest, merged.base).below(rest)]
+            places = [Subschema(rest, merged.base).below(rest)]
         return self.value(_all_of(places), depth + 1) if places and depth < _DEEPEST else "a"
 
-    def _array(self, merged: _Merged, depth: int) -> list[Any]:
+    def _array(self, merged: _MergedSchema, depth: int) -> list[Any]:
         said, base = merged.said, merged.base
         low = min(int(said.get("minItems", 0)), 1000)
         high = said.get("maxItems", math.inf)
@@ -175,10 +175,10 @@ class _Making:
         made = []
         for number in range(count if depth < _DEEPEST else 0):
             item = first[number] if first and number < len(first) else rest
-            made.append("a" if item is True else self.value(Place(item, base).below(item), depth + 1))
+            made.append("a" if item is True else self.value(Subschema(item, base).below(item), depth + 1))
         return _distinct(made) if said.get("uniqueItems") else made
 
-    def _string(self, merged: _Merged, depth: int) -> str | None:
+    def _string(self, merged: _MergedSchema, depth: int) -> str | None:
         said = merged.said
         shortest = min(int(said.get("minLength", 0)), 10_000)
         longest = said.get("maxLength", math.inf)
@@ -194,20 +194,20 @@ class _Making:
         text = f"{another or ''}text".ljust(shortest, "x")
         return text[: int(min(longest, 10_000))]
 
-    def _number(self, merged: _Merged, depth: int) -> int | float:
+    def _number(self, merged: _MergedSchema, depth: int) -> int | float:
         return _number(merged.said, whole=False, another=self.choice)
 
-    def _integer(self, merged: _Merged, depth: int) -> int | float:
+    def _integer(self, merged: _MergedSchema, depth: int) -> int | float:
         return _number(merged.said, whole=True, another=self.choice)
 
-    def _boolean(self, merged: _Merged, depth: int) -> bool:
+    def _boolean(self, merged: _MergedSchema, depth: int) -> bool:
         return "not" not in merged.said or self.choice % 2 == 0
 
-    def _null(self, merged: _Merged, depth: int) -> None:
+    def _null(self, merged: _MergedSchema, depth: int) -> None:
         return None
 
 
-class _Merged:
+class _MergedSchema:
     """What a schema says together with those it takes in: `$ref`, `allOf`, and one alternative of each choice."""
 
     def __init__(self, index: Index, choice: int, room: int) -> None:
@@ -216,13 +216,13 @@ class _Merged:
         self.room = room
         self.parts = 0
         self.said: dict[str, Any] = {}
-        self.members: dict[str, list[Place]] = {}
+        self.members: dict[str, list[Subschema]] = {}
         self.patterns: list[str] = []
-        self.by_pattern: list[tuple[str, Place]] = []
-        self.names: list[Place] = []
+        self.by_pattern: list[tuple[str, Subschema]] = []
+        self.names: list[Subschema] = []
         self.required: set[str] = set()
         self._fresh: list[str] = []
-        self.needs: dict[str, list[list[str] | Place]] = {}
+        self.needs: dict[str, list[list[str] | Subschema]] = {}
         self.base = ""
 
     def refuses(self, name: str) -> bool:
@@ -232,14 +232,14 @@ class _Merged:
     def needed_beside(self, name: str) -> list[str]:
         """The members that have to be there where one is; what a schema says for that case is taken in."""
         for one in self.needs.pop(name, ()):
-            if isinstance(one, Place):
+            if isinstance(one, Subschema):
                 self.add(one, 1)
             else:
                 self._fresh += one
         found, self._fresh = self._fresh, []
         return found
 
-    def add(self, place: Place, depth: int) -> None:
+    def add(self, place: Subschema, depth: int) -> None:
         place = self.index.known(place)
         schema = place.schema
         self.parts += 1
@@ -264,7 +264,7 @@ class _Merged:
                 self.add(place.below(schema["if"]), depth + 1)
             self.add(place.below(branch), depth + 1)
 
-    def _say(self, schema: dict[str, Any], place: Place) -> None:
+    def _say(self, schema: dict[str, Any], place: Subschema) -> None:
         self.base = place.base
         for name, value in schema.items():
             known = self.said.get(name)
@@ -281,7 +281,7 @@ class _Merged:
             else:
                 self.said[name] = value
 
-    def _says_of_members(self, name: str, value: Any, place: Place) -> bool:
+    def _says_of_members(self, name: str, value: Any, place: Subschema) -> bool:
         """Whether a keyword is about an object's members, which is then noted."""
         if name == "propertyNames":
             self.names.append(place.below(value))
@@ -310,12 +310,12 @@ _TIGHTEN: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _all_of(places: list[Place]) -> Place:
-    return places[0] if len(places) == 1 else Place({"allOf": [place.schema for place in places]}, places[0].base)
+def _all_of(places: list[Subschema]) -> Subschema:
+    return places[0] if len(places) == 1 else Subschema({"allOf": [place.schema for place in places]}, places[0].base)
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text, told by the engine that keeps a bound."""
+    """Tell whether a pattern is found in a text, by the engine that keeps a bound."""
     reader = _reader(pattern)
     return reader is not None and reader.is_valid(text)
 
@@ -435,7 +435,7 @@ def text_for(pattern: str, shortest: int = 0) -> str | None:
         return None
     for repeats in (0, 1, shortest):
         try:
-            text = _Writer(repeats).write(parsed)
+            text = _TextWriter(repeats).write(parsed)
         except (ValueError, RecursionError):
             return None
         if len(text) < shortest:
@@ -465,7 +465,7 @@ def _parsed(pattern: str) -> Any:
         return None
 
 
-class _Writer:
+class _TextWriter:
     """Writes a text for the parts of a pattern; a loop that may be left out is taken `repeats` times."""
 
     def __init__(self, repeats: int) -> None:

@@ -21,7 +21,7 @@ import jsonschema_rs
 from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
-from signalbook.schemas.json_schema.places import PATTERNS, Dialect, Index, Place, subschemas
+from signalbook.schemas.json_schema.places import PATTERNS, DraftRules, Index, Subschema, subschemas
 from signalbook.schemas.references import ROOT, Library, read_json
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _CHEAP = 20_000
 _LONGEST_MESSAGE = 300
 _LINK = "urn:signalbook:link"
 # Makes the answer about a good payload, without the Python call that a named tuple's own constructor is.
-_new = tuple.__new__
+_make_tuple = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Draft:
     metaschema: str
     validator: type[jsonschema_rs.Validator]
     number: int
-    dialect: Dialect
+    dialect: DraftRules
     asserts: frozenset[str] = frozenset()
 
     def names(self, uri: str) -> bool:
         """Tell whether a `$schema` is this draft's; http for https and an empty fragment make no difference."""
-        return _plain(uri) == _plain(self.metaschema)
+        return _normalised_uri(uri) == _normalised_uri(self.metaschema)
 
 
 DRAFT_07 = Draft(
@@ -72,7 +72,7 @@ DRAFT_07 = Draft(
     "http://json-schema.org/draft-07/schema#",
     jsonschema_rs.Draft7Validator,
     jsonschema_rs.Draft7,
-    Dialect(
+    DraftRules(
         ref_stands_alone=True,
         tuples="items",
         ignores=frozenset(
@@ -96,29 +96,29 @@ DRAFT_2019_09 = Draft(
     "https://json-schema.org/draft/2019-09/schema",
     jsonschema_rs.Draft201909Validator,
     jsonschema_rs.Draft201909,
-    Dialect(ref_stands_alone=False, tuples="items", ignores=frozenset({"prefixItems", "$dynamicRef"})),
+    DraftRules(ref_stands_alone=False, tuples="items", ignores=frozenset({"prefixItems", "$dynamicRef"})),
 )
 DRAFT_2020_12 = Draft(
     "JsonSchema/draft/2020-12",
     "https://json-schema.org/draft/2020-12/schema",
     jsonschema_rs.Draft202012Validator,
     jsonschema_rs.Draft202012,
-    Dialect(ref_stands_alone=False, tuples="prefixItems", ignores=frozenset({"additionalItems", "$recursiveRef"})),
+    DraftRules(ref_stands_alone=False, tuples="prefixItems", ignores=frozenset({"additionalItems", "$recursiveRef"})),
 )
 DRAFTS = (DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)
 
 
-def _plain(uri: str) -> str:
+def _normalised_uri(uri: str) -> str:
     return uri.strip().rstrip("#").removeprefix("https://").removeprefix("http://").lower()
 
 
-def _nobody(uri: str) -> Any:
+def _fetch_nothing(uri: str) -> Any:
     raise LookupError(f"nothing is fetched: {uri}")
 
 
 # `$ref` and not the document itself, so that the engine's own copy is used; made once, as every document needs one.
 _METASCHEMAS = {
-    draft.format: draft.validator({"$ref": draft.metaschema}, retriever=_nobody, pattern_options=PATTERNS)
+    draft.format: draft.validator({"$ref": draft.metaschema}, retriever=_fetch_nothing, pattern_options=PATTERNS)
     for draft in DRAFTS
 }
 
@@ -129,7 +129,7 @@ class JsonSchema:
 
     draft: Draft
     index: Index
-    place: Place
+    place: Subschema
     library: Library
     validator: jsonschema_rs.Validator
     work: int
@@ -160,7 +160,7 @@ class JsonSchema:
         try:
             value = decode_exact(payload) if payload.translate(DIGIT_RUNS).count(LONG_NUMBER) else decode_fast(payload)
             if self._accepts(value):
-                return _new(Checked, ((), value))
+                return _make_tuple(Checked, ((), value))
         except (ValueError, RecursionError):
             try:
                 value = decode_json(payload)
@@ -173,7 +173,7 @@ class JsonSchema:
         try:
             return Checked(() if self._accepts(value) else self._problems(payload, value), value)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
-            return Checked((Problem("", "payload", f"the payload cannot be checked: {_short(str(error))}"),), value)
+            return Checked((Problem("", "payload", f"the payload cannot be checked: {_shortened(str(error))}"),), value)
 
     def _problems(self, payload: bytes, value: Any) -> tuple[Problem, ...]:
         if (payload.count(b",") + 1) * self.work > _CHEAP:
@@ -193,7 +193,7 @@ class JsonSchema:
             raise unusable(f"{fragment} does not lead to a schema", fragment)
         if place.schema is self.place.schema:
             return self
-        validator = _linked(self.draft, self.index.root, fragment, self.library)
+        validator = _compile_part(self.draft, self.index.root, fragment, self.library)
         return JsonSchema(self.draft, self.index, place, self.library, validator, self.work, fragment)
 
     def columns(self) -> pyarrow.StructType:
@@ -218,19 +218,19 @@ class JsonSchema:
         if not self._columns:
             from signalbook.schemas.json_schema.columns import columns_of
 
-            self._columns.append(columns_of(self.index, self.place if self.standard else Place(True, "")))
+            self._columns.append(columns_of(self.index, self.place if self.standard else Subschema(True, "")))
         return self._columns[0]
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> Problem:
-    return Problem(pointer(error.instance_path), "payload", _short(error.message))
+    return Problem(pointer(error.instance_path), "payload", _shortened(error.message))
 
 
-def _short(message: str) -> str:
+def _shortened(message: str) -> str:
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
 
-def _linked(draft: Draft, root: Place, fragment: str, library: Library) -> jsonschema_rs.Validator:
+def _compile_part(draft: Draft, root: Subschema, fragment: str, library: Library) -> jsonschema_rs.Validator:
     """A validator for a part of a document, which stays whole behind it: the part may refer to the rest."""
 
     def documents(uri: str) -> Any:
@@ -248,32 +248,32 @@ def _compile(draft: Draft, document: Any, retriever: Any, **options: Any) -> jso
     try:
         return draft.validator(document, retriever=retriever, pattern_options=PATTERNS, **options)
     except jsonschema_rs.ValidationError as error:
-        raise unusable(_short(error.message), pointer(error.instance_path)) from error
+        raise unusable(_shortened(error.message), pointer(error.instance_path)) from error
     except (ValueError, LookupError, jsonschema_rs.ReferencingError) as error:
-        raise unusable(_short(str(error))) from error
+        raise unusable(_shortened(str(error))) from error
 
 
 def read_draft_07(text: Text, references: References | None = None) -> JsonSchema:
     """The schema of a draft-07 document; `SchemaError` with every problem where it is none."""
-    return _read((DRAFT_07,), text, references)
+    return _read_document((DRAFT_07,), text, references)
 
 
 def read_draft_2019_09(text: Text, references: References | None = None) -> JsonSchema:
     """The schema of a 2019-09 document; `SchemaError` with every problem where it is none."""
-    return _read((DRAFT_2019_09,), text, references)
+    return _read_document((DRAFT_2019_09,), text, references)
 
 
 def read_draft_2020_12(text: Text, references: References | None = None) -> JsonSchema:
     """The schema of a 2020-12 document; `SchemaError` with every problem where it is none."""
-    return _read((DRAFT_2020_12,), text, references)
+    return _read_document((DRAFT_2020_12,), text, references)
 
 
 def read_any_draft(text: Text, references: References | None = None) -> JsonSchema:
     """The schema of a document whose `$schema` says which draft it is; draft-07 where it does not."""
-    return _read(DRAFTS, text, references)
+    return _read_document(DRAFTS, text, references)
 
 
-def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) -> JsonSchema:
+def _read_document(drafts: tuple[Draft, ...], text: Text, references: References | None) -> JsonSchema:
     document, _ = read_json(text)
     if not isinstance(document, dict | bool):
         raise unusable("a JSON Schema is an object or a boolean")
@@ -281,8 +281,8 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
         raise unusable("the document is nested too deep")
     library = Library(references)
     draft = _draft(drafts, document, library)
-    _refuse(too_many_patterns([document] if isinstance(document, dict) else []))
-    _refuse(
+    _raise_problems(too_many_patterns([document] if isinstance(document, dict) else []))
+    _raise_problems(
         _problem_of_schema(error) for error in islice(_METASCHEMAS[draft.format].iter_errors(document), MOST_PROBLEMS)
     )
     base = ROOT + base_of(references).removeprefix("/")
@@ -290,11 +290,11 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
     spent = work(index, index.root)
     if spent > MOST_WORK:
         raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")
-    _refuse(too_many_patterns(library.documents()))
+    _raise_problems(too_many_patterns(library.documents()))
     try:
         validator = _compile(draft, document, library, base_uri=base)
     except SchemaError as error:
-        _refuse(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
+        _raise_problems(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
         if library.documents() and not index.lost():
             raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from error
         raise
@@ -302,10 +302,10 @@ def _read(drafts: tuple[Draft, ...], text: Text, references: References | None) 
 
 
 def _problem_of_schema(error: jsonschema_rs.ValidationError) -> Problem:
-    return Problem(pointer(error.instance_path), "schema", _short(error.message))
+    return Problem(pointer(error.instance_path), "schema", _shortened(error.message))
 
 
-def _refuse(problems: Iterable[Problem]) -> None:
+def _raise_problems(problems: Iterable[Problem]) -> None:
     found = tuple(problems)
     if found:
         raise SchemaError(found)
@@ -328,7 +328,7 @@ def _draft(drafts: tuple[Draft, ...], document: Any, library: Library) -> Draft:
         library(stated)  # a metaschema of the catalog's own, with vocabularies that the engine knows
     except LookupError:
         known = ", ".join(draft.metaschema for draft in drafts)
-        raise unusable(f"$schema is {_short(stated)}, which is not one of {known}", "/$schema") from None
+        raise unusable(f"$schema is {_shortened(stated)}, which is not one of {known}", "/$schema") from None
     return drafts[-1]
 
 
@@ -404,12 +404,12 @@ def _compiles(pattern: str) -> bool:
     return True
 
 
-def work(index: Index, start: Place) -> int:
+def work(index: Index, start: Subschema) -> int:
     """The most evaluations that one value and one path of values below it can cause, at most `MOST_WORK` + 1."""
     known: dict[int, int] = {}
     under_way: set[int] = set()
     # Depth first with a stack of its own: references can make a chain longer than Python's.
-    stack: list[tuple[Place, bool]] = [(start, False)]
+    stack: list[tuple[Subschema, bool]] = [(start, False)]
     while stack:
         place, done = stack.pop()
         key = id(place.schema)
@@ -425,7 +425,7 @@ def work(index: Index, start: Place) -> int:
     return known.get(id(start.schema), 1)
 
 
-def _applied(index: Index, place: Place) -> Iterator[tuple[str, str, Place]]:
+def _applied(index: Index, place: Subschema) -> Iterator[tuple[str, str, Subschema]]:
     for keyword, name, child in subschemas(place):
         if keyword not in ("definitions", "$defs"):
             yield keyword, name, child
@@ -437,7 +437,7 @@ def _applied(index: Index, place: Place) -> Iterator[tuple[str, str, Place]]:
                 yield keyword, "", target
 
 
-def _sum(index: Index, place: Place, known: dict[int, int]) -> int:
+def _sum(index: Index, place: Subschema, known: dict[int, int]) -> int:
     """One for itself, all that applies to the value or to any member, and the worst of the named members."""
     total, worst = 1, 0
     for keyword, _, child in _applied(index, place):

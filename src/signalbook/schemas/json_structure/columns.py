@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from signalbook.jsontext import encode_json
 from signalbook.schemas.format import column_names
-from signalbook.schemas.json_structure.translate import INTEGERS, Document
+from signalbook.schemas.json_structure.translate import INTEGERS, StructureDocument
 
-__all__ = ["MORE", "Cell", "table"]
+__all__ = ["MORE", "StructureCell", "table"]
 
 MORE = "_more"
 MOST_COLUMNS = 5000
@@ -30,7 +30,7 @@ _DEEPEST = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StructureCell:
     """A column's type, and what makes a value of it; `nullable` says that JSON null is one of its values."""
 
     type: pa.DataType
@@ -38,30 +38,30 @@ class Cell:
     nullable: bool = False
 
 
-def table(document: Document) -> Cell:
+def table(document: StructureDocument) -> StructureCell:
     """The struct of a document's payloads."""
-    found = _Building(document).cell(document.start, ())
+    found = _StructureColumns(document).cell(document.start, ())
     if pa.types.is_struct(found.type) and not found.nullable:
         return found
-    return Cell(pa.struct([pa.field("value", found.type)]), lambda value: {"value": found.convert(value)})
+    return StructureCell(pa.struct([pa.field("value", found.type)]), lambda value: {"value": found.convert(value)})
 
 
 def _json(value: Any) -> str:
     return encode_json(value)
 
 
-_TEXT = Cell(pa.string(), _json)  # null is the text `null`
-_STRING = Cell(pa.string(), str)
+_TEXT = StructureCell(pa.string(), _json)  # null is the text `null`
+_STRING = StructureCell(pa.string(), str)
 
 
-class _Building:
+class _StructureColumns:
     """Builds columns until there are too many; what is left then stays JSON text."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: StructureDocument) -> None:
         self._document = document
         self._room = MOST_COLUMNS
 
-    def cell(self, schema: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+    def cell(self, schema: dict[str, Any], around: tuple[Any, ...]) -> StructureCell:
         """The column of a type."""
         found = self._document.effective(schema)
         kind = found.get("type")
@@ -80,7 +80,7 @@ class _Building:
             return self._many(kind, self.cell(inner, around)) if isinstance(inner, dict) else _TEXT
         return _scalar(str(kind), found)
 
-    def _union(self, found: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+    def _union(self, found: dict[str, Any], around: tuple[Any, ...]) -> StructureCell:
         kinds = found["type"]
         others = [one for one in kinds if one != "null"]
         if len(others) != 1:
@@ -90,17 +90,17 @@ class _Building:
         inner = self.cell({**said, "type": one}, around)
         if inner is _TEXT or "null" not in kinds:
             return inner
-        return Cell(inner.type, _or_none(inner.convert), nullable=True)
+        return StructureCell(inner.type, _or_none(inner.convert), nullable=True)
 
-    def _many(self, kind: str, inner: Cell) -> Cell:
+    def _many(self, kind: str, inner: StructureCell) -> StructureCell:
         if kind == "map":
-            return Cell(
+            return StructureCell(
                 pa.map_(pa.string(), inner.type),
                 lambda value: [(key, inner.convert(one)) for key, one in value.items()],
             )
-        return Cell(pa.list_(inner.type), lambda value: [inner.convert(one) for one in value])
+        return StructureCell(pa.list_(inner.type), lambda value: [inner.convert(one) for one in value])
 
-    def _object(self, found: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+    def _object(self, found: dict[str, Any], around: tuple[Any, ...]) -> StructureCell:
         cells = {name: self.cell(one, around) for name, one in found.get("properties", {}).items()}
         if not cells:
             return _TEXT
@@ -120,21 +120,21 @@ class _Building:
             row[MORE] = _json(more) if more else None
             return row
 
-        return Cell(pa.struct(fields), convert)
+        return StructureCell(pa.struct(fields), convert)
 
-    def _tuple(self, found: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+    def _tuple(self, found: dict[str, Any], around: tuple[Any, ...]) -> StructureCell:
         order = found.get("tuple", [])
         cells = {name: self.cell(found["properties"][name], around) for name in order}
         names = column_names(cells)
         if not cells:
             return _TEXT
         fields = [pa.field(names[name], cell.type) for name, cell in cells.items()]
-        return Cell(
+        return StructureCell(
             pa.struct(fields),
             lambda value: {names[name]: cells[name].convert(one) for name, one in zip(order, value, strict=True)},
         )
 
-    def _choice(self, found: dict[str, Any], around: tuple[Any, ...]) -> Cell:
+    def _choice(self, found: dict[str, Any], around: tuple[Any, ...]) -> StructureCell:
         if "$extends" in found:
             return _TEXT
         cells = {name: self.cell(one, around) for name, one in found.get("choices", {}).items()}
@@ -144,7 +144,7 @@ class _Building:
             return _TEXT
         names = column_names(cells)
         fields = [pa.field(names[name], cell.type) for name, cell in cells.items()]
-        return Cell(
+        return StructureCell(
             pa.struct(fields), lambda value: {names[name]: cells[name].convert(one) for name, one in value.items()}
         )
 
@@ -153,23 +153,23 @@ def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _scalar(kind: str, found: dict[str, Any]) -> Cell:
+def _scalar(kind: str, found: dict[str, Any]) -> StructureCell:
     if kind == "decimal":
         precision, scale = found.get("precision"), found.get("scale")
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and 0 < precision <= 38:
-            return Cell(pa.decimal128(precision, scale), Decimal)
+            return StructureCell(pa.decimal128(precision, scale), Decimal)
         return _STRING
     return _SCALARS.get(kind, _TEXT)
 
 
-_SCALARS: dict[str, Cell] = {
+_SCALARS: dict[str, StructureCell] = {
     **dict.fromkeys(("string", "uuid", "uri", "jsonpointer", "datetime", "time", "duration"), _STRING),
     **dict.fromkeys(("int128", "uint128"), _STRING),
-    **{name: Cell(pa.int64() if name == "uint32" else pa.int32(), int) for name in INTEGERS},
-    "int64": Cell(pa.int64(), int),
-    "uint64": Cell(pa.decimal128(20, 0), Decimal),
-    **dict.fromkeys(("float", "double", "float8"), Cell(pa.float64(), float)),
-    "boolean": Cell(pa.bool_(), bool),
-    "date": Cell(pa.date32(), date.fromisoformat),
-    "binary": Cell(pa.binary(), base64.b64decode),
+    **{name: StructureCell(pa.int64() if name == "uint32" else pa.int32(), int) for name in INTEGERS},
+    "int64": StructureCell(pa.int64(), int),
+    "uint64": StructureCell(pa.decimal128(20, 0), Decimal),
+    **dict.fromkeys(("float", "double", "float8"), StructureCell(pa.float64(), float)),
+    "boolean": StructureCell(pa.bool_(), bool),
+    "date": StructureCell(pa.date32(), date.fromisoformat),
+    "binary": StructureCell(pa.binary(), base64.b64decode),
 }

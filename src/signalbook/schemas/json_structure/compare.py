@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, pointer
-from signalbook.schemas.json_structure.translate import INTEGERS, STRING_INTEGERS, Document
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, StepBudget, pointer
+from signalbook.schemas.json_structure.translate import INTEGERS, STRING_INTEGERS, StructureDocument
 
 if TYPE_CHECKING:
     from signalbook.schemas.json_structure.schema import JsonStructureSchema
@@ -46,20 +46,20 @@ _OTHERS = ("pattern", "format", "multipleOf", "uniqueItems", "contains", "depend
 
 
 def compare(
-    older: JsonStructureSchema, newer: JsonStructureSchema, budget: Budget | None = None
+    older: JsonStructureSchema, newer: JsonStructureSchema, budget: StepBudget | None = None
 ) -> Iterator[Difference]:
     """Yield what differs between two schemas, and which promise each difference breaks."""
-    walk = _Comparison(older.document, newer.document, budget or Budget(MOST_STEPS))
+    walk = _StructureComparison(older.document, newer.document, budget or StepBudget(MOST_STEPS))
     yield from walk.types(older.document.start, newer.document.start, ())
     if older.document.extensions != newer.document.extensions:
         words = "the extensions that are used change"
         yield Difference("/$uses", "extensions_changed", words, BREAKS_BOTH, certain=False)
 
 
-class _Comparison:
+class _StructureComparison:
     """Walks two documents; each pair of types is looked at once."""
 
-    def __init__(self, old: Document, new: Document, budget: Budget) -> None:
+    def __init__(self, old: StructureDocument, new: StructureDocument, budget: StepBudget) -> None:
         self._old, self._new = old, new
         self._budget = budget
         self._seen: set[tuple[int, int]] = set()
@@ -171,7 +171,7 @@ class _Comparison:
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], steps: tuple[str, ...]) -> Iterator[Difference]:
         if (old.get("selector"), "$extends" in old) != (new.get("selector"), "$extends" in new):
-            words = "how the choice is told changes"
+            words = "the way to tell the members of the choice apart changes"
             yield Difference(pointer((*steps, "selector")), "selector_changed", words, BREAKS_BOTH)
             return
         before, after = old.get("choices", {}), new.get("choices", {})
@@ -185,7 +185,7 @@ class _Comparison:
                 yield Difference(pointer(place), f"choice_{kind}", f"a choice is {kind}", breaks)
 
 
-def _target(document: Document, schema: dict[str, Any]) -> int:
+def _target(document: StructureDocument, schema: dict[str, Any]) -> int:
     """What tells a type from others: the type a plain reference leads to, not the reference."""
     kind = schema.get("type")
     reference = kind.get("$ref") if isinstance(kind, dict) else schema.get("$ref")
@@ -229,7 +229,7 @@ def _wider(one: str, two: str) -> bool:
     return False
 
 
-def _is_within(one_home: Document, one: Any, two_home: Document, two: Any) -> bool:
+def _is_within(one_home: StructureDocument, one: Any, two_home: StructureDocument, two: Any) -> bool:
     if isinstance(one, str) and isinstance(two, str):
         return _wider(one, two)
     if isinstance(one, dict) and isinstance(two, dict):

@@ -20,12 +20,12 @@ from signalbook.schemas.format import Checked, References, SchemaError, Text, po
 from signalbook.schemas.json_schema.places import PATTERNS
 from signalbook.schemas.json_schema.samples import FORMAT_TEXTS, values
 from signalbook.schemas.json_schema.schema import read_draft_2020_12
-from signalbook.schemas.json_structure.translate import Document, Translation, read_document
+from signalbook.schemas.json_structure.translate import StructureDocument, Translation, read_document
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from signalbook.schemas.json_structure.columns import Cell
+    from signalbook.schemas.json_structure.columns import StructureCell
 
 __all__ = ["JsonStructureSchema", "read", "samples"]
 
@@ -45,11 +45,11 @@ class JsonStructureSchema:
 
     format = "JsonStructure/draft-04"
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: StructureDocument) -> None:
         self.document = document
         self._validator = _compile(Translation(document))
         self._accepts = self._validator.is_valid
-        self._table: Cell | None = None
+        self._table: StructureCell | None = None
 
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
@@ -61,9 +61,9 @@ class JsonStructureSchema:
             if self._accepts(value):
                 return Checked((), value)
             errors = islice(self._validator.iter_errors(value), MOST_PROBLEMS)
-            problems = tuple(Problem(pointer(one.instance_path), "payload", _plain(one.message)) for one in errors)
+            problems = tuple(Problem(pointer(one.instance_path), "payload", _shortened(one.message)) for one in errors)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
-            problems = (Problem("", "payload", f"the payload cannot be checked: {_plain(str(error))}"),)
+            problems = (Problem("", "payload", f"the payload cannot be checked: {_shortened(str(error))}"),)
         return Checked(problems or (Problem("", "payload", "the payload does not match its schema"),), value)
 
     def at(self, fragment: str) -> JsonStructureSchema:
@@ -74,7 +74,7 @@ class JsonStructureSchema:
         found = self.document.lookup(link) if link.startswith("/") else None
         if found is None or not ({"type", "$ref"} & found.keys()):
             raise unusable(f"{link} does not lead to a type", link if link.startswith("/") else "")
-        return JsonStructureSchema(Document(self.document.root, found))
+        return JsonStructureSchema(StructureDocument(self.document.root, found))
 
     def columns(self) -> pyarrow.DataType:
         """The Arrow struct of a payload; one that is not an object has a single column `value`."""
@@ -84,7 +84,7 @@ class JsonStructureSchema:
         """A checked value as the struct holds it."""
         return self._cell().convert(value)
 
-    def _cell(self) -> Cell:
+    def _cell(self) -> StructureCell:
         if self._table is None:
             from signalbook.schemas.json_structure.columns import table  # pyarrow is loaded where tables are
 
@@ -92,7 +92,7 @@ class JsonStructureSchema:
         return self._table
 
 
-def _nobody(uri: str) -> Any:
+def _fetch_nothing(uri: str) -> Any:
     raise LookupError(f"nothing is fetched: {uri}")
 
 
@@ -101,17 +101,18 @@ def _compile(translation: Translation) -> jsonschema_rs.Validator:
     try:
         read_draft_2020_12(translation.schema)
     except SchemaError as error:
-        raise unusable(f"the document asks for too much, or is not a JSON Structure: {_plain(str(error))}") from None
+        words = f"the document asks for too much, or is not a JSON Structure: {_shortened(str(error))}"
+        raise unusable(words) from None
     try:
         return jsonschema_rs.Draft202012Validator(
-            translation.schema, validate_formats=True, formats=translation.formats, retriever=_nobody,
+            translation.schema, validate_formats=True, formats=translation.formats, retriever=_fetch_nothing,
             pattern_options=PATTERNS,
         )  # fmt: skip
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise unusable(f"the document is not a JSON Structure: {_plain(str(error))}") from None
+        raise unusable(f"the document is not a JSON Structure: {_shortened(str(error))}") from None
 
 
-def _plain(message: str) -> str:
+def _shortened(message: str) -> str:
     message = message.replace('"js-', '"')
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 

@@ -26,7 +26,7 @@ from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaErro
 from signalbook.schemas.json_schema.schema import too_deep
 from signalbook.schemas.references import read_json
 
-__all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "Document", "Translation", "read_document"]
+__all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "StructureDocument", "Translation", "read_document"]
 
 # JSON Structure documents: read from untrusted text, with what they import, and judged by the json-structure package.
 #
@@ -54,7 +54,7 @@ ANNOTATIONS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class StructureDocument:
     """One document, and the type that it, or a deep link into it, is about."""
 
     root: dict[str, Any]
@@ -118,7 +118,7 @@ def _is_flat(required: Any) -> bool:
     return isinstance(required, list) and all(isinstance(one, str) for one in required)
 
 
-def read_document(text: Text, references: References | None) -> Document:
+def read_document(text: Text, references: References | None) -> StructureDocument:
     """The document that a text holds; `SchemaError` with every problem where it cannot be used."""
     root = _value(text, "")
     imports = _gather(root, references)
@@ -135,11 +135,11 @@ def read_document(text: Text, references: References | None) -> Document:
         raise SchemaError([_problem(error, alone=not imports) for error in found[:100]])
     start = root
     if "$root" in root and "type" not in root:
-        document = Document(root, root)
+        document = StructureDocument(root, root)
         start = document.lookup(str(root["$root"])) or {}
         if not start:
             raise unusable(f"{root['$root']} does not lead to a type", "/$root")
-    return Document(root, start)
+    return StructureDocument(root, start)
 
 
 def _value(text: Text, where: str) -> dict[str, Any]:
@@ -192,12 +192,12 @@ def _excused(error: Any, root: dict[str, Any]) -> bool:
     place, _, keyword = _path(error).rpartition("/")
     if keyword not in _UNITS or "numeric schemas" not in str(error.message):
         return False
-    document = Document(root, root)
+    document = StructureDocument(root, root)
     schema = document.lookup(place)
     return schema is not None and _is_numeric(schema, document)
 
 
-def _is_numeric(schema: dict[str, Any], document: Document) -> bool:
+def _is_numeric(schema: dict[str, Any], document: StructureDocument) -> bool:
     """Whether each type of a schema is numeric, null aside, and there is one."""
     try:
         kinds = document.effective(schema).get("type")
@@ -206,7 +206,7 @@ def _is_numeric(schema: dict[str, Any], document: Document) -> bool:
         return bool(own) and all(
             _is_numeric({"type": one}, document) if isinstance(one, dict) else one in _NUMERIC for one in own
         )
-    except (SchemaError, RecursionError):  # it is told that a reference leads nowhere, or in a circle
+    except (SchemaError, RecursionError):  # the reference leads nowhere, or in a circle
         return False
 
 
@@ -252,7 +252,7 @@ _FORMATS = frozenset({"email", "idn-email", "hostname", "idn-hostname", "ipv4", 
 class Translation:
     """The JSON Schema of a document, and the formats that it needs."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: StructureDocument) -> None:
         self._document = document
         self._extensions = document.extensions
         self._targets: dict[str, dict[str, Any]] = {}

@@ -57,14 +57,14 @@ _DURATION = pa.decimal128(21, 9)
 
 def columns(message: Descriptor) -> tuple[pa.DataType, Callable[[Any], Any]]:
     """The struct of a payload's columns, and what turns a message into it."""
-    making = _Making()
+    making = _ProtobufColumns()
     if message.fields and message.full_name not in _SPECIAL and message.full_name not in WRAPPERS:
         return making.struct(message)
     kind, convert = making.message(message)
     return pa.struct([_field("value", kind, message)]), lambda value: {"value": convert(value)}
 
 
-class _Making:
+class _ProtobufColumns:
     """One type being made: the messages that are open above, and the sizes known."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
-from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction, Schema, pointer
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, Schema, StepBudget, pointer
 from signalbook.schemas.protobuf.values import is_map
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ _GROUPS = (
 )
 
 
-def compare(older: Schema, newer: Schema, budget: Budget | None = None) -> Iterator[Difference]:
+def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> Iterator[Difference]:
     """Yield the differences of two Protobuf texts or messages, the breaking ones with the promises they break."""
     old, new = cast("ProtobufSchema", older), cast("ProtobufSchema", newer)
     if old.file.package != new.file.package:
         words = f"the package changes from {old.file.package or 'none'} to {new.file.package or 'none'}"
         yield Difference("", "package_changed", words)
-    budget = budget or Budget(MOST_STEPS)
+    budget = budget or StepBudget(MOST_STEPS)
     before, after = _messages(old), _messages(new)
     for name, message in before.items():
         if name in after:

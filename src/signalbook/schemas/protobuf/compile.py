@@ -25,7 +25,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-# Not `grpc_tools.protoc`, the front door: it installs import hooks, adds to sys.path, and tells errors on stderr only.
+# Not `grpc_tools.protoc`, the front door: it installs import hooks, adds to sys.path, and writes errors to stderr only.
 from grpc_tools import _protoc_compiler
 
 from signalbook.errors import Problem
@@ -157,7 +157,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         token = found.group()
         if token == "/*":
             end = text.find("*/", at)
-            # The compiler would tell about each of them.
+            # The compiler would report each of them.
             if end < 0 or text.find("/*", at, end) >= 0:
                 raise _refused(text, found.start(), "a comment does not end, or holds the beginning of another")
             at = end + 2

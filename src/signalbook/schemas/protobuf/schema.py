@@ -40,7 +40,7 @@ __all__ = ["ProtobufSchema", "encode", "read_proto2", "read_proto3", "samples"]
 
 _PROBLEMS = 100
 # A named tuple's own constructor takes twice as long, and one is made for each payload.
-_checked = tuple.__new__
+_make_tuple = tuple.__new__
 _DEEPEST = 100
 
 
@@ -59,11 +59,11 @@ class ProtobufSchema:
 
     __slots__ = (
         "_columns",
+        "_content_check",
         "_flat",
         "_indexes",
         "_parse",
         "_required",
-        "_right",
         "file",
         "format",
         "linked",
@@ -82,7 +82,7 @@ class ProtobufSchema:
             self._indexes = {_indexes(self.message, False), _indexes(self.message, True)}
             self._required = any(field.is_required for one in _reachable(self.message) for field in one.fields)
             self._flat = all(field.message_type is None for field in self.message.fields)
-            self._right = _right(self.message, self._required)
+            self._content_check = _content_check(self.message, self._required)
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -100,8 +100,8 @@ class ProtobufSchema:
         except DecodeError:
             return Checked((locate(self.message, payload),), None)
         took_it = not len(UnknownFieldSet(message)) if self._flat else took_all(message, len(payload))
-        if took_it and (self._right is None or self._right(message)):
-            return _checked(Checked, ((), MessageValue(message)))
+        if took_it and (self._content_check is None or self._content_check(message)):
+            return _make_tuple(Checked, ((), MessageValue(message)))
         return self._look_closer(self._parse(payload))
 
     def _look_closer(self, message: Message) -> Checked:
@@ -173,7 +173,7 @@ class ProtobufSchema:
         return self._columns
 
 
-def _right(message: Descriptor, required: bool) -> Callable[[Any], bool] | None:
+def _content_check(message: Descriptor, required: bool) -> Callable[[Any], bool] | None:
     """What tells whether required fields, texts and times are right; None where there is nothing to look at."""
     inspect = inspector(message)
     if not required:
@@ -290,7 +290,7 @@ def samples(schema: ProtobufSchema, contenttype: str) -> Iterator[bytes]:
 
 
 # The well-known types have forms of their own in JSON (protobuf.dev, "ProtoJSON Format").
-_KNOWN: Mapping[str, Any] = {
+_SAMPLE_WELL_KNOWN: Mapping[str, Any] = {
     "google.protobuf.Timestamp": "2024-05-17T12:30:00Z",
     "google.protobuf.Duration": "1.5s",
     "google.protobuf.FieldMask": "a",
@@ -307,8 +307,8 @@ _KNOWN: Mapping[str, Any] = {
 
 
 def _message(message: Descriptor, full: bool, depth: int) -> Any:
-    if message.full_name in _KNOWN:
-        return _KNOWN[message.full_name]
+    if message.full_name in _SAMPLE_WELL_KNOWN:
+        return _SAMPLE_WELL_KNOWN[message.full_name]
     made = {}
     for field in message.fields:
         if field.is_required or (full and _is_first_of_its_choice(field) and _fits(field, depth)):
@@ -341,10 +341,10 @@ def _single(field: FieldDescriptor, full: bool, depth: int) -> Any:
     if field.enum_type is not None:
         values = field.enum_type.values
         return values[min(1, len(values) - 1)].name
-    return _PLAIN.get(field.cpp_type, 1) if field.type != FieldDescriptor.TYPE_BYTES else "YQ=="
+    return _SAMPLE_VALUES.get(field.cpp_type, 1) if field.type != FieldDescriptor.TYPE_BYTES else "YQ=="
 
 
-_PLAIN: Mapping[int, Any] = {
+_SAMPLE_VALUES: Mapping[int, Any] = {
     FieldDescriptor.CPPTYPE_BOOL: True,
     FieldDescriptor.CPPTYPE_STRING: "text",
     FieldDescriptor.CPPTYPE_FLOAT: 1.5,

@@ -1,9 +1,14 @@
-"""What is wrong with a Protobuf message beyond what the parser refuses, and where the parser gave up.
+"""Decoded Protobuf messages: their plain values, and what is wrong with them beyond what the parser rejects.
 
-Rule 1: a field whose number the message does not know is accepted, as the language means it: a newer writer may have
+Rule 1: fields go by their names in the .proto text. A field without presence is always there, with its default; one
+with presence only where it is set.
+Rule 2: enums are their names (a number where an open enum has none), bytes are bytes, maps are dictionaries; wrappers
+are their value or None; `Struct`, `Value` and `ListValue` are JSON values; `Timestamp` and `Duration` are the texts
+of the JSON mapping; `Any` is `{"@type": …, "value": Base64}`. Set extensions go by their names in square brackets.
+Rule 3: a field whose number the message does not know is accepted, as the language means it: a newer writer may have
 it. A known number with another wire type, or with a value that a closed enum lacks, is a problem; the parser puts
 both aside in silence.
-Rule 2: text is UTF-8, also in proto2; a `Timestamp` lies in the years 1 to 9999 and a `Duration` within 10,000 years,
+Rule 4: text is UTF-8, also in proto2; a `Timestamp` lies in the years 1 to 9999 and a `Duration` within 10,000 years,
 as their definitions say.
 """
 
@@ -38,16 +43,6 @@ __all__ = [
     "text_of",
     "took_all",
 ]
-
-# Decoded Protobuf messages as plain values, made when they are asked for.
-#
-# Rule 1: fields go by their names in the .proto text. A field without presence is always there, with its default; one
-# with presence only where it is set.
-# Rule 2: enums are their names (a number where an open enum has none), bytes are bytes, maps are dictionaries; wrappers
-# are their value or None; `Struct`, `Value` and `ListValue` are JSON values; `Timestamp` and `Duration` are the texts
-# of
-# the JSON mapping; `Any` is `{"@type": …, "value": Base64}`. Set extensions go by their names in square brackets.
-
 
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -108,7 +103,7 @@ def _plan(descriptor: Descriptor) -> Callable[[Any], Any]:
     special = _SPECIAL.get(descriptor.full_name)
     if special is not None:
         return special
-    reads = [(field.name, field.has_presence, _read(field)) for field in descriptor.fields]
+    reads = [(field.name, field.has_presence, _field_reader(field)) for field in descriptor.fields]
     extendable = descriptor.is_extendable
 
     def of_message(message: Any) -> dict[str, Any]:
@@ -120,25 +115,25 @@ def _plan(descriptor: Descriptor) -> Callable[[Any], Any]:
         if extendable:
             for field, value in message.ListFields():
                 if field.is_extension:
-                    read = _read(field)
+                    read = _field_reader(field)
                     found[f"[{field.full_name}]"] = value if read is None else read(value)
         return found
 
     return of_message
 
 
-def _read(field: FieldDescriptor) -> Callable[[Any], Any] | None:
+def _field_reader(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     """What makes the plain value of a field's; None where it is the same."""
     if is_map(field):
-        one = _read_one(field.message_type.fields_by_name["value"]) or _same
+        one = _value_reader(field.message_type.fields_by_name["value"]) or _same
         return lambda values: {key: one(values[key]) for key in values}
-    read = _read_one(field)
+    read = _value_reader(field)
     if not field.is_repeated:
         return read
     return list if read is None else lambda values: [read(value) for value in values]
 
 
-def _read_one(field: FieldDescriptor) -> Callable[[Any], Any] | None:
+def _value_reader(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     if field.message_type is not None:
         return plain
     if field.enum_type is not None:
@@ -191,7 +186,7 @@ def _struct_value(message: Any) -> Any:
     return _struct_value(found) if kind in ("struct_value", "list_value") else found
 
 
-def _text(message: Any) -> Any:
+def _json_string(message: Any) -> Any:
     return message.ToJsonString()
 
 
@@ -201,8 +196,8 @@ def _wrapped(message: Any) -> Any:
 
 _SPECIAL: dict[str, Callable[[Any], Any]] = {
     "google.protobuf.Any": _any,
-    "google.protobuf.Timestamp": _text,
-    "google.protobuf.Duration": _text,
+    "google.protobuf.Timestamp": _json_string,
+    "google.protobuf.Duration": _json_string,
     **dict.fromkeys(JSON_TYPES, _struct_value),
     **dict.fromkeys(WRAPPERS, _wrapped),
 }
@@ -223,7 +218,7 @@ _DEEPEST = 100
 def took_all(message: Message, length: int) -> bool:
     """Tell whether the parser put nothing aside, throwing away what it did; `length` is that of the bytes.
 
-    What is left is written again: of the same length, nothing is missing. That is quick, and says no too often (numbers
+    What is left is written again: of the same length, nothing is missing. That is cheap, and says no too often (numbers
     written longer than needed, default values written out); who asks then looks closer.
     """
     message.DiscardUnknownFields()

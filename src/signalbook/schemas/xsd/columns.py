@@ -25,7 +25,7 @@ from signalbook.schemas.xsd.containment import INTEGERS, elements_of, integer_bo
 from signalbook.schemas.xsd.model import Complex, Components, Element, Group, Particle, Simple, Type, local
 from signalbook.schemas.xsd.read import XS
 
-__all__ = ["Table", "table"]
+__all__ = ["XsdTable", "table"]
 
 VALUE = "_VALUE"
 MOST_COLUMNS = 5000
@@ -36,29 +36,29 @@ Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class XsdTable:
     """A type and what makes a value of it."""
 
     type: pa.DataType
     convert: Convert
 
 
-def table(components: Components, root: str) -> Table:
+def table(components: Components, root: str) -> XsdTable:
     """The struct of a schema's documents."""
-    building = _Building(components)
+    building = _XsdColumns(components)
     roots = [one for name, one in components.elements.items() if root in ("", name) and not one.abstract]
     if len(roots) == 1:
         found = building.element(roots[0], ())
         if pa.types.is_struct(found.type):
             return found
-        return Table(pa.struct([pa.field(VALUE, found.type)]), lambda node: {VALUE: found.convert(node)})
+        return XsdTable(pa.struct([pa.field(VALUE, found.type)]), lambda node: {VALUE: found.convert(node)})
     if not roots:
-        return Table(pa.struct([pa.field(VALUE, pa.string())]), lambda node: {VALUE: _text(node)})
+        return XsdTable(pa.struct([pa.field(VALUE, pa.string())]), lambda node: {VALUE: _xml_text(node)})
     # A column for each element that a document may begin with; the others are null.
     names = _columns([one.name for one in roots])
     tables = {one.name: building.element(one, ()) for one in roots}
     fields = [pa.field(names[one.name], tables[one.name].type) for one in roots]
-    return Table(pa.struct(fields), lambda node: {names[node.tag]: tables[node.tag].convert(node)})
+    return XsdTable(pa.struct(fields), lambda node: {names[node.tag]: tables[node.tag].convert(node)})
 
 
 def _columns(names: list[str]) -> dict[str, str]:
@@ -69,14 +69,14 @@ def _columns(names: list[str]) -> dict[str, str]:
     return {name: columns[given] for name, given in plain.items()}
 
 
-class _Building:
+class _XsdColumns:
     """Builds columns until there are too many; what is left then stays text."""
 
     def __init__(self, components: Components) -> None:
         self._components = components
         self._room = MOST_COLUMNS
 
-    def element(self, element: Element, around: tuple[Type, ...]) -> Table:
+    def element(self, element: Element, around: tuple[Type, ...]) -> XsdTable:
         """The column of an element."""
         kind = element.type
         self._room -= 1
@@ -85,13 +85,13 @@ class _Building:
         if isinstance(kind, Simple):
             found = simple_column(kind)
             default = element.fixed if element.default is None else element.default
-            return Table(found.type, _value(found.convert, default))
+            return XsdTable(found.type, _value(found.convert, default))
         if kind.simple is None and kind.content is None and not kind.attributes:
-            return Table(pa.string(), lambda node: "")
+            return XsdTable(pa.string(), lambda node: "")
         if element.nillable and kind.attributes:
             return _TEXT
         found = self._struct(kind, element, (*around, kind))
-        return found if not element.nillable else Table(found.type, _unless_nil(found.convert))
+        return found if not element.nillable else XsdTable(found.type, _unless_nil(found.convert))
 
     def _is_open(self, kind: Type) -> bool:
         """Whether a document may hold what the type does not tell."""
@@ -103,8 +103,8 @@ class _Building:
             or wildcards_of(kind.content) or not _keeps_order(kind.content)
         )  # fmt: skip
 
-    def _struct(self, kind: Complex, element: Element, around: tuple[Type, ...]) -> Table:
-        parts: dict[str, Table] = {}
+    def _struct(self, kind: Complex, element: Element, around: tuple[Type, ...]) -> XsdTable:
+        parts: dict[str, XsdTable] = {}
         readers: list[tuple[str, Convert]] = []
         for name, attribute in kind.attributes.items():
             column = simple_column(attribute.type)
@@ -124,14 +124,14 @@ class _Building:
             many = high is None or high > 1
             if child.nillable and not many and low == 0:
                 inner = _TEXT  # that it is nil is not that it is absent
-            parts[local(name)] = Table(pa.list_(inner.type), inner.convert) if many else inner
+            parts[local(name)] = XsdTable(pa.list_(inner.type), inner.convert) if many else inner
             readers.append((local(name), (_all if many else _first)(name, inner.convert)))
         if len(parts) != len(readers) or not parts:
             return _TEXT  # two of one name
         names = column_names(parts)
         named = [(names[name], read) for name, read in readers]
         fields = [pa.field(names[name], part.type) for name, part in parts.items()]
-        return Table(pa.struct(fields), lambda node: {name: read(node) for name, read in named})
+        return XsdTable(pa.struct(fields), lambda node: {name: read(node) for name, read in named})
 
 
 def _keeps_order(particle: Particle | None) -> bool:
@@ -160,11 +160,11 @@ def _repeats(particle: Particle | None) -> bool:
 # ---- values
 
 
-def _text(node: Any) -> str:
+def _xml_text(node: Any) -> str:
     return str(etree.tostring(node, encoding="unicode", with_tail=False))
 
 
-_TEXT = Table(pa.string(), _text)
+_TEXT = XsdTable(pa.string(), _xml_text)
 
 
 def _value(convert: Convert, default: str | None) -> Convert:
@@ -202,45 +202,45 @@ def _all(name: str, convert: Convert) -> Convert:
     return lambda node: [convert(child) for child in node.iterchildren(name)]
 
 
-def simple_column(kind: Simple) -> Table:
+def simple_column(kind: Simple) -> XsdTable:
     """The column of a simple type, and what makes a value of its text."""
     if kind.item is not None:
         item = simple_column(kind.item)
-        return Table(pa.list_(item.type), lambda text: [item.convert(one) for one in text.split()])
+        return XsdTable(pa.list_(item.type), lambda text: [item.convert(one) for one in text.split()])
     if kind.builtin in INTEGERS:
         return _integer(kind)
     if kind.builtin == "decimal":
         digits = [int(kind.facets[facet]) for facet in ("totalDigits", "fractionDigits") if facet in kind.facets]
         if len(digits) == 2 and sum(digits) <= 38:  # all digits may stand before the point, some behind it
             scale = digits[1]
-            return Table(pa.decimal128(sum(digits), scale), lambda text: Decimal(text.strip()))
-        return Table(pa.string(), str.strip)
+            return XsdTable(pa.decimal128(sum(digits), scale), lambda text: Decimal(text.strip()))
+        return XsdTable(pa.string(), str.strip)
     return _COLUMNS.get(kind.builtin, _AS_WRITTEN)
 
 
-def _integer(kind: Simple) -> Table:
+def _integer(kind: Simple) -> XsdTable:
     low, high = integer_bounds(kind)
     if "totalDigits" in kind.facets:
         most = 10 ** min(int(kind.facets["totalDigits"]), 100) - 1
         low, high = max(-most, -most if low is None else low), min(most, most if high is None else high)
     if low is None or high is None:
-        return Table(pa.string(), str.strip)
+        return XsdTable(pa.string(), str.strip)
     for bits, found in ((32, pa.int32()), (64, pa.int64())):
         if -(2 ** (bits - 1)) <= low and high < 2 ** (bits - 1):
-            return Table(found, int)
+            return XsdTable(found, int)
     digits = len(str(max(abs(low), abs(high))))
-    return Table(pa.decimal128(digits, 0), Decimal) if digits <= 38 else Table(pa.string(), str.strip)
+    return XsdTable(pa.decimal128(digits, 0), Decimal) if digits <= 38 else XsdTable(pa.string(), str.strip)
 
 
 def _number(text: str) -> float:
     return float(text.strip().replace("INF", "inf"))
 
 
-_AS_WRITTEN = Table(pa.string(), str)
+_AS_WRITTEN = XsdTable(pa.string(), str)
 _COLUMNS = {
-    "boolean": Table(pa.bool_(), lambda text: text.strip() in ("true", "1")),
-    "float": Table(pa.float32(), _number),
-    "double": Table(pa.float64(), _number),
-    "base64Binary": Table(pa.binary(), lambda text: base64.b64decode("".join(text.split()))),
-    "hexBinary": Table(pa.binary(), lambda text: bytes.fromhex(text.strip())),
+    "boolean": XsdTable(pa.bool_(), lambda text: text.strip() in ("true", "1")),
+    "float": XsdTable(pa.float32(), _number),
+    "double": XsdTable(pa.float64(), _number),
+    "base64Binary": XsdTable(pa.binary(), lambda text: base64.b64decode("".join(text.split()))),
+    "hexBinary": XsdTable(pa.binary(), lambda text: bytes.fromhex(text.strip())),
 }

@@ -2,7 +2,7 @@
 
 Rule 1: backward holds where every document that the older schema takes is taken by the newer one, forward where the
 reverse does. No registry publishes rules for XSD, so it is XSD's own idea of restriction that is followed: contained
-content, contained values, element by element. What a document is not told by (defaults, annotations, the names of
+content, contained values, element by element. What does not show in a document (defaults, annotations, the names of
 types) is not a difference.
 Rule 2: what cannot be decided is said to be uncertain, in each direction it might break.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Budget, Difference, Direction
+from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, StepBudget
 from signalbook.schemas.xsd.containment import allows, compare_simple, contained, elements_of, occurrences, wildcards_of
-from signalbook.schemas.xsd.model import Attribute, Complex, Components, Element, Particle, Simple, Type, local
+from signalbook.schemas.xsd.model import Complex, Components, Element, Particle, Simple, Type, XsdAttribute, local
 from signalbook.schemas.xsd.read import XS
 
 if TYPE_CHECKING:
@@ -28,15 +28,17 @@ _EACH_TYPE = 20
 _ANY = XS + "anyType"
 
 
-def compare(older: XsdSchema, newer: XsdSchema, budget: Budget | None = None) -> Iterator[Difference]:
+def compare(older: XsdSchema, newer: XsdSchema, budget: StepBudget | None = None) -> Iterator[Difference]:
     """Yield what differs between two schemas, and which promise each difference breaks."""
-    return _Comparison(older.components, newer.components, budget or Budget(MOST_STEPS)).roots(older.root, newer.root)
+    return _XsdComparison(older.components, newer.components, budget or StepBudget(MOST_STEPS)).roots(
+        older.root, newer.root
+    )
 
 
-class _Comparison:
+class _XsdComparison:
     """Walks two schemas from the elements that a document may begin with; each pair of types is looked at once."""
 
-    def __init__(self, old: Components, new: Components, budget: Budget) -> None:
+    def __init__(self, old: Components, new: Components, budget: StepBudget) -> None:
         self._old, self._new = old, new
         self._budget = budget
         self._seen: set[tuple[int, int]] = set()
@@ -205,7 +207,7 @@ def _fixed(old: str | None, new: str | None, path: str) -> Difference:
     return Difference(path, "fixed_changed", f"the fixed value changes from {old!r} to {new!r}", BREAKS_BOTH)
 
 
-def _attribute(old: Attribute, new: Attribute, path: str) -> Iterator[Difference]:
+def _attribute(old: XsdAttribute, new: XsdAttribute, path: str) -> Iterator[Difference]:
     if old.required != new.required:
         words = f"the attribute becomes {'required' if new.required else 'optional'}"
         kind = "attribute_required" if new.required else "attribute_optional"
@@ -216,7 +218,12 @@ def _attribute(old: Attribute, new: Attribute, path: str) -> Iterator[Difference
 
 
 def _one_sided(
-    one: Attribute, other: Complex, path: str, kind: str, without: frozenset[Direction], needing: frozenset[Direction]
+    one: XsdAttribute,
+    other: Complex,
+    path: str,
+    kind: str,
+    without: frozenset[Direction],
+    needing: frozenset[Direction],
 ) -> Iterator[Difference]:
     """An attribute that only one side declares: the other takes it by a wildcard, or not at all."""
     taken = other.wildcard is not None and allows(other.wildcard, one.name)

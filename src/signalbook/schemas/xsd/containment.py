@@ -1,8 +1,11 @@
-"""Which values a simple type takes, compared with another one: facet by facet.
+"""Whether what one XSD type takes is taken by another: values of simple types, and sequences of child elements.
 
-Rule: two types are compared within one primitive type, or within one family of derived ones (`int` within `decimal`,
-`token` within `string`, `float` within `double`). A change from one to another breaks both promises, even where the
-texts of the one are texts of the other: who reads the value as what it was is misled.
+Rule 1: two simple types are compared facet by facet within one primitive type, or within one family of derived ones
+(`int` within `decimal`, `token` within `string`, `float` within `double`). A change from one to another breaks both
+promises, even where the texts of the one are texts of the other: who reads the value as what it was is misled.
+Rule 2: a content model is a regular expression over element names, and containment of those can be decided: the two
+are walked side by side, by derivatives (Brzozowski), as far as `MOST_LANGUAGE_STEPS`.
+Rule 3: bounds of occurrence count only by their order: larger ones are replaced by small ones that lie the same way.
 """
 
 from __future__ import annotations
@@ -265,12 +268,7 @@ def _unions(old: Simple, new: Simple, path: str) -> Iterator[Difference]:
     yield from _patterns(old, new, path)
 
 
-# Whether every sequence of children that one content model takes is taken by another as well.
-#
-# Rule 1: a content model is a regular expression over element names, and containment of those can be decided: the two
-# are
-# walked side by side, by derivatives (Brzozowski), as far as `MOST_STEPS`.
-# Rule 2: bounds of occurrence count only by their order: larger ones are replaced by small ones that lie the same way.
+# Content models.
 
 
 MOST_LANGUAGE_STEPS = 20_000
@@ -282,7 +280,7 @@ Expression = tuple[Any, ...]
 EMPTY: Expression = ("seq",)
 
 
-class _TooLargeError(Exception):
+class _ContentTooLargeError(Exception):
     """More than is walked."""
 
 
@@ -290,9 +288,9 @@ def contained(one: Particle | None, other: Particle | None) -> bool | None:
     """Whether all that one model takes is taken by the other; None where it would take too long to say."""
     scale = _scale(one, other)
     try:
-        walk = _Walk(_letters(one, other))
+        walk = _ContentWalk(_letters(one, other))
         return walk.contains(_expression(one, scale, 0), _expression(other, scale, 0))
-    except (_TooLargeError, RecursionError):
+    except (_ContentTooLargeError, RecursionError):
         return None
 
 
@@ -385,7 +383,7 @@ def _expression(particle: Particle | None, scale: Mapping[int, int], depth: int)
     if particle is None:
         return EMPTY
     if depth > _DEEPEST:
-        raise _TooLargeError
+        raise _ContentTooLargeError
     low = scale.get(particle.low, particle.low)
     high = None if particle.high is None else scale.get(particle.high, particle.high)
     term = particle.term
@@ -434,7 +432,7 @@ def _letters(*models: Particle | None) -> list[str]:
     return sorted(names)
 
 
-class _Walk:
+class _ContentWalk:
     """Walks two expressions side by side."""
 
     def __init__(self, letters: list[str]) -> None:
@@ -484,7 +482,7 @@ class _Walk:
         if key not in self._after:
             self._steps += 1
             if self._steps > MOST_LANGUAGE_STEPS:
-                raise _TooLargeError
+                raise _ContentTooLargeError
             self._after[key] = frozenset(self._derive(one, letter))
         return self._after[key]
 

@@ -15,9 +15,20 @@ from typing import Any
 from lxml import etree
 
 from signalbook.schemas.format import unusable
-from signalbook.schemas.xsd.read import XS, Document, Documents
+from signalbook.schemas.xsd.read import XS, XsdDocument, XsdDocuments
 
-__all__ = ["Attribute", "Complex", "Components", "Element", "Group", "Particle", "Simple", "Type", "Wildcard", "local"]
+__all__ = [
+    "Complex",
+    "Components",
+    "Element",
+    "Group",
+    "Particle",
+    "Simple",
+    "Type",
+    "Wildcard",
+    "XsdAttribute",
+    "local",
+]
 
 _SIMPLE_FACETS = frozenset(
     {"length", "minLength", "maxLength", "totalDigits", "fractionDigits", "whiteSpace"}
@@ -44,7 +55,7 @@ class Simple:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class XsdAttribute:
     """An attribute that an element may, or must, have."""
 
     name: str
@@ -104,7 +115,7 @@ class Complex:
     content: Particle | None = None
     simple: Simple | None = None
     mixed: bool = False
-    attributes: dict[str, Attribute] = field(default_factory=dict)
+    attributes: dict[str, XsdAttribute] = field(default_factory=dict)
     wildcard: Wildcard | None = None
     abstract: bool = False
 
@@ -119,8 +130,8 @@ _ANY_TYPE = Complex(
 class Components:
     """All components of a schema; `elements` are the declarations that a document may begin with."""
 
-    def __init__(self, documents: Documents) -> None:
-        self._nodes: dict[tuple[str, str], tuple[Any, Document]] = {}
+    def __init__(self, documents: XsdDocuments) -> None:
+        self._nodes: dict[tuple[str, str], tuple[Any, XsdDocument]] = {}
         self._types: dict[Any, Type] = {}
         self._substitutes: dict[str, list[str]] = {}
         self.derived: dict[str, set[str]] = {}  # the types that come of a named one, at once or through others
@@ -158,7 +169,7 @@ class Components:
 
     # ---- names
 
-    def _name(self, node: Any, text: str, document: Document) -> str:
+    def _name(self, node: Any, text: str, document: XsdDocument) -> str:
         """The name that a QName in a node's attribute stands for."""
         prefix, _, plain = text.strip().rpartition(":")
         namespace = node.nsmap.get(prefix or None, "")
@@ -166,7 +177,7 @@ class Components:
             namespace = document.target  # a document without a namespace, included into one
         return _qualified(namespace, plain)
 
-    def _find(self, kind: str, node: Any, text: str, document: Document) -> tuple[Any, Document]:
+    def _find(self, kind: str, node: Any, text: str, document: XsdDocument) -> tuple[Any, XsdDocument]:
         name = self._name(node, text, document)
         found = self._nodes.get((kind, name))
         if found is None:
@@ -175,7 +186,7 @@ class Components:
 
     # ---- elements
 
-    def _declared(self, node: Any, document: Document) -> Element:
+    def _declared(self, node: Any, document: XsdDocument) -> Element:
         is_global = node.getparent() is document.root
         form = node.get("form", document.root.get("elementFormDefault", "unqualified"))
         target = document.target if is_global or form == "qualified" else ""
@@ -187,7 +198,7 @@ class Components:
                          if part.tag in (XS + "unique", XS + "key", XS + "keyref"))),
         )  # fmt: skip
 
-    def _element(self, node: Any, document: Document) -> Element | Group:
+    def _element(self, node: Any, document: XsdDocument) -> Element | Group:
         """A local declaration, or what a reference stands for: the element, or a choice of all that may replace it."""
         if node.get("ref") is None:
             return self._declared(node, document)
@@ -203,7 +214,7 @@ class Components:
 
     # ---- types
 
-    def _type_of(self, node: Any, document: Document) -> Type:
+    def _type_of(self, node: Any, document: XsdDocument) -> Type:
         """The type of an element or attribute declaration."""
         if node.get("type") is not None:
             return self.type(self._name(node, node.get("type"), document))
@@ -225,7 +236,7 @@ class Components:
             raise unusable(f"the type {name} is not there")
         return self._build(*found)
 
-    def _build(self, node: Any, document: Document) -> Type:
+    def _build(self, node: Any, document: XsdDocument) -> Type:
         if node not in self._types:
             self._depth += 1
             if self._depth > _DEEPEST:
@@ -238,7 +249,7 @@ class Components:
             self._depth -= 1
         return self._types[node]
 
-    def _simple(self, node: Any, document: Document, name: str) -> Simple:
+    def _simple(self, node: Any, document: XsdDocument, name: str) -> Simple:
         for part in node.iterchildren(XS + "restriction", XS + "list", XS + "union"):
             inner = [self._simple_type(one, document) for one in part.iterchildren(XS + "simpleType")]
             if part.tag == XS + "restriction":
@@ -251,16 +262,16 @@ class Components:
             return Simple(name, "union", members=(*named, *inner))
         return _builtin("anySimpleType")
 
-    def _simple_type(self, node: Any, document: Document) -> Simple:
+    def _simple_type(self, node: Any, document: XsdDocument) -> Simple:
         found = self._build(node, document)
         assert isinstance(found, Simple)
         return found
 
-    def _named_simple(self, node: Any, text: str, document: Document) -> Simple:
+    def _named_simple(self, node: Any, text: str, document: XsdDocument) -> Simple:
         found = self.type(self._name(node, text, document))
         return found if isinstance(found, Simple) else _builtin("anySimpleType")
 
-    def _complex(self, node: Any, document: Document, name: str) -> None:
+    def _complex(self, node: Any, document: XsdDocument, name: str) -> None:
         found = self._types[node] = Complex(name, mixed=node.get("mixed") in ("true", "1"))
         found.abstract = node.get("abstract") in ("true", "1")
         step, own = node, node
@@ -277,7 +288,7 @@ class Components:
             found.content = None
         self._attributes(found, step, document)
 
-    def _derive(self, found: Complex, step: Any, document: Document) -> None:
+    def _derive(self, found: Complex, step: Any, document: XsdDocument) -> None:
         """Take over what the base has; a restriction repeats its content but not its attributes."""
         base = self.type(self._name(step, step.get("base"), document))
         if isinstance(base, Simple):
@@ -292,12 +303,12 @@ class Components:
             inner = [self._simple_type(one, document) for one in step.iterchildren(XS + "simpleType")]
             found.simple = _restricted(inner[0] if inner else found.simple, step, "")
 
-    def _content(self, node: Any, document: Document) -> Particle | None:
+    def _content(self, node: Any, document: XsdDocument) -> Particle | None:
         for part in node.iterchildren(XS + "sequence", XS + "choice", XS + "all", XS + "group"):
             return self._particle(part, document)
         return None
 
-    def _particle(self, node: Any, document: Document) -> Particle:
+    def _particle(self, node: Any, document: XsdDocument) -> Particle:
         low = int(node.get("minOccurs", "1"))
         bound = node.get("maxOccurs", "1")
         high = None if bound == "unbounded" else int(bound)
@@ -314,7 +325,7 @@ class Components:
 
     # ---- attributes
 
-    def _attributes(self, found: Complex, node: Any, document: Document, depth: int = 0) -> None:
+    def _attributes(self, found: Complex, node: Any, document: XsdDocument, depth: int = 0) -> None:
         for part in node.iterchildren(XS + "attribute", XS + "attributeGroup", XS + "anyAttribute"):
             if part.tag == XS + "anyAttribute":
                 found.wildcard = _wildcard(part, document)
@@ -323,7 +334,7 @@ class Components:
             elif part.get("ref") is not None and depth < _DEEPEST:
                 self._attributes(found, *self._find("attributeGroup", part, part.get("ref"), document), depth + 1)
 
-    def _attribute(self, found: Complex, node: Any, document: Document) -> None:
+    def _attribute(self, found: Complex, node: Any, document: XsdDocument) -> None:
         home, owner, is_global = node, document, False
         if node.get("ref") is not None:
             home, owner = self._find("attribute", node, node.get("ref"), document)
@@ -336,7 +347,7 @@ class Components:
         kind = self._type_of(home, owner)
         simple = kind if isinstance(kind, Simple) else _builtin("anySimpleType")
         fixed = node.get("fixed", home.get("fixed"))
-        found.attributes[name] = Attribute(name, simple, node.get("use") == "required", fixed)
+        found.attributes[name] = XsdAttribute(name, simple, node.get("use") == "required", fixed)
 
 
 _PARTICLES = frozenset(XS + name for name in ("element", "any", "group", "sequence", "choice", "all"))
@@ -358,7 +369,7 @@ def _owner(node: Any) -> Any:
     return node
 
 
-def _wildcard(node: Any, document: Document) -> Wildcard:
+def _wildcard(node: Any, document: XsdDocument) -> Wildcard:
     names = {
         {"##targetNamespace": document.target, "##local": ""}.get(one, one)
         for one in node.get("namespace", "##any").split()

@@ -40,7 +40,7 @@ class _UnreadableError(Exception):
 
 
 @dataclass(slots=True)
-class Budget:
+class PatternBudget:
     """How many steps may still be spent on looking at patterns."""
 
     left: int = STEPS
@@ -49,10 +49,10 @@ class Budget:
         """Take steps away; raises where there are no more."""
         self.left -= steps
         if self.left < 0:
-            raise _TooLargeError
+            raise _PatternTooLargeError
 
 
-def danger(pattern: str, budget: Budget | None = None) -> str:
+def danger(pattern: str, budget: PatternBudget | None = None) -> str:
     """Why a pattern is not given to libxml2; nothing where it may be.
 
     >>> danger("[a-z]+(-[0-9]{1,4})?"), danger("(a|aa)+")
@@ -60,26 +60,26 @@ def danger(pattern: str, budget: Budget | None = None) -> str:
     """
     if len(pattern) > _LONGEST:
         return f"is longer than {_LONGEST:,} characters"
-    reading = _Reading(pattern, budget or Budget())
+    reading = _PatternReader(pattern, budget or PatternBudget())
     try:
         reading.branches(0)
         if reading.at != len(pattern):
             return ""
         return reading.verdict()
-    except _TooLargeError:
+    except _PatternTooLargeError:
         return "repeats what repeats, or is too long"
     except (_UnreadableError, IndexError):
         return ""
 
 
-class _TooLargeError(Exception):
+class _PatternTooLargeError(Exception):
     """More than is looked at."""
 
 
-class _Reading:
+class _PatternReader:
     """Reads one pattern into a position automaton (Glushkov's)."""
 
-    def __init__(self, pattern: str, budget: Budget) -> None:
+    def __init__(self, pattern: str, budget: PatternBudget) -> None:
         self.text = pattern
         self.budget = budget
         self.at = 0
@@ -91,7 +91,7 @@ class _Reading:
 
     def branches(self, depth: int) -> _Node:
         if depth > _DEEPEST:
-            raise _TooLargeError
+            raise _PatternTooLargeError
         found = self._branch(depth)
         while self.at < len(self.text) and self.text[self.at] == "|":
             self.at += 1
@@ -132,7 +132,7 @@ class _Reading:
         if high is not None and high <= most:
             return self._copies(atom, start, end, low, high, depth)
         if atom.loops and high is not None:
-            raise _TooLargeError
+            raise _PatternTooLargeError
         # A loop, be it bounded or not: `x{2,5}` can be ambiguous only where `x+` is.
         for position in atom.last:
             self.follow[position] |= atom.first
@@ -180,7 +180,7 @@ class _Reading:
         self.sets.append(characters)
         self.follow.append(set())
         if len(self.sets) > MOST_POSITIONS:
-            raise _TooLargeError
+            raise _PatternTooLargeError
         position = len(self.sets) - 1
         return _Node({position}, {position}, empty=False)
 

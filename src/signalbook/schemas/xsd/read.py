@@ -4,7 +4,7 @@ Rule 1: there is no DTD, so there are no entities; no document is ever fetched. 
 is asked of the catalog, and the compiler sees only that.
 Rule 2: what makes libxml2 slow or large (long runs of optional elements, counters within counters, patterns that
 backtrack, what types inherit from types) is refused before it sees it.
-Rule 3: XSD 1.1 is another language; a text that uses it is told so.
+Rule 3: XSD 1.1 is another language; a text that uses it is rejected with these words.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lxml import etree
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
-from signalbook.schemas.xsd.pattern import Budget, danger
+from signalbook.schemas.xsd.pattern import PatternBudget, danger
 
 __all__ = [
     "MOST_ATTRIBUTES",
     "MOST_COMPARED",
     "XS",
-    "Document",
-    "Documents",
     "Inherited",
+    "XsdDocument",
+    "XsdDocuments",
     "compile_schema",
     "parse_xml",
     "read_documents",
@@ -178,7 +178,7 @@ def parse_xml(text: bytes, by: etree.XMLParser) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class XsdDocument:
     """One schema document: its root, and the namespace that its declarations belong to."""
 
     root: Any
@@ -186,15 +186,15 @@ class Document:
 
 
 @dataclass(slots=True)
-class Documents:
+class XsdDocuments:
     """A schema document with all that it includes or imports; `texts` is what the compiler may see, by name."""
 
-    main: Document
-    all: list[Document] = field(default_factory=list)
+    main: XsdDocument
+    all: list[XsdDocument] = field(default_factory=list)
     texts: dict[str, bytes] = field(default_factory=dict)
 
 
-def read_documents(text: Text, references: References | None) -> Documents:
+def read_documents(text: Text, references: References | None) -> XsdDocuments:
     """The document and those it refers to; `SchemaError` where one cannot be used."""
     return _Gathering(references).gather(text)
 
@@ -206,11 +206,11 @@ class _Gathering:
         self._references = references
         self._names: dict[tuple[str, str], str] = {}
         self._room = LARGEST
-        self.documents: Documents | None = None
+        self.documents: XsdDocuments | None = None
 
-    def gather(self, text: Text) -> Documents:
+    def gather(self, text: Text) -> XsdDocuments:
         root = self._parse(text, "")
-        found = self.documents = Documents(Document(root, root.get("targetNamespace", "")))
+        found = self.documents = XsdDocuments(XsdDocument(root, root.get("targetNamespace", "")))
         found.all.append(found.main)
         self._follow(found.main, base_of(self._references))
         return found
@@ -238,7 +238,7 @@ class _Gathering:
             raise SchemaError(problems)
         return root
 
-    def _follow(self, document: Document, base: str) -> None:
+    def _follow(self, document: XsdDocument, base: str) -> None:
         """Read what a document refers to, and let its references name what the compiler will be given."""
         assert self.documents is not None
         for node in document.root.iterchildren(XS + "include", XS + "import", XS + "redefine"):
@@ -265,7 +265,7 @@ class _Gathering:
                 root = self._parse(text, location)
             except SchemaError as error:
                 raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from None
-            document = Document(root, root.get("targetNamespace", "") or (namespace if kind == "include" else ""))
+            document = XsdDocument(root, root.get("targetNamespace", "") or (namespace if kind == "include" else ""))
             self.documents.all.append(document)
             self._follow(document, location)
             self.documents.texts[name] = etree.tostring(root)
@@ -304,7 +304,7 @@ class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no t
         return self.resolve_string(self.texts.get((url or "").rpartition("/")[2], b"<nothing/>"), context)
 
 
-def compile_schema(documents: Documents) -> etree.XMLSchema:
+def compile_schema(documents: XsdDocuments) -> etree.XMLSchema:
     """What validates documents; `SchemaError` where the compiler finds the schema wrong, or it is too large for it."""
     problems = list(_Weight(documents).problems())
     problems += [_too_much(node, words) for node, words in Inherited(one.root for one in documents.all).beyond()]
@@ -317,27 +317,27 @@ def compile_schema(documents: Documents) -> etree.XMLSchema:
         return etree.XMLSchema(root)
     except etree.XMLSchemaParseError as error:
         found = [
-            Problem("", _blame(documents, entry), f"line {entry.line}: {_plain(entry.message)}")
+            Problem("", _blame(documents, entry), f"line {entry.line}: {_with_prefix(entry.message)}")
             for entry in error.error_log
             if entry.level_name != "WARNING"
         ]
         raise SchemaError(found[:20] or [Problem("", "schema", str(error))]) from None
 
 
-def _blame(documents: Documents, entry: Any) -> str:
+def _blame(documents: XsdDocuments, entry: Any) -> str:
     """The code of what the compiler says: in another document, or of a name that another should have declared."""
     elsewhere = entry.filename.rpartition("/")[2] in documents.texts or "does not resolve to" in entry.message
     return REFERENCE if documents.texts and elsewhere else "schema"
 
 
-def _plain(message: str) -> str:
+def _with_prefix(message: str) -> str:
     return message.replace(XS, "xs:").strip()
 
 
 class _Weight:
     """What the content models of a schema hold, groups counted wherever they are used."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: XsdDocuments) -> None:
         self._documents = documents
         self._named: dict[tuple[str, str], list[Any]] = {}
         self._known: dict[Any, tuple[int, int, int]] = {}
@@ -349,7 +349,7 @@ class _Weight:
     def problems(self) -> Iterator[Problem]:
         """Yield what is too much."""
         elements = optional = 0
-        budget, known = Budget(), set[str]()
+        budget, known = PatternBudget(), set[str]()
         for document in self._documents.all:
             for node in document.root.iter(XS + "complexType", XS + "pattern"):
                 if node.tag == XS + "pattern":

@@ -1,4 +1,12 @@
-"""XML payloads: texts as they are, and documents made up from what a schema declares."""
+"""XML Schema 1.0: one schema, the documents it takes, its deep links, and sample documents.
+
+Rule 1: libxml2 validates; a document with a DTD is rejected, nothing is fetched, and `xsi:schemaLocation` is not
+followed.
+Rule 2: the value of a document is its root element (lxml); `convert` makes of it what the columns hold.
+Rule 3: the path of a problem names elements below the root, with an index where several have the name:
+`/item/1/price` is the price in the second item. An attribute's problem is at its element.
+Rule 4: a payload to build is XML text as it is; samples are made from what the schema declares.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +20,15 @@ from lxml import etree
 
 from signalbook.errors import Problem
 from signalbook.schemas.format import BadValue, Checked, References, Text, pointer, unusable
-from signalbook.schemas.json_schema.samples import text_for
 from signalbook.schemas.xsd.model import Components, Element, Group, Particle, Simple, Wildcard, local
-from signalbook.schemas.xsd.read import Documents, compile_schema, parse_xml, parser, read_documents
+from signalbook.schemas.xsd.read import XsdDocuments, compile_schema, parse_xml, parser, read_documents
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from signalbook.schemas.xsd.columns import Table
+    from signalbook.schemas.xsd.columns import XsdTable
 
 __all__ = ["XsdSchema", "encode", "read", "samples"]
-
-# XML Schema 1.0: one schema, the documents it takes, and its deep links.
-#
-# Rule 1: libxml2 judges; a document with a DTD is refused, nothing is fetched, and `xsi:schemaLocation` is not
-# followed.
-# Rule 2: the value of a document is its root element (lxml); `convert` makes of it what the columns hold.
-# Rule 3: the path of a problem names elements below the root, with an index where several have the name:
-# `/item/1/price` is the price in the second item. An attribute's problem is at its element.
-
 
 MOST_PROBLEMS = 100
 
@@ -51,7 +49,7 @@ class XsdSchema:
 
     format = "XSD/1.0"
 
-    def __init__(self, documents: Documents, validator: etree.XMLSchema, root: str = "") -> None:
+    def __init__(self, documents: XsdDocuments, validator: etree.XMLSchema, root: str = "") -> None:
         self._documents = documents
         self._validate = validator.validate
         self.root = root
@@ -59,7 +57,7 @@ class XsdSchema:
         self._lock = threading.Lock()
         self._explaining: etree.XMLSchema | None = None
         self._components: Components | None = None
-        self._table: Table | None = None
+        self._table: XsdTable | None = None
 
     @property
     def components(self) -> Components:
@@ -90,7 +88,7 @@ class XsdSchema:
                 self._explaining = compile_schema(self._documents)
             self._explaining.validate(root)
             entries = [(entry.path, entry.message) for entry in self._explaining.error_log][:MOST_PROBLEMS]
-        problems = [Problem(_place(root, path), "payload", _plain(message)) for path, message in entries]
+        problems = [Problem(_place(root, path), "payload", _with_prefix(message)) for path, message in entries]
         return problems or [Problem("", "payload", "the document is not valid")]
 
     def at(self, fragment: str) -> XsdSchema:
@@ -124,7 +122,7 @@ class XsdSchema:
         """A checked document as the struct holds it."""
         return self._tabled().convert(value)
 
-    def _tabled(self) -> Table:
+    def _tabled(self) -> XsdTable:
         if self._table is None:
             from signalbook.schemas.xsd.columns import table  # pyarrow is loaded where tables are
 
@@ -164,7 +162,7 @@ def _place(root: Any, path: str | None) -> str:
     return pointer(reversed(steps))
 
 
-def _plain(message: str) -> str:
+def _with_prefix(message: str) -> str:
     return re.sub(r"\{http://www\.w3\.org/2001/XMLSchema\}", "xs:", message).strip()
 
 
@@ -189,11 +187,11 @@ def samples(schema: XsdSchema, contenttype: str) -> Iterator[bytes]:
     for root in roots:
         for full in (True, False):
             for choice in range(3):
-                made = _Writer(full, choice).element(root, None, 0)
+                made = _XmlWriter(full, choice).element(root, None, 0)
                 yield etree.tostring(made, xml_declaration=True, encoding="UTF-8")
 
 
-class _Writer:
+class _XmlWriter:
     """One attempt: `full` has all that is optional, `choice` says which branch is taken."""
 
     def __init__(self, full: bool, choice: int) -> None:
@@ -209,14 +207,14 @@ class _Writer:
         kind = element.type
         stated = element.fixed if element.fixed is not None else element.default
         if isinstance(kind, Simple):
-            node.text = stated if stated is not None else _text(kind, self.choice)
+            node.text = stated if stated is not None else _sample_text(kind, self.choice)
             return node
         for attribute in kind.attributes.values():
             if attribute.required or self.full:
                 fixed = attribute.fixed
-                node.set(attribute.name, fixed if fixed is not None else _text(attribute.type, self.choice))
+                node.set(attribute.name, fixed if fixed is not None else _sample_text(attribute.type, self.choice))
         if kind.simple is not None:
-            node.text = stated if stated is not None else _text(kind.simple, self.choice)
+            node.text = stated if stated is not None else _sample_text(kind.simple, self.choice)
         elif kind.content is not None:
             self.particle(kind.content, node, depth)
         return node
@@ -274,15 +272,19 @@ _NUMBERS = frozenset(
 _NAMES = frozenset({"NMTOKEN", "Name", "NCName", "ID", "IDREF", "ENTITY", "QName"})
 
 
-def _text(kind: Simple, choice: int) -> str:
+def _sample_text(kind: Simple, choice: int) -> str:
     """A text of a simple type."""
     if kind.enumeration:
         return kind.enumeration[choice % len(kind.enumeration)]
     if kind.item is not None:
         count = int(kind.facets.get("length", kind.facets.get("minLength", "1")))
-        return " ".join(_text(kind.item, choice) for _ in range(min(count, 100)))
+        return " ".join(_sample_text(kind.item, choice) for _ in range(min(count, 100)))
     if kind.members:
-        return _text(kind.members[choice % len(kind.members)], choice)
+        return _sample_text(kind.members[choice % len(kind.members)], choice)
+    if kind.patterns:
+        from signalbook.schemas.json_schema.samples import (
+            text_for,
+        )  # a schema is read without the engine of JSON Schema
     for patterns in kind.patterns:
         for pattern in patterns:
             text = text_for(f"^(?:{_plain_sample(pattern)})$", int(kind.facets.get("minLength", "0")))

@@ -1,8 +1,9 @@
-"""The commands match and validate: what messages are, by a catalog.
+"""The commands on single messages: match and validate, show, build and sample.
 
 Rule 1: one answer a message, in the order they came; a batch has one for each of its events.
-Rule 2: standard output has the answers and nothing else; the counts go to standard error, and with them what made the
-answers less than they could be.
+Rule 2: standard output has the answers, messages or results and nothing else; the counts go to standard error, and with
+them what made the answers less than they could be.
+Rule 3: values that make no message are answered with all that is missing or wrong.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 import orjson
 
+from signalbook.cli import catalog as catalogs
+from signalbook.cli import options
 from signalbook.cli.catalog import (
     FILE,
     LARGEST_LINE,
@@ -29,26 +32,22 @@ from signalbook.cli.catalog import (
     with_numbers,
 )
 from signalbook.cli.output import Exit, one_line, print_json, say
-from signalbook.errors import UsageError
+from signalbook.cloudevents import encode
+from signalbook.errors import Problem, UsageError
+from signalbook.protocols import FIELDS, find_protocol
 
 if TYPE_CHECKING:
     from signalbook.messages.answer import Answer
+    from signalbook.messages.carry import Built
     from signalbook.messages.catalog import Catalog
     from signalbook.messages.definition import Definition
 
-__all__ = ["match", "show", "validate"]
+__all__ = ["build", "match", "sample", "show", "validate"]
 
 Judge = Callable[[bytes], "list[Answer]"]
 _MOST_SHOWN = 3
 # A captured value that cannot be taken for anything else in a list of them.
 _PLAIN = re.compile(r"""[^\s,()="'\\]+""")
-
-WITHIN = click.option(
-    "--within",
-    metavar="XID",
-    multiple=True,
-    help="Look only among the messages of this group or endpoint; may be repeated.",
-)
 
 
 @click.command(
@@ -56,7 +55,7 @@ WITHIN = click.option(
     epilog="Example: signalbook match --catalog samples --json < messages.jsonl",
 )
 @FILE
-@WITHIN
+@catalogs.within
 @as_json_lines
 @with_numbers
 @on_catalog
@@ -77,7 +76,7 @@ def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: b
 @click.option(
     "--definition", metavar="XID", help="The definition to check all messages by; else the one that each matches."
 )
-@WITHIN
+@catalogs.within
 @as_json_lines
 @with_numbers
 @on_catalog
@@ -123,7 +122,6 @@ def _judge(catalog: Catalog, file: IO[bytes], judge: Judge, as_json: bool, numbe
 
 def _answers(line: Line, judge: Judge) -> list[Answer]:
     if not line.whole:
-        from signalbook.errors import Problem
         from signalbook.messages.answer import Answer, Outcome
 
         words = f"the line is longer than {LARGEST_LINE:,} bytes"
@@ -195,7 +193,7 @@ class _Alone:
     epilog="Example: signalbook show --catalog samples /messagegroups/com.example.fleet.mqtt/messages/...",
 )
 @click.argument("xid", metavar="XID")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+@options.as_json
 @on_catalog
 def show(catalog: Catalog, xid: str, as_json: bool) -> int:
     """Show a definition with its bases merged into it, and for each value the definition that it comes from.
@@ -204,16 +202,16 @@ def show(catalog: Catalog, xid: str, as_json: bool) -> int:
     """
     definition = catalog.definition(xid)
     if as_json:
-        print_json(_value(definition), compact=True)
+        print_json(_definition_to_json(definition), compact=True)
     else:
-        for line in _lines(definition):
+        for line in _definition_lines(definition):
             click.echo(one_line(line))
     for problem in (*definition.problems, *definition.notes) if not as_json else ():
         say(one_line(f"signalbook: {problem.path}: {problem.message} [{problem.code}]"))
     return Exit.REFUSED if definition.problems else Exit.OK
 
 
-def _value(definition: Definition) -> dict[str, Any]:
+def _definition_to_json(definition: Definition) -> dict[str, Any]:
     return {
         "xid": definition.xid,
         **({"xref": definition.target} if definition.target else {}),
@@ -225,10 +223,8 @@ def _value(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _lines(definition: Definition) -> list[str]:
+def _definition_lines(definition: Definition) -> list[str]:
     """A line for each value: its place, the value, and whose it is."""
-    import orjson
-
     found = []
     for path, origin in definition.origins().items():
         value: Any = definition.document
@@ -237,3 +233,99 @@ def _lines(definition: Definition) -> list[str]:
         found.append((path, orjson.dumps(value).decode(), origin))
     width = max((len(path) for path, _, _ in found), default=0)
     return [f"{path:<{width}}  {value}  <- {origin}" for path, value, origin in found]
+
+
+# The commands build and sample: messages from values, and examples.
+
+
+@click.command(
+    short_help="Build messages from a definition.",
+    epilog="Example: signalbook build --catalog samples --definition XID --json < values.jsonl",
+)
+@FILE
+@click.option("--definition", metavar="XID", required=True, help="The definition to build from.")
+@click.option("--protocol", metavar="NAME", help="The protocol to use where the definition names none.")
+@as_json_lines
+@with_numbers
+@on_catalog
+def build(catalog: Catalog, file: IO[bytes], definition: str, protocol: str | None, as_json: bool, number: bool) -> int:
+    """Build a message from each line of values, as a CloudEvent and as a message of its protocol.
+
+    A line is {"context", "attributes", "data" or "data_base64", "protocol", "schemaid"}, each of which may be left out:
+    the values of placeholders, those of properties by name, the payload, the protocol, and the id of the schema where
+    payloads are framed; "definition" names another definition for its line. Without --json the messages alone are
+    printed, ready for `signalbook match`; with it, results with all that is missing or wrong. The exit code is 1 where
+    one of them could not be made.
+    """
+    # What the command names has to be there, whatever the lines say.
+    catalog.definition(definition)
+    if protocol is not None and find_protocol(protocol) is None:
+        raise UsageError(f"--protocol '{protocol}' is not one of {', '.join(FIELDS)}")
+    if number and not as_json:
+        raise UsageError("--number works only with --json; leave it out, or add --json")
+    made = wrong = 0
+    broken = Broken()
+    for line in lines(file):
+        result = _build_line(catalog, line, {"definition": definition, "protocol": protocol})
+        made, wrong = made + result.ok, wrong + (not result.ok)
+        if not result.ok:
+            broken.see(line)
+        if as_json:
+            print_line(numbered(result.to_bytes(), line, number))
+        else:
+            _show_built(result, f"line {line.number}")
+    if broken.hint():
+        say(broken.hint())
+    say(f"{made} message(s) built, {wrong} not")
+    return Exit.REFUSED if wrong else Exit.OK
+
+
+@click.command(
+    short_help="Make example messages.", epilog="Example: signalbook sample --catalog samples | signalbook match ..."
+)
+@click.option(
+    "--definition", "definitions", metavar="XID", multiple=True, help="A definition to show; else all of them."
+)
+@as_json_lines
+@on_catalog
+def sample(catalog: Catalog, definitions: tuple[str, ...], as_json: bool) -> int:
+    """Make an example message for definitions, payload included, one a line.
+
+    Without --json the messages alone are printed, ready for `signalbook match`; with it, results as `signalbook build`
+    has them, each with its definition. What cannot be made is reported on standard error, and the exit code is then 1.
+    A definition without protocol and envelope matches messages of any protocol; its example is one of HTTP, as said on
+    standard error and, with --json, by "carrier".
+    """
+    made = wrong = 0
+    for xid in definitions or tuple(catalog.definitions):
+        result = catalog.message(xid).sample()
+        made, wrong = made + result.ok, wrong + (not result.ok)
+        if as_json and result.ok:
+            print_line(result.to_bytes(definition=xid))
+        else:
+            _show_built(result, xid)
+        if result.carrier and not as_json:
+            say(f"signalbook: {xid}: has no protocol, so it matches any; the example is one of {result.carrier}")
+    say(f"{made} message(s) made, {wrong} not")
+    return Exit.REFUSED if wrong else Exit.OK
+
+
+def _build_line(catalog: Catalog, line: Line, unless_said: Mapping[str, str | None]) -> Built:
+    from signalbook.messages.build import read_values
+    from signalbook.messages.carry import Built
+    from signalbook.messages.catalog import CatalogError
+
+    try:
+        values = {**unless_said, **read_values(line.text if line.whole else b"")}
+        return catalog.message(str(values.pop("definition"))).build(**values)
+    except (UsageError, CatalogError) as error:
+        return Built(problems=(Problem("", "malformed", str(error)),))
+
+
+def _show_built(result: Built, place: str) -> None:
+    if result.ok and result.message is not None:
+        print_line(result.message.to_bytes())
+    elif result.ok and result.cloudevent is not None:
+        print_line(encode(result.cloudevent))
+    for problem in result.problems:
+        say(one_line(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]"))

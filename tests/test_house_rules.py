@@ -24,11 +24,7 @@ PROGRAMS = {"__main__"}
 # Longer than 700 lines: one reader of JSON text for everybody; all that lint and load find in documents.
 LONG_SUBJECTS = {"src/signalbook/jsontext.py", "src/signalbook/sources/lint.py"}
 # Names of classes that stand in several modules, to become fewer.
-SHARED_CLASSES = {
-    *("Answer", "Asking", "Attribute", "Budget", "Cell", "Dialect", "Document", "Documents", "Entry", "Finding"),
-    *("Limits", "Outcome", "Place", "Table", "Target", "ValueForm"),
-    *("_Building", "_Comparison", "_Making", "_Reading", "_TooLargeError", "_Walk", "_Writer"),
-}
+SHARED_CLASSES = {"Answer", "Asking", "Entry", "Limits", "Outcome"}
 # Modules beside `jsontext` with an alias of their own for JSON values, to become fewer.
 JSON_ALIASES = {f"src/signalbook/{name}.py" for name in ("registry/registry", "registry/requests", "sources/catalogs")}
 # Tests that are about no single module, by folder, by name wherever they are, or by file, with what they tell.

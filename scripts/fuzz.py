@@ -84,7 +84,7 @@ class Talk:
     def export(self) -> Any:
         """Return the whole registry as one document."""
         requests_ = self.service._requests
-        answer = requests_.read("/", lambda _: parse_flags("doc&inline=*,capabilities,modelsource"), BASE)
+        answer = requests_.read("/", parse_flags("doc&inline=*,capabilities,modelsource"), BASE)
         return orjson.loads(answer.page.text)
 
     def check(self) -> None:
@@ -145,7 +145,7 @@ def _inconsistencies(talk: Talk) -> Iterator[str]:
     requests_.store.write(enter_recent)
     db = requests_.store.reader()
     setup = requests_.setup(db)
-    whole = requests_.read("/", lambda _: parse_flags("inline=*"), BASE)
+    whole = requests_.read("/", parse_flags("inline=*"), BASE)
     found = orjson.loads(whole.page.text)
     for plural, kind in setup.model.groups.items():
         yield from _miscounted(found, plural)

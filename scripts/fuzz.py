@@ -30,11 +30,11 @@ import orjson
 from scripts.crash import Server
 from scripts.hostile import Sent, requests
 from signalbook import app
-from signalbook.registry.flags import parse_flags
-from signalbook.registry.index import fold_recent, numbers, terms
-from signalbook.registry.rows import SELECT_RANGE, Row, range_of
+from signalbook.registry.rows import SELECT_RANGE, EntityRow, enter_recent, range_of, term_numbers, terms_of
+from signalbook.registry.urls import parse_flags
 from signalbook.server import problems
-from signalbook.server.http import Request, Response, joined
+from signalbook.server.dispatch import joined
+from signalbook.server.http import Request, Response
 from signalbook.settings import Settings
 from signalbook.spec.error_types import ERROR_TYPES
 
@@ -84,7 +84,7 @@ class Talk:
     def export(self) -> Any:
         """Return the whole registry as one document."""
         requests_ = self.service._requests
-        answer = requests_.read("/", lambda _: parse_flags("doc&inline=*,capabilities,modelsource"), BASE)
+        answer = requests_.read("/", parse_flags("doc&inline=*,capabilities,modelsource"), BASE)
         return orjson.loads(answer.page.text)
 
     def check(self) -> None:
@@ -142,10 +142,10 @@ def _misshapen(response: Response) -> Iterator[str]:
 def _inconsistencies(talk: Talk) -> Iterator[str]:
     """What does not fit together in what is stored."""
     requests_ = talk.service._requests
-    requests_.store.write(fold_recent)
+    requests_.store.write(enter_recent)
     db = requests_.store.reader()
     setup = requests_.setup(db)
-    whole = requests_.read("/", lambda _: parse_flags("inline=*"), BASE)
+    whole = requests_.read("/", parse_flags("inline=*"), BASE)
     found = orjson.loads(whole.page.text)
     for plural, kind in setup.model.groups.items():
         yield from _miscounted(found, plural)
@@ -170,11 +170,11 @@ def _misindexed(db: Any, setup: Any) -> Iterator[str]:
     """Index entries that nobody has, or that somebody lacks."""
     wanted: set[tuple[int, str]] = set()
     for values in db.execute(SELECT_RANGE, range_of("d", "")):
-        row = Row(*values)
+        row = EntityRow(*values)
         _, group, _, resource, id_, *_ = row.xid.split("/")
         singular = setup.model.groups[group].resources[resource].singular
-        entries = terms(orjson.loads(row.doc)) | {(singular + "id", id_.lower())}
-        wanted.update((number, row.key) for number in numbers(f"{group}/{resource}", entries))
+        entries = terms_of(orjson.loads(row.doc)) | {(singular + "id", id_.lower())}
+        wanted.update((number, row.key) for number in term_numbers(f"{group}/{resource}", entries))
     there = {(term, key) for term, key in db.execute("SELECT term, key FROM attrs")}
     if wanted - there:
         yield f"not in the index: {sorted(wanted - there)[:5]}"

@@ -6,7 +6,7 @@
 Rule 1: everything is in this process: the server without a socket, a task of the pipeline without Spark.
 Rule 2: each walk is done once before it is traced, with another id, so that caches are filled and nothing is compiled.
 Rule 3: a file counts where one of its functions is called; what is inlined by the interpreter or generated is not seen.
-Rule 4: over a socket `server/run.py` does what `server/asgi.py` does here.
+Rule 4: over a socket `server/run.py` does what `AsgiApp` in `server/flow.py` does here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from signalbook import app
 from signalbook.messages.catalog import Catalog
 from signalbook.pipeline.read.records import inputs_of
 from signalbook.pipeline.worker import PackedCatalog, run
-from signalbook.server.asgi import AsgiApp
+from signalbook.server.flow import AsgiApp
 from signalbook.settings import Settings
 from tests.pipeline.kafka_batches import batch, event_of, over_kafka, structured
 from tests.pipeline.lakes import job

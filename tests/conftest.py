@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from signalbook.model.model import Model, read_model
-from signalbook.registry import setup
+from signalbook.registry import capabilities
 from tests.patience import LONG, answers, until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,8 +59,8 @@ def _read_model(source: Mapping[str, Any]) -> Model:
 
 # A registry in memory is made in 10 ms, but for reading the built-in model, which takes another 60: thousands of tests
 # make one, and share what they read. The tests of models read them anew.
-assert setup.read_model is read_model  # type: ignore[attr-defined]
-setup.read_model = _read_model  # type: ignore[attr-defined]
+assert capabilities.read_model is read_model  # type: ignore[attr-defined]
+capabilities.read_model = _read_model  # type: ignore[attr-defined]
 
 
 class StartServer(Protocol):

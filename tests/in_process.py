@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from signalbook import app
-from signalbook.server.asgi import AsgiApp
+from signalbook.server.flow import AsgiApp
 from signalbook.settings import Settings
 
 __all__ = ["InProcess", "in_process"]

@@ -20,11 +20,11 @@ from scripts.write_cli_reference import PAGE, reference
 from signalbook.app import RESERVED
 from signalbook.cli import COMMANDS
 from signalbook.jsontext import MAX_DEPTH
-from signalbook.registry import filters, flags
-from signalbook.registry.flags import FLAGS, IGNORES, PAGING
+from signalbook.registry import filters, urls
 from signalbook.registry.read import reads
 from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Transaction
+from signalbook.registry.urls import FLAGS, IGNORES, PAGING
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.settings import MEBIBYTE, Settings
 from signalbook.spec.error_types import ERROR_TYPES
@@ -114,7 +114,7 @@ def test_limits_are_documented_as_they_are() -> None:
     assert f"{limits.size >> 20} Mi characters" == table["one answer"]
     filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.seconds:g} s"
     assert filtering == table["filters"]
-    assert f"{flags.MAX_TEXT:,} characters, {flags.MAX_PATHS} paths" == table["inline"]
+    assert f"{urls.MAX_TEXT:,} characters, {urls.MAX_PATHS} paths" == table["inline"]
     assert f"{reads.MAX_TEXT:,} characters" == table["sort"]
 
 

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 # The main modules of each walk, in the order of first entry.
 MAIN = {
-    "read": ["server/asgi.py", "server/flow.py", "server/dispatch.py", "registry/read/render.py"],
-    "query": ["server/dispatch.py", "registry/read/targets.py", "registry/flags.py", "registry/read/reads.py"],
+    "read": ["server/flow.py", "server/dispatch.py", "registry/read/render.py"],
+    "query": ["server/dispatch.py", "registry/urls.py", "registry/read/reads.py"],
     "write": ["server/dispatch.py", "registry/write/operations.py", "registry/work.py", "registry/write/commit.py"],
     "match": ["messages/catalog.py", "messages/observe.py", "messages/match.py", "messages/index.py"],
     "land": ["pipeline/worker.py", "pipeline/columns/kafka.py", "messages/match.py", "pipeline/tables.py"],

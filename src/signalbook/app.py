@@ -23,16 +23,15 @@ from signalbook.errors import RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
-from signalbook.registry.capabilities import Offer
-from signalbook.registry.flags import parse_flags
+from signalbook.registry.capabilities import Offer, generation
 from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry, model_source
 from signalbook.registry.requests import Requests, latest_change, spec_version
-from signalbook.registry.setup import generation
 from signalbook.registry.store import Connection, Store, open_store
+from signalbook.registry.urls import parse_flags
 from signalbook.server import problems
-from signalbook.server.dispatch import RegistryService
-from signalbook.server.http import Request, joined
+from signalbook.server.dispatch import RegistryService, joined
+from signalbook.server.http import Request
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
 from signalbook.spec import versions
@@ -111,7 +110,7 @@ def service(settings: Settings) -> RegistryService:
     return RegistryService(
         requests,
         branches={path: answer for path, answer in branches.items() if path not in settings.without},
-        patient={"/changes": changes.wait},
+        waiting={"/changes": changes.wait},
         described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
         judgements=judgements,
@@ -231,7 +230,7 @@ class RegistryCatalog:
         known = self._known
         if known is not None and known[0] == state:
             return known[1]
-        page = self._requests.read_in(db, "/", lambda setup: parse_flags("doc&inline=*"), "").page
+        page = self._requests.read_in(db, "/", parse_flags("doc&inline=*"), "").page
         assert page is not None
         document = orjson.loads(page.text)
         if known is None:

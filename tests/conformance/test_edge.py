@@ -11,7 +11,7 @@ import pytest
 
 from signalbook import app
 from signalbook.registry.read.reads import Limits
-from signalbook.server.asgi import AsgiApp
+from signalbook.server.flow import AsgiApp
 from signalbook.settings import Settings
 from tests.registry.conftest import MakeApi
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signalbook.errors import RegistryError
-from signalbook.model.normalise import canonical_name, from_canonical, spelling_for, to_canonical
+from signalbook.model.normalise import canonical_name, from_canonical, normaliser_for, to_canonical
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.versions import RC2, RC4, VERSIONS
 from tests.cases import Case, cases
@@ -71,12 +71,12 @@ def test_a_group_has_no_names_of_messages(domain: str) -> None:
 
 def test_a_model_with_a_name_of_its_own() -> None:
     """A name that a model declares is no alias there: the published model has `basemessageuri`."""
-    spelling = spelling_for(MESSAGE, {"basemessageuri", "envelope"})
+    spelling = normaliser_for(MESSAGE, {"basemessageuri", "envelope"})
     attrs = {"basemessageuri": "/a", "ancestorid": "1"}
     assert attrs is spelling.to_canonical(attrs)
     assert {"basemessageuri": "/a", "ancestor": "1"} == spelling.from_canonical(attrs, RC2)
     assert {"basemessage": "/a"} == spelling.from_canonical({"basemessage": "/a"}, RC4)
-    assert spelling_for(MESSAGE, {"basemessage"}) is spelling_for(MESSAGE, ())
+    assert normaliser_for(MESSAGE, {"basemessage"}) is normaliser_for(MESSAGE, ())
 
 
 def test_names_in_filters() -> None:

@@ -34,8 +34,7 @@ ALLOWED = {
         *PROTOCOLS,
         *("application-properties", "message-annotations", "delivery-annotations", "user_properties", "topic"),
     },
-    "model/message_rules.py": {"key_base64", "message-id"},
-    "model/endpoint_rules.py": {"HTTP", "KAFKA"},
+    "model/protocol_rules.py": {"HTTP", "KAFKA", "message-id"},
     # What comes over HTTP because it is asked over HTTP; an example of a message that may come over any protocol.
     "server/messages.py": {"HTTP"},
     "server/events/subscriptions.py": {"HTTP"},

@@ -11,7 +11,8 @@ import pytest
 
 from signalbook import app
 from signalbook.server import problems
-from signalbook.server.http import Request, joined
+from signalbook.server.dispatch import joined
+from signalbook.server.http import Request
 from signalbook.settings import Settings
 
 BASE = "http://registry.test"

@@ -10,10 +10,8 @@ import pytest
 
 from signalbook.server import flow
 from signalbook.server.access import Access
-from signalbook.server.asgi import AsgiApp
-from signalbook.server.flow import Flow, Limits
-from signalbook.server.http import Bases
-from signalbook.server.request_log import RequestLog
+from signalbook.server.flow import AsgiApp, Bases, BodyLimits, Flow
+from signalbook.server.metrics import RequestLog
 from tests.patience import LONG
 from tests.server.fake_service import DOCUMENT, FakeService
 
@@ -248,7 +246,7 @@ async def drip(*chunks: bytes, pause: float = 0.0) -> AsyncIterator[bytes]:
 
 def test_the_size_of_a_body(edge: Edge) -> None:
     """A body over the limit is refused, announced or not, and one at the limit is read."""
-    edge.around(limits=Limits(max_body=100_000))
+    edge.around(limits=BodyLimits(max_body=100_000))
     assert 100_000 == edge.send("PUT", "/echo", content=b"x" * 100_000).json()["size"]
     for content in (b"x" * 100_001, drip(b"x" * 60_000, b"x" * 60_000)):
         response = edge.send("PUT", "/echo", content=content)
@@ -265,7 +263,7 @@ def test_a_length_that_is_no_number(edge: Edge, length: str) -> None:
 
 def test_all_bodies_together_are_bounded(edge: Edge) -> None:
     """When waiting bodies hold all the room there is, the server says it is busy, and takes the next when there is."""
-    edge.around(limits=Limits(max_body=1000, held=500))
+    edge.around(limits=BodyLimits(max_body=1000, held=500))
     for content in (b"x" * 600, drip(b"x" * 600)):
         response = edge.send("PUT", "/echo", content=content)
         assert (503, "server_busy") == (response.status_code, name_of(response))
@@ -276,7 +274,7 @@ def test_all_bodies_together_are_bounded(edge: Edge) -> None:
 @pytest.mark.parametrize("content", [{"content-length": "10"}, {}], ids=["announced", "chunked"])
 def test_a_body_that_stalls(edge: Edge, content: dict[str, str]) -> None:
     """A body that does not come in time is refused."""
-    edge.around(limits=Limits(timeout=0.05))
+    edge.around(limits=BodyLimits(timeout=0.05))
     response = edge.send("PUT", "/echo", content=drip(b"x", b"y", pause=1), headers=content)
     assert (408, "request_timeout") == (response.status_code, name_of(response))
 
@@ -290,7 +288,7 @@ def test_a_slow_body_that_keeps_coming(edge: Edge, monkeypatch: pytest.MonkeyPat
         await asyncio.sleep(1)
         yield b"x" * 4096
 
-    edge.around(limits=Limits(timeout=0.5))
+    edge.around(limits=BodyLimits(timeout=0.5))
     assert 8192 == edge.send("PUT", "/echo", content=slow()).json()["size"]
 
 

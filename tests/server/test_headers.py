@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
-from signalbook.registry.incoming import typed
+from signalbook.model.values import from_text
+from signalbook.server.dispatch import joined
 from signalbook.server.headers import (
     decode_attributes,
     decode_value,
@@ -12,7 +13,6 @@ from signalbook.server.headers import (
     refuse_headers,
     repeated,
 )
-from signalbook.server.http import joined
 from tests.cases import Case, cases
 
 # Everything JSON text can hold but the NUL character, which `parse_json` refuses.
@@ -114,7 +114,7 @@ def test_any_value_is_decoded_or_refused(text: str) -> None:
 )
 def test_a_text_means_a_value_of_its_type(text: str, kind: str, expected: object) -> None:
     """A header's text becomes the value of its attribute's type, or stays for the model to refuse."""
-    assert (expected, type(expected)) == (typed(text, kind), type(typed(text, kind)))
+    assert (expected, type(expected)) == (from_text(kind, text), type(from_text(kind, text)))
 
 
 def test_no_header_can_be_broken_by_half_a_character() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from signalbook import Registry, UsageError
 from signalbook.app import RegistryCatalog, catalog_of, flow, service
-from signalbook.server.asgi import AsgiApp
+from signalbook.server.flow import AsgiApp
 from signalbook.server.run import flow_for
 from signalbook.settings import Settings
 from tests.in_process import in_process

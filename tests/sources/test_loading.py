@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signalbook import Registry, RegistryError
+from signalbook.model.normalise import Normaliser
 from signalbook.registry.write import resources
 from signalbook.sources.documents import Document, Raw
 from signalbook.sources.loading import Loadable, Loading, load_good, loadable
@@ -280,13 +281,13 @@ def test_documents_that_are_good_are_loaded(told: Told) -> None:
 
 def test_what_is_stored_is_what_was_read(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load that would store something else than its documents say is refused, and stores nothing of it."""
-    spelled = resources.read_request
+    read_request = Normaliser.read_request
 
-    def losing(kind: Any, attrs: Any, subject: str, *, patch: bool) -> Any:
-        found = spelled(kind, attrs, subject, patch=patch)
+    def losing(self: Normaliser, attrs: Any, subject: str, *, patch: bool) -> Any:
+        found = read_request(self, attrs, subject, patch=patch)
         return {name: value for name, value in found.items() if name != "description"}
 
-    monkeypatch.setattr(resources, "read_request", losing)
+    monkeypatch.setattr(Normaliser, "read_request", losing)
     for sent in ({"description": "d"}, {"versions": {"v1": {"description": "d"}}}):
         loading = Loading(told)
         with pytest.raises(RegistryError, match="description"):
@@ -298,10 +299,10 @@ def test_the_meta_and_the_document_that_are_stored_are_those_that_were_read(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same for a meta, and for the document of a version."""
-    settle, apply_document = resources.settle, resources.apply_document
+    arrange_versions, apply_document = resources.arrange_versions, resources.apply_document
 
     def losing_meta(work: Any, state: Any, *args: Any, **named: Any) -> None:
-        settle(work, state, *args, **named)
+        arrange_versions(work, state, *args, **named)
         state.attrs = {}
 
     def losing_document(kind: Any, version: Any, *args: Any) -> None:
@@ -310,7 +311,7 @@ def test_the_meta_and_the_document_that_are_stored_are_those_that_were_read(
 
     deprecated = {"effective": "2030-01-01T00:00:00Z"}
     for name, losing, sent, lost in (
-        ("settle", losing_meta, {"meta": {"deprecated": deprecated}}, "deprecated"),
+        ("arrange_versions", losing_meta, {"meta": {"deprecated": deprecated}}, "deprecated"),
         ("apply_document", losing_document, {"schema": {"type": "object"}}, "schema"),
         ("apply_document", losing_document, {"versions": {"v1": {"schemabase64": "e30="}}}, "schema"),
     ):

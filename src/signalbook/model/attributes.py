@@ -2,34 +2,28 @@
 
 Rule 1: what is read is verified; the first fault raises the specification's error with the dotted path of the place.
 Rule 2: a definition is untrusted: depth and number of attributes are bounded.
+Rule 3: only `read_attributes` and the tables here make an `Attribute`, which is verified by that.
 
 core/model.md 1.0-rc4, from `attributes` to `attributes.<STRING>.ifvalues`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from signalbook.errors import RegistryError
-from signalbook.model.value_types import MAX_DEPTH, TYPE_ALIASES, VALUE_TYPES, text_of
-from signalbook.model.xids import ATTRIBUTE_NAME, MAP_KEY, must_match
+from signalbook.model.values import MAX_DEPTH, TYPE_ALIASES, VALUE_TYPES, Attribute, Attributes, text_of
+from signalbook.model.xids import MAP_KEY, NAME_PATTERNS, TARGET, must_match
 
 __all__ = [
-    "CLIENT",
     "FOLDED",
-    "NAME_PATTERNS",
-    "NONEMPTY",
     "RESERVED_FOR_RESOURCES",
     "SPECVERSION",
-    "TARGET",
-    "Attribute",
-    "Attributes",
+    "DefinitionPlace",
     "Definitions",
-    "Place",
     "aspects",
     "check_labels",
     "folded",
@@ -43,91 +37,10 @@ __all__ = [
     "version_attributes",
 ]
 
-# An attribute's definition as a value, and how the full model writes it.
-#
-# Rule 1: an `Attribute` is already verified; only `read_attributes` and the tables below make one.
-# Rule 2: an `item` is an `Attribute` without a name.
-
 
 def model_error(detail: str) -> RegistryError:
     """The error about a model whose definition is wrong."""
     return RegistryError("model_error", "/model", error_detail=detail)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
-    """One attribute (or item) of a model, with the aspects of core/model.md under their own names."""
-
-    name: str = ""
-    type: str
-    target: str = ""
-    namecharset: str = ""
-    description: str = ""
-    enum: tuple[Any, ...] = ()
-    strict: bool | None = None
-    matchcase: bool = False
-    exact: bool = False  # whether its enum is compared with case: its model says so, or the specification of its type
-    matchversions: bool = False
-    readonly: bool = False
-    immutable: bool = False
-    required: bool = False
-    default: Any = None
-    attributes: Attributes = field(default_factory=lambda: MappingProxyType({}))
-    item: Attribute | None = None
-    ifvalues: Mapping[str, Attributes] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def scalar(self) -> bool:
-        """Whether its values are scalars."""
-        return VALUE_TYPES[self.type].scalar
-
-    @property
-    def allowed(self) -> tuple[Any, ...]:
-        """The only values it may have; empty where the model sets no limit."""
-        return () if self.strict is False else self.enum
-
-    def allows(self, value: Any) -> bool:
-        """Whether its enum, where it has a strict one, holds a value."""
-        return not self.allowed or self.comparable(value) in map(self.comparable, self.allowed)
-
-    def comparable(self, value: Any) -> Any:
-        """A value in the form in which it is compared with those of an enum: texts without case, as a rule."""
-        return value.lower() if isinstance(value, str) and not self.exact else value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its definition as the full model shows it: aspects in the specification's order, none that says nothing."""
-        shown: dict[str, Any] = {}
-        for aspect in _PLAIN:
-            value = getattr(self, aspect)
-            if value or (aspect == "strict" and value is not None):
-                shown[aspect] = list(value) if aspect == "enum" else value
-        if self.default is not None:
-            shown["default"] = self.default
-        if self.attributes:
-            shown["attributes"] = {name: inner.to_dict() for name, inner in self.attributes.items()}
-        if self.item is not None:
-            shown["item"] = self.item.to_dict()
-        if self.ifvalues:
-            shown["ifvalues"] = {
-                value: {"siblingattributes": {name: inner.to_dict() for name, inner in siblings.items()}}
-                for value, siblings in self.ifvalues.items()
-            }
-        return shown
-
-    def walk(self) -> Iterator[tuple[tuple[str, ...], Attribute]]:
-        """It and every attribute statically nested in it through objects, each with its path."""
-        yield (self.name,), self
-        for inner in self.attributes.values():
-            if inner.name != "*":
-                yield from (((self.name, *path), found) for path, found in inner.walk())
-
-
-Attributes = Mapping[str, Attribute]
-
-_PLAIN = (
-    *("name", "type", "target", "namecharset", "description", "enum"),
-    *("strict", "matchcase", "matchversions", "readonly", "immutable", "required"),
-)
 
 
 # The attributes that the specification itself defines at each level of a registry.
@@ -141,17 +54,6 @@ _PLAIN = (
 Definitions = Mapping[str, Mapping[str, Any]]
 
 SPECVERSION = "1.0-rc4"
-
-# What `entity.Level` normalises; the registry takes care of the rest before it asks.
-CLIENT = frozenset(
-    {
-        *("name", "description", "documentation", "icon", "labels"),
-        *("deprecated", "constraints", "contenttype", "format", "compatibility"),
-    }
-)
-
-# ATTR-5, ATTR-7, and `format` and `compatibility` as an xRegistry server answers.
-NONEMPTY = frozenset({"name", "documentation", "icon", "format", "compatibility"})
 
 # CASE-2: specification-defined attributes whose values are the same in any case. Of these `compatibility` alone has an
 # enum; a format is whatever its maker calls it.
@@ -325,11 +227,7 @@ def _table(owner: str, *rows: tuple[str, dict[str, Any]]) -> Definitions:
 
 MAX_ATTRIBUTES = 100_000
 
-# core/model.md 1.0-rc4, `attributes.<STRING>.namecharset`
-NAME_PATTERNS: Mapping[str, re.Pattern[str]] = {"": ATTRIBUTE_NAME, "strict": ATTRIBUTE_NAME, "extended": MAP_KEY}
 
-# core/model.md 1.0-rc4, `attributes.<STRING>.target`; "[/versions]" is literal text.
-TARGET = re.compile(r"/([a-z_0-9]+)(?:/([a-z_0-9]+)(/versions|\[/versions\])?)?")
 _TARGETED = ("xid", "uri", "uriabsolute", "urirelative", "url", "urlabsolute", "urlrelative")
 
 _ITEM = {"type": str, "target": str, "namecharset": str, "attributes": dict, "item": dict}
@@ -343,7 +241,7 @@ _ATTRIBUTE = {
 _KIND_NAMES = {str: "a string", bool: "a boolean", dict: "an object", list: "an array", int: "an integer"}
 
 
-class Budget:
+class DefinitionBudget:
     """How many attributes may still be read in this model."""
 
     __slots__ = ("left",)
@@ -359,7 +257,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DefinitionPlace:
     """Where in the model something is being read.
 
     `types` are the plural names of the Group types, each with those of its Resource types; `unmatched` says why an
@@ -371,15 +269,15 @@ class Place:
     depth: int = 0
     unmatched: str = ""
     exact: bool = False
-    budget: Budget = field(default_factory=Budget)
+    budget: DefinitionBudget = field(default_factory=DefinitionBudget)
 
-    def __truediv__(self, name: str) -> Place:
+    def __truediv__(self, name: str) -> DefinitionPlace:
         depth = self.depth + 1
         if depth > MAX_DEPTH:
             raise model_error(f'"{self.path[:100]}..." is nested deeper than {MAX_DEPTH} levels')
         return replace(self, path=f"{self.path}.{name}" if self.path else name, depth=depth)
 
-    def below(self, reason: str) -> Place:
+    def below(self, reason: str) -> DefinitionPlace:
         """The same place, inside something that has no single value per Version."""
         return replace(self, unmatched=self.unmatched or reason)
 
@@ -414,7 +312,7 @@ def check_labels(labels: Mapping[str, Any], where: str) -> Mapping[str, str]:
 
 def read_attributes(
     definitions: Mapping[str, Any],
-    place: Place,
+    place: DefinitionPlace,
     base: Definitions = MappingProxyType({}),
     charset: str = "",
     taken: frozenset[str] = frozenset(),
@@ -441,7 +339,7 @@ def read_attributes(
     return MappingProxyType(found)
 
 
-def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[str, Any]:
+def overlay(row: Mapping[str, Any], definition: Any, place: DefinitionPlace) -> Mapping[str, Any]:
     """A specification-defined attribute as a model narrows it (MODEL-14); aspects it leaves out stay as they are."""
     given = aspects(definition, _ATTRIBUTE, place.path)
     given_type = given.get("type", row["type"])
@@ -473,7 +371,7 @@ def overlay(row: Mapping[str, Any], definition: Any, place: Place) -> Mapping[st
 
 
 def _read(
-    name: str, definition: Any, place: Place, names: frozenset[str], *, charset: str = "", spec: bool = False
+    name: str, definition: Any, place: DefinitionPlace, names: frozenset[str], *, charset: str = "", spec: bool = False
 ) -> Attribute:
     place.budget.spend()
     given = aspects(definition, _ATTRIBUTE, place.path)
@@ -503,7 +401,7 @@ def _read(
     return attribute
 
 
-def _read_type(given: Mapping[str, Any], place: Place) -> Attribute:
+def _read_type(given: Mapping[str, Any], place: DefinitionPlace) -> Attribute:
     """What attributes and items have in common: the type, and what belongs to it."""
     path = place.path
     if not given.get("type"):
@@ -532,7 +430,7 @@ def _read_type(given: Mapping[str, Any], place: Place) -> Attribute:
     )
 
 
-def _read_target(target: str, type_: str, place: Place) -> str:
+def _read_target(target: str, type_: str, place: DefinitionPlace) -> str:
     if not target:
         return ""
     if type_ not in _TARGETED:
@@ -578,7 +476,7 @@ def _read_default(value: Any, attribute: Attribute, path: str) -> Any:
 
 
 def _read_ifvalues(
-    ifvalues: Mapping[str, Any], attribute: Attribute, place: Place, names: frozenset[str], charset: str
+    ifvalues: Mapping[str, Any], attribute: Attribute, place: DefinitionPlace, names: frozenset[str], charset: str
 ) -> Mapping[str, Attributes]:
     if not ifvalues:
         return attribute.ifvalues
@@ -602,7 +500,7 @@ def _read_ifvalues(
     return MappingProxyType(found)
 
 
-def _faults(attribute: Attribute, place: Place, spec: bool) -> Iterator[str]:
+def _faults(attribute: Attribute, place: DefinitionPlace, spec: bool) -> Iterator[str]:
     if attribute.name == "*" and (attribute.required or attribute.readonly):
         yield 'must not be "required" or "readonly" since it stands for undefined extensions'
     if attribute.immutable and not spec:

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
-from signalbook.model.attributes import Attribute, Attributes, folded
-from signalbook.model.value_types import VALUE_TYPES, text_of
+from signalbook.model.attributes import folded
+from signalbook.model.values import VALUE_TYPES, Attribute, Attributes, text_of
 
 __all__ = [
-    "Constraint",
+    "AttributeConstraint",
     "check_instance_constraints",
     "constraint_defaults",
     "constraint_violations",
@@ -34,7 +34,7 @@ _STEP = re.compile(r"""\.?([a-z0-9_:\-]+)|\['([^']+)'\]|\["([^"]+)"\]""")
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class AttributeConstraint:
     """What one attribute of one Resource type must be; `key` is `RESOURCES.PATH`."""
 
     key: str
@@ -79,7 +79,7 @@ class Constrained(Attributed, Protocol):
         ...
 
     @property
-    def constraints(self) -> Mapping[str, Constraint]:
+    def constraints(self) -> Mapping[str, AttributeConstraint]:
         """Those of the type itself."""
         ...
 
@@ -93,8 +93,8 @@ def read_constraints(
     definitions: Mapping[str, Any],
     group: Attributes,
     resources: Mapping[str, Attributes],
-    inherited: Mapping[str, Constraint] = MappingProxyType({}),
-) -> Mapping[str, Constraint]:
+    inherited: Mapping[str, AttributeConstraint] = MappingProxyType({}),
+) -> Mapping[str, AttributeConstraint]:
     """The constraints of a definition by key, those of `inherited` narrowed by them; a ValueError says what is wrong.
 
     `group` are the Group's attributes, `resources` the Version attributes of each of its Resource types.
@@ -110,7 +110,7 @@ def read_constraints(
 
 def check_instance_constraints(
     group_type: Constrained, constraints: Mapping[str, Any] | None, subject: str
-) -> Mapping[str, Constraint]:
+) -> Mapping[str, AttributeConstraint]:
     """The constraints of one Group: its type's, narrowed by its own attribute `constraints`."""
     if not constraints:
         return group_type.constraints
@@ -123,7 +123,7 @@ def check_instance_constraints(
 
 def effective_constraints(
     group_type: Constrained, group_attrs: Mapping[str, Any], resources: str, subject: str = ""
-) -> tuple[Constraint, ...]:
+) -> tuple[AttributeConstraint, ...]:
     """The constraints that hold for a Resource type in a Group with these attributes; `subject` is the Group's xid."""
     every = check_instance_constraints(group_type, group_attrs.get("constraints"), subject)
     return tuple(constraint for constraint in every.values() if constraint.resources == resources)
@@ -181,8 +181,12 @@ def _fill(attrs: Mapping[str, Any], path: Path, default: Any) -> Mapping[str, An
 
 
 def _read(
-    key: str, definition: Any, group: Attributes, resources: Mapping[str, Attributes], inherited: Constraint | None
-) -> Constraint:
+    key: str,
+    definition: Any,
+    group: Attributes,
+    resources: Mapping[str, Attributes],
+    inherited: AttributeConstraint | None,
+) -> AttributeConstraint:
     plural, dot, path_text = key.partition(".")
     if not dot or not path_text:
         raise ValueError('has an invalid key, it must be of the form "<RESOURCES>.<PATH>"')
@@ -194,10 +198,10 @@ def _read(
     if unknown:
         raise ValueError(f'has an unknown aspect "{unknown[0]}"')
     path, attribute = _resolve(path_text, resources[plural])
-    above = inherited or Constraint(key, plural, path)
+    above = inherited or AttributeConstraint(key, plural, path)
     enum = _read_enum(definition.get("enum"), attribute, above)
     equals_text, equals = _read_equals(definition.get("equals"), attribute, group, above)
-    constraint = Constraint(
+    constraint = AttributeConstraint(
         key=key,
         resources=plural,
         path=path,
@@ -237,7 +241,7 @@ def _resolve(text: str, attributes: Attributes) -> tuple[Path, Attribute]:
     return tuple(path), attribute
 
 
-def _read_enum(values: Any, attribute: Attribute, above: Constraint) -> tuple[Any, ...]:
+def _read_enum(values: Any, attribute: Attribute, above: AttributeConstraint) -> tuple[Any, ...]:
     if values is None:
         return ()
     if not isinstance(values, list):
@@ -251,7 +255,7 @@ def _read_enum(values: Any, attribute: Attribute, above: Constraint) -> tuple[An
     return enum
 
 
-def _read_default(value: Any, attribute: Attribute, enum: tuple[Any, ...], above: Constraint) -> Any:
+def _read_default(value: Any, attribute: Attribute, enum: tuple[Any, ...], above: AttributeConstraint) -> Any:
     if value is None:
         return above.default
     value = _typed(value, attribute, "a default")
@@ -261,7 +265,7 @@ def _read_default(value: Any, attribute: Attribute, enum: tuple[Any, ...], above
     return value
 
 
-def _read_equals(text: Any, attribute: Attribute, group: Attributes, above: Constraint) -> tuple[str, Path]:
+def _read_equals(text: Any, attribute: Attribute, group: Attributes, above: AttributeConstraint) -> tuple[str, Path]:
     if text is None or text == "":
         return "", ()
     if not isinstance(text, str):

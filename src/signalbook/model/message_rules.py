@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from signalbook.cloudevents.attributes import is_uri_reference
-from signalbook.errors import Problem
+from signalbook.errors import Problem, RegistryError
 from signalbook.model.normalise import aligned, is_event, to_canonical
 from signalbook.model.xids import Xid
 from signalbook.protocols.message import (
     BINDINGS,
     OPTIONS,
-    exclusion_faults,
     find_protocol,
-    stated_names,
     stated_properties,
     stated_protocol,
 )
@@ -34,8 +32,6 @@ from signalbook.protocols.values import (
     PropertySection,
     fault,
     form_fault,
-    name_fault,
-    unique_fault,
 )
 from signalbook.spec.builtin import MESSAGE
 from signalbook.template import Template
@@ -49,6 +45,7 @@ __all__ = [
     "Level",
     "Path",
     "Rule",
+    "RuleSet",
     "Severity",
     "Subject",
     "chosen",
@@ -125,12 +122,64 @@ class Rule:
         return Problem(pointer, "invalid_attribute", detail, {"name": name, "error_detail": detail})
 
 
-# What a message definition is once its bases and its group have had their say: the definition that rules judge.
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleSet:
+    """The rules for entities of one type and level, found once: `rules.rule_set` makes it, `check` asks it.
+
+    A message definition `inherits`: it is checked with what it has from its bases and its group. Warnings alone say
+    nothing about what a model finds.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    inherits: bool = False
+    warnings_only: bool = False
+    _by_protocol: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+    def check(self, subject: Subject) -> Iterator[Problem]:
+        """The findings of all rules about one entity, in the order of the table."""
+        if self.inherits:
+            try:
+                found = whole(subject.xid, subject.attrs, subject.group, subject.lookup)
+            except RegistryError as error:  # what comes together contradicts itself
+                if not self.warnings_only:
+                    yield Problem("", error.name, str(error), {key: str(value) for key, value in error.args_.items()})
+                return
+            if found is not subject.attrs:
+                subject = replace(subject, inherited=found)
+                if not self.warnings_only:
+                    yield from _by_model(subject)
+        attrs = subject.whole
+        for rule in self._applicable(find_protocol(attrs.get("protocol")) or ""):
+            if rule.on in attrs or not rule.on:
+                for path, words in rule.check(subject):
+                    yield rule.problem(path, words)
+
+    def _applicable(self, protocol: str) -> tuple[Rule, ...]:
+        found = self._by_protocol.get(protocol)
+        if found is None:
+            found = tuple(rule for rule in self.rules if not rule.protocols or protocol in rule.protocols)
+            self._by_protocol[protocol] = found
+        return found
+
+
+def _by_model(subject: Subject) -> Iterator[Problem]:
+    """What a model finds in a definition once it knows which metadata are for which envelope and protocol."""
+    own, found = subject.attrs, subject.whole
+    named = {
+        name: found[name]
+        for selector, metadata in SELECTORS
+        for name in (selector, *metadata)
+        if name in found and found[name] != own.get(name)
+    }
+    if named and subject.by_model is not None:
+        yield from subject.by_model(to_canonical(MESSAGE, {**own, **named}, subject.xid), subject.xid)
+
+
+# What a message definition is with what it has from its bases and its group: the definition that rules are asked about.
 #
 # Rule 1: maps merge deep, arrays and scalars replace, the nearer definition wins, null removes what was inherited.
 # Rule 2: the payload schema is one piece: who sets `dataschema`, `dataschemauri` or `dataschemaxid` inherits none of
-# the
-# three.
+# the three.
 # Rule 3: a definition with metadata of an envelope, or with options of a protocol, that names none has its group's, or
 # else that of a group of its bases, the nearest first (message/spec.md, Message Groups: all messages inside a group use
 # the same envelope and the same protocol).
@@ -545,7 +594,7 @@ def _property_definitions(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Mapp
 # What the message specification says about CloudEvents and about each protocol, and a model cannot: one check a rule.
 #
 # Rule 1: as above, a check sees canonical attributes and trusts no shape.
-# Rule 2: a value with a placeholder says little before it is filled in, and is not judged.
+# Rule 2: a value with a placeholder says little before it is filled in, and is not checked.
 
 
 # --- CloudEvents ------------------------------------------------------------------------------------------------
@@ -560,7 +609,7 @@ def _event(subject: Subject) -> Mapping[str, Any]:
 
 
 def _own_event(subject: Subject) -> Mapping[str, Any]:
-    """Those that the definition declares itself: of what it inherits, its base is told."""
+    """Those that the definition declares itself: what it inherits is checked at its base."""
     return section(subject.attrs, "envelopemetadata") if is_event(subject.whole.get("envelope")) else {}
 
 
@@ -631,58 +680,3 @@ def event_type(subject: Subject) -> Iterator[Finding]:
     id_ = message_of(subject.xid).rpartition("/")[2]
     if isinstance(value, str) and not is_template(value) and value != id_:
         yield ("envelopemetadata", "type", "value"), f'value ({value}) should be the same as "messageid" ({id_})'
-
-
-# --- protocols --------------------------------------------------------------------------------------------------
-
-
-def exclusions(subject: Subject) -> Iterator[Finding]:
-    """M-18: a response has a status, a request a method; a record has one key."""
-    protocol = find_protocol(subject.whole.get("protocol")) or ""
-    for option, words in exclusion_faults(protocol, subject.whole.get("protocoloptions")).items():
-        yield ("protocoloptions", option), words
-
-
-def names(*parts: str) -> Check:
-    """M-18: names that can be sent, in these parts."""
-
-    def check(subject: Subject) -> Iterator[Finding]:
-        for path, part, name in _names(subject):
-            words = name_fault(part, name) if path[1] in parts else None
-            if words is not None:
-                yield (*path, "name") if isinstance(path[-1], int) else path, words
-
-    return check
-
-
-def unique_names(subject: Subject) -> Iterator[Finding]:
-    """message/spec.md, AMQP/1.0: a name is unique within its map, whatever the keys are."""
-    seen: dict[str | int, set[str]] = {}
-    for path, part, name in _names(subject):
-        taken = seen.setdefault(path[1], set())
-        if (words := unique_fault(part, name, taken)) is not None:
-            yield path, words
-        taken.add(name)
-
-
-def _names(subject: Subject) -> Iterator[tuple[Path, PropertySection, str]]:
-    return stated_names(subject.whole, find_protocol(subject.whole.get("protocol")) or "")
-
-
-def no_wildcards(option: str, pattern: re.Pattern[str], kind: str) -> Check:
-    """Nothing can be published to a pattern."""
-
-    def check(subject: Subject) -> Iterator[Finding]:
-        value = section(subject.whole, "protocoloptions").get(option)
-        if isinstance(value, str) and pattern.search(re.sub(r"\{[^{}]*\}", "x", value)):
-            yield ("protocoloptions", option), f"value ({value}) should be a {kind} without wildcards"
-
-    return check
-
-
-def amqp_message_id(subject: Subject) -> Iterator[Finding]:
-    """message/spec.md, AMQP properties: what tells messages apart is not the same in all of them."""
-    member = section(section(subject.attrs, "protocoloptions"), "properties").get("message-id")
-    value = member.get("value") if isinstance(member, dict) else None
-    if value is not None and not (isinstance(value, str) and is_template(value)):
-        yield ("protocoloptions", "properties", "message-id", "value"), "should not be set, unless it is a template"

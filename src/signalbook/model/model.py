@@ -19,15 +19,17 @@ from signalbook.errors import RegistryError
 from signalbook.model import attributes as spec_attributes
 from signalbook.model.attributes import (
     SPECVERSION,
-    Attributes,
-    Place,
+    DefinitionPlace,
     aspects,
     check_labels,
     model_error,
     read_attributes,
 )
-from signalbook.model.constraints import Constraint, read_constraints
-from signalbook.model.levels import Level, compile_level
+from signalbook.model.constraints import AttributeConstraint, read_constraints
+from signalbook.model.message_rules import RuleSet
+from signalbook.model.normalise import Normaliser, normaliser_for
+from signalbook.model.rules import rule_set
+from signalbook.model.values import Attributes, Level, compile_level
 from signalbook.model.xids import ATTRIBUTE_NAME, TYPE_NAME, must_match
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 from signalbook.spec.versions import RC2, SpecVersion
@@ -146,6 +148,8 @@ class ResourceType:
     metaattributes: Attributes
     version_level: Level
     meta_level: Level
+    normaliser: Normaliser
+    rules: RuleSet  # the named rules that a write of a version has to meet
     matchversions: tuple[tuple[str, ...], ...] = ()
 
     def content_kind(self, contenttype: str) -> str:
@@ -183,9 +187,11 @@ class GroupType:
     modelcompatiblewith: str = ""
     attributes: Attributes
     ximports: tuple[str, ...] = ()
-    constraints: Mapping[str, Constraint]
+    constraints: Mapping[str, AttributeConstraint]
     resources: Mapping[str, ResourceType]
     level: Level
+    normaliser: Normaliser
+    rules: RuleSet  # the named rules that a write of a group has to meet
 
     def full(self, names: Mapping[str, str]) -> dict[str, Any]:
         """Its part of the full model."""
@@ -316,7 +322,7 @@ def read_model(source: Given, *, load: Callable[[str], Any] | None = None, base:
     groups = {plural: _group_given(plural, given) for plural, given in document.get("groups", {}).items()}
     _check_unique("Group types", ((plural, given["singular"]) for plural, given in groups.items()))
     homes = {plural: _homes(plural, groups) for plural in groups}
-    place = Place({plural: frozenset(resources) for plural, resources in homes.items()})
+    place = DefinitionPlace({plural: frozenset(resources) for plural, resources in homes.items()})
     resources = {
         (home, plural): _read_resource(home, plural, given, place)
         for home in groups
@@ -436,7 +442,7 @@ def _find_home(importer: str, reference: Any, groups: Mapping[str, Given], trail
     raise model_error(f'Group type "{importer}" references a non-existing Resource type "{reference}"')
 
 
-def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType], place: Place) -> GroupType:
+def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType], place: DefinitionPlace) -> GroupType:
     _check_unique(f'Resource types of "{plural}"', ((one.plural, one.singular) for one in resources.values()))
     own = spec_attributes.group_attributes(plural, given["singular"], resources)
     where = replace(place / "groups" / plural, exact=given.get("modelcompatiblewith") in DOMAINS)
@@ -456,11 +462,13 @@ def _read_group(plural: str, given: Given, resources: Mapping[str, ResourceType]
         constraints=constraints,
         resources=MappingProxyType(dict(resources)),
         level=compile_level(attributes, own, given.get("attributes", {}), place.types),
+        normaliser=normaliser_for(given.get("modelcompatiblewith", ""), attributes.keys(), group=True),
+        rules=rule_set(given.get("modelcompatiblewith", ""), "group", "error"),
         **_texts(given),
     )
 
 
-def _read_resource(home: str, plural: str, given: Given, place: Place) -> ResourceType:
+def _read_resource(home: str, plural: str, given: Given, place: DefinitionPlace) -> ResourceType:
     where = place / "groups" / home / "resources" / plural
     where = replace(where, exact=given.get("modelcompatiblewith") in DOMAINS)
     unmatched = where.below("not being a Version attribute")
@@ -490,6 +498,8 @@ def _read_resource(home: str, plural: str, given: Given, place: Place) -> Resour
         metaattributes=meta,
         version_level=compile_level(version, version_own, version_given, place.types, reserved),
         meta_level=compile_level(meta, meta_own, meta_given, place.types),
+        normaliser=normaliser_for(given.get("modelcompatiblewith", ""), version.keys()),
+        rules=rule_set(given.get("modelcompatiblewith", ""), "version", "error"),
         matchversions=_matched(version),
         **{flag: given[flag] for flag in _FLAGS if flag in given},
         **_texts(given),

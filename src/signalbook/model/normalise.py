@@ -6,7 +6,7 @@ Rule 3: metadata and options are respelled only where the entity's own envelope 
 specification's; those of others, and of an entity that names none, stay as they are.
 Rule 4: two spellings of one thing may agree; where they contradict each other, neither is dropped: that is an error.
 Rule 5: `to_canonical` is idempotent. A partial document (PATCH) goes through `named` as it came, and through
-`to_canonical` merged with what is stored (`registry.setup.patched`).
+`to_canonical` merged with what is stored (`Normaliser.patched`).
 
 Which spelling is canonical, and why, is in docs/decisions/0005-builtin-model-is-the-union.md; every respelling is
 listed in docs/reference/dialects.md.
@@ -30,27 +30,28 @@ from signalbook.spec.versions import VERSIONS, SpecVersion
 __all__ = [
     "KEYED",
     "PROPERTY",
-    "Spelling",
+    "Normaliser",
     "aligned",
+    "canonical_members",
     "canonical_name",
     "differences",
+    "error_in_version",
     "from_canonical",
     "is_event",
     "keyed",
     "listed",
+    "normaliser_for",
     "properties",
     "respelled",
     "spelled_members",
-    "spelling_for",
     "to_canonical",
 ]
 
 # The properties that a message declares by name: their definitions, and the keys that names have in a map.
 #
 # Rule 1: a key is in lower case (ID-9) and a name need not be: where a name cannot be its key, the key is derived
-# from it
-# (`_stem`), and the member `name` holds the name. A second name with the same derived key gets `-2` after it, a third
-# `-3`.
+# from it (`_stem`), and the member `name` holds the name. A second name with the same derived key gets `-2` after it,
+# a third `-3`.
 # Rule 2: nothing is changed in place, and what needs no change is returned as the same object.
 
 
@@ -192,8 +193,8 @@ Attributes = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
-    """The spellings of one kind of entity: accepted names, and the shapes to make canonical, in this order."""
+class Normaliser:
+    """What is normalised in one kind of entity: accepted names, and the shapes to make canonical, in this order."""
 
     aliases: Mapping[str, str]
     shapes: tuple[tuple[str, Callable[[Any, Attributes], Any]], ...] = ()
@@ -204,7 +205,7 @@ class Spelling:
     def to_canonical(self, attrs: Attributes, subject: str = "") -> Attributes:
         """`attrs` with every name and shape in canonical form."""
         try:
-            return self._spelled(_renamed(attrs, self.aliases))
+            return self._with_shapes(_renamed(attrs, self.aliases))
         except _Contradiction as error:
             raise RegistryError("invalid_attribute", subject, name=error.name, error_detail=error.words) from None
 
@@ -216,7 +217,7 @@ class Spelling:
             raise RegistryError("invalid_attribute", subject, name=error.name, error_detail=error.words) from None
         return renamed
 
-    def _spelled(self, attrs: Attributes) -> Attributes:
+    def _with_shapes(self, attrs: Attributes) -> Attributes:
         if self.moves is not None:
             attrs = self.moves(attrs)
         for name, shape in self.shapes:
@@ -226,6 +227,22 @@ class Spelling:
                 if canonical is not value:
                     attrs = {**attrs, name: canonical}
         return attrs
+
+    def read_request(self, attrs: Attributes, subject: str, *, patch: bool) -> Attributes:
+        """What a request says of an entity: canonical, but for shapes of a PATCH, which is not the whole of it."""
+        return self.named(attrs, subject) if patch else self.to_canonical(attrs, subject)
+
+    def patched(self, stored: Attributes, given: Attributes, spec: SpecVersion, subject: str) -> Attributes:
+        """What is stored of an entity, with what a PATCH says of it laid over, in canonical form.
+
+        Options whose protocol goes are first as a client of `spec` reads them: their canonical names are that
+        protocol's.
+        """
+        whole = {**stored, **given}
+        kept = "protocoloptions" in stored and "protocoloptions" not in given
+        if kept and self.outward is not None and find_protocol(whole.get("protocol")) != stored.get("protocol"):
+            whole["protocoloptions"] = self.outward(stored, spec)["protocoloptions"]
+        return self.to_canonical(whole, subject)
 
     def from_canonical(self, attrs: Attributes, spec: SpecVersion) -> Attributes:
         """`attrs`, which are canonical, as `spec` spells them."""
@@ -237,12 +254,12 @@ class Spelling:
 
 def to_canonical(domain: str, attrs: Attributes, subject: str = "", *, group: bool = False) -> Attributes:
     """`attrs` of an entity of a type with this `modelcompatiblewith`, with every name and shape in canonical form."""
-    return _spelling(domain, group).to_canonical(attrs, subject)
+    return _normaliser(domain, group).to_canonical(attrs, subject)
 
 
 def from_canonical(domain: str, attrs: Attributes, spec: SpecVersion, *, group: bool = False) -> Attributes:
     """`attrs`, which are canonical, as `spec` spells them."""
-    return _spelling(domain, group).from_canonical(attrs, spec)
+    return _normaliser(domain, group).from_canonical(attrs, spec)
 
 
 def spelled_members(attrs: Mapping[str, Any], spec: SpecVersion) -> Mapping[str, Any]:
@@ -255,26 +272,51 @@ def spelled_members(attrs: Mapping[str, Any], spec: SpecVersion) -> Mapping[str,
     return attrs
 
 
+def canonical_members(attrs: Mapping[str, Any], spec: SpecVersion, subject: str) -> Mapping[str, Any]:
+    """Attributes of a group or meta, as `spec` has them, with the canonical names of their members."""
+    for name, names in spec.members.items():
+        for one, spelled in names.items():
+            value = attrs.get(name)
+            if not isinstance(value, dict) or spelled not in value:
+                continue
+            if value.get(one, value[spelled]) != value[spelled]:
+                words = f'is another spelling of "{name}.{one}", which has a different value'
+                raise RegistryError("invalid_attribute", subject, name=f"{name}.{spelled}", error_detail=words)
+            attrs = {**attrs, name: {(one if key == spelled else key): member for key, member in value.items()}}
+    return attrs
+
+
+def error_in_version(error: RegistryError, spec: SpecVersion) -> RegistryError:
+    """The error with the attributes it is about named as `spec` names them."""
+    names = {"ancestorid": spec.ancestor}
+    for name, members in spec.members.items():
+        names |= {f"{name}.{one}": f"{name}.{spelled}" for one, spelled in members.items()}
+    for place in ("name", "list"):
+        if place in error.args_:
+            error.args_[place] = ",".join(names.get(one, one) for one in error.args_[place].split(","))
+    return error
+
+
 def canonical_name(domain: str, name: str) -> str:
     """The canonical name of a top-level attribute of a resource, as a filter or a header may spell it."""
-    return _spelling(domain, False).aliases.get(name, name)
+    return _normaliser(domain, False).aliases.get(name, name)
 
 
-def spelling_for(domain: str, declared: Collection[str], *, group: bool = False) -> Spelling:
-    """The spellings for a type of a model: a name that the model declares itself is not an alias."""
-    spelling = _spelling(domain, group)
-    own = spelling.aliases.keys() & set(declared)
+def normaliser_for(domain: str, declared: Collection[str], *, group: bool = False) -> Normaliser:
+    """The normaliser for a type of a model: a name that the model declares itself is not an alias."""
+    found = _normaliser(domain, group)
+    own = found.aliases.keys() & set(declared)
     if not own:
-        return spelling
+        return found
     return replace(
-        spelling,
-        aliases={alias: name for alias, name in spelling.aliases.items() if alias not in own},
-        names=spelling.names - {spelling.aliases[alias] for alias in own},
+        found,
+        aliases={alias: name for alias, name in found.aliases.items() if alias not in own},
+        names=found.names - {found.aliases[alias] for alias in own},
     )
 
 
 @lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
-def _spelling(domain: str, group: bool) -> Spelling:
+def _normaliser(domain: str, group: bool) -> Normaliser:
     return _GROUPS.get(domain, _PLAIN) if group else _RESOURCES.get(domain, _CORE)
 
 
@@ -478,13 +520,13 @@ def _endpoint_outward(attrs: Attributes, spec: SpecVersion) -> Attributes:
 # --- the table --------------------------------------------------------------------------------------------------
 
 _CORE_ALIASES = {"ancestor": "ancestorid"}
-_CORE = Spelling(aliases=MappingProxyType(_CORE_ALIASES), names=frozenset({"ancestorid"}))
-_PLAIN = Spelling(aliases=MappingProxyType({}))
+_CORE = Normaliser(aliases=MappingProxyType(_CORE_ALIASES), names=frozenset({"ancestorid"}))
+_PLAIN = Normaliser(aliases=MappingProxyType({}))
 _SELECTORS = (("envelope", _envelope), ("protocol", _protocol))
 
-_RESOURCES: Mapping[str, Spelling] = MappingProxyType(
+_RESOURCES: Mapping[str, Normaliser] = MappingProxyType(
     {
-        MESSAGE: Spelling(
+        MESSAGE: Normaliser(
             aliases=MappingProxyType(
                 {**_CORE_ALIASES, "basemessageuri": "basemessage", "basemessageurl": "basemessage"}
             ),
@@ -496,10 +538,10 @@ _RESOURCES: Mapping[str, Spelling] = MappingProxyType(
     }
 )
 # A group has no ancestor, no base and no options of a message: such names are attributes of its owner's.
-_GROUPS: Mapping[str, Spelling] = MappingProxyType(
+_GROUPS: Mapping[str, Normaliser] = MappingProxyType(
     {
-        MESSAGE: Spelling(aliases=MappingProxyType({}), shapes=_SELECTORS),
-        ENDPOINT: Spelling(
+        MESSAGE: Normaliser(aliases=MappingProxyType({}), shapes=_SELECTORS),
+        ENDPOINT: Normaliser(
             aliases=MappingProxyType({}),
             shapes=(
                 *_SELECTORS,

@@ -2,7 +2,7 @@
 
 Rule 1: a rule belongs to types that state its domain in `modelcompatiblewith`, whoever wrote their model.
 Rule 2: findings are values; the caller decides whether the first one refuses a write or all are shown.
-Rule 3: a message definition is judged by the envelope and the protocol that it has in effect, be they its own, its
+Rule 3: a message definition is checked by the envelope and the protocol that it has in effect, be they its own, its
 base's or its group's, and with all that it inherits.
 
 The rules themselves are in `RULES`; docs/reference/rules.md lists them.
@@ -12,26 +12,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache, partial
 
-from signalbook.errors import Problem, RegistryError
-from signalbook.model import endpoint_rules as endpoint
+from signalbook.errors import Problem
 from signalbook.model import message_rules as message
-from signalbook.model import message_rules as protocol
-from signalbook.model.message_rules import NAME, NAME_AND_VERSION, SELECTORS, Level, Rule, Severity, Subject, whole
-from signalbook.model.normalise import to_canonical
-from signalbook.protocols.message import find_protocol
+from signalbook.model import protocol_rules as protocol
+from signalbook.model.message_rules import NAME, NAME_AND_VERSION, Level, Rule, RuleSet, Severity, Subject
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
-__all__ = ["RULES", "Rule", "Subject", "check", "rereads", "rules_for"]
+__all__ = ["RULES", "Rule", "Subject", "check", "rereads", "rule_set", "rules_for"]
 
 # The table of named rules: what the specification demands of messages, endpoints and schemas beyond a model.
 #
 # Rule 1: a rule is a row. Its name stands in every finding, in docs/reference/rules.md and in the cases that break it.
 # Rule 2: an `error` refuses a write; a `warning` is for `signalbook lint`. What one of the texts or published models
 # allows is never an error, so a document that is right in one version is accepted in all.
-# Rule 3: the first finding of the first row is what a refused write is told, so what explains others comes first.
+# Rule 3: the first finding of the first row is what a rejected write answers, so what explains others comes first.
 
 
 _MQTT = ("MQTT/3.1.1", "MQTT/5.0")
@@ -180,38 +176,38 @@ RULES: tuple[Rule, ...] = (
     _event(
         "cloudevents-required",
         "`id`, `source`, `specversion` and `type` are never `required: false`.",
-        protocol.event_required,
+        message.event_required,
     ),
-    _event("cloudevents-specversion", "The value of `specversion` is `1.0`.", protocol.event_specversion),
+    _event("cloudevents-specversion", "The value of `specversion` is `1.0`.", message.event_specversion),
     _event(
         "cloudevents-attribute-name",
         "CloudEvents attributes have names of lower-case letters and digits.",
-        protocol.event_names,
+        message.event_names,
     ),
     _event(
         "cloudevents-dataschema-agrees",
         "The value of the event's `dataschema` is that of `dataschemauri`, where both are present.",
-        protocol.event_dataschema,
+        message.event_dataschema,
     ),
     _message(
         "cloudevents-options",
         "A message of which `envelopeoptions.mode` is `binary` has no `envelopeoptions.format`, which only a structured"
         " event has, and is not one of MQTT 3.1.1, which carries no others.",
-        protocol.event_options,
+        message.event_options,
         on="envelopeoptions",
         reads=("envelope", "protocol"),
     ),
-    _event("cloudevents-id-value", "The event's `id` has no fixed value.", protocol.event_id, severity="warning"),
+    _event("cloudevents-id-value", "The event's `id` has no fixed value.", message.event_id, severity="warning"),
     _event(
         "cloudevents-time-value",
         "The event's `time` has no value but `0000-01-01T00:00:00Z`, which means now.",
-        protocol.event_time,
+        message.event_time,
         severity="warning",
     ),
     _event(
         "cloudevents-type-is-messageid",
         "The `messageid` is the value of the event's `type`.",
-        protocol.event_type,
+        message.event_type,
         severity="warning",
     ),
     _options(
@@ -267,18 +263,18 @@ RULES: tuple[Rule, ...] = (
     _endpoint(
         "endpoint-usage-values",
         "`usage` has at least one value, each of `subscriber`, `consumer`, `producer`.",
-        endpoint.usage_values,
+        protocol.usage_values,
         on="usage",
     ),
-    _endpoint("endpoint-usage-stated", "An endpoint states its `usage`.", endpoint.usage_stated, severity="warning"),
+    _endpoint("endpoint-usage-stated", "An endpoint states its `usage`.", protocol.usage_stated, severity="warning"),
     _endpoint(
         "endpoint-usage-single",
         "`usage` has one value; `subscriber` and `consumer` go together, but not for HTTP and KAFKA.",
-        endpoint.usage_single,
+        protocol.usage_single,
         on="usage",
         severity="warning",
     ),
-    _endpoint("endpoint-channel", "`channel` is not empty.", endpoint.not_empty("channel"), on="channel"),
+    _endpoint("endpoint-channel", "`channel` is not empty.", protocol.not_empty("channel"), on="channel"),
     _endpoint(
         "endpoint-envelope-name",
         "The `envelope` of an endpoint is a name, or a name and a version.",
@@ -294,44 +290,44 @@ RULES: tuple[Rule, ...] = (
     _endpoint(
         "endpoint-envelope-format",
         "`envelopeoptions.format` is not present when `mode` is `binary`.",
-        endpoint.envelope_format,
+        protocol.envelope_format,
         on="envelopeoptions",
     ),
     _endpoint(
         "endpoint-messagegroups-reference",
         "Each of `messagegroups` is an absolute URI or the xid of a message group.",
-        endpoint.messagegroup_references,
+        protocol.messagegroup_references,
         on="messagegroups",
     ),
     _network(
         "endpoint-address-absolute",
         "The network addresses of an endpoint are absolute URIs.",
-        endpoint.address_absolute,
+        protocol.address_absolute,
     ),
     _network(
         "endpoint-address-scheme",
         "The network addresses of an endpoint have a scheme of its protocol.",
-        endpoint.address_scheme,
+        protocol.address_scheme,
         severity="warning",
     ),
     _network(
-        "endpoint-authorization-values", "What `authorization` states is not empty.", endpoint.authorization_values
+        "endpoint-authorization-values", "What `authorization` states is not empty.", protocol.authorization_values
     ),
     _network(
         "endpoint-authorization-type",
         "The `type` of an authorization is one that the specification names.",
-        endpoint.authorization_type,
+        protocol.authorization_type,
         severity="warning",
     ),
     _network(
         "endpoint-sasl-mechanism",
         "An authorization has a `mechanism` only when its `type` is `SASL`.",
-        endpoint.sasl_mechanism,
+        protocol.sasl_mechanism,
     ),
     _network(
         "mqtt-topic-or-filter",
         "An MQTT endpoint has a `topic` or a `topicfilter`, not both.",
-        endpoint.either_option("topic", "topicfilter"),
+        protocol.either_option("topic", "topicfilter"),
         protocols=_MQTT,
     ),
     _network(
@@ -344,19 +340,19 @@ RULES: tuple[Rule, ...] = (
     _network(
         "mqtt-shared-group-needs-filter",
         "An MQTT endpoint has a `sharedsubscriptiongroup` only together with a `topicfilter`.",
-        endpoint.needs_option("sharedsubscriptiongroup", "topicfilter"),
+        protocol.needs_option("sharedsubscriptiongroup", "topicfilter"),
         protocols=("MQTT/5.0",),
     ),
     _network(
         "mqtt-shared-group-name",
         "The `sharedsubscriptiongroup` of an MQTT endpoint has no slash.",
-        endpoint.shared_group_name,
+        protocol.shared_group_name,
         protocols=("MQTT/5.0",),
     ),
     _network(
         "nats-subject-or-filter",
         "A NATS endpoint has a `subject` or a `subjectfilter`, not both.",
-        endpoint.either_option("subject", "subjectfilter"),
+        protocol.either_option("subject", "subjectfilter"),
         protocols=("NATS",),
     ),
     _network(
@@ -369,26 +365,26 @@ RULES: tuple[Rule, ...] = (
     _network(
         "nats-queuegroup-needs-filter",
         "A NATS endpoint has a `queuegroup` only together with a `subjectfilter`.",
-        endpoint.needs_option("queuegroup", "subjectfilter"),
+        protocol.needs_option("queuegroup", "subjectfilter"),
         protocols=("NATS",),
     ),
     _network(
         "kafka-bootstrap-servers",
         "Where a Kafka endpoint lists `bootstrap.servers`, it names at least one, and none by an empty string.",
-        endpoint.bootstrap_servers,
+        protocol.bootstrap_servers,
         protocols=("KAFKA",),
     ),
     _network(
         "kafka-consumergroup",
         "A Kafka consumer names its `consumergroup`, a Kafka subscriber does not.",
-        endpoint.consumer_group,
+        protocol.consumer_group,
         protocols=("KAFKA",),
         severity="warning",
     ),
     _network(
         "kafka-consumer-options",
         "`autooffsetreset` and `enableautocommit` are for Kafka consumers only.",
-        endpoint.consumer_options,
+        protocol.consumer_options,
         protocols=("KAFKA",),
     ),
     _schemagroup(
@@ -401,7 +397,7 @@ RULES: tuple[Rule, ...] = (
     _schema(
         "schema-format-stated",
         "A schema states its `format`, without which its document is not validated.",
-        endpoint.schema_format_stated,
+        protocol.schema_format_stated,
         severity="warning",
     ),
     _schema(
@@ -416,35 +412,14 @@ RULES: tuple[Rule, ...] = (
 
 def check(domain: str, level: Level, subject: Subject, severity: Severity | None = None) -> Iterator[Problem]:
     """The findings of all rules of a domain and level about one entity, in the order of the table."""
-    if domain == MESSAGE and level == "version":
-        try:
-            found = whole(subject.xid, subject.attrs, subject.group, subject.lookup)
-        except RegistryError as error:  # what comes together cannot be spelled in one way
-            if severity != "warning":
-                yield Problem("", error.name, str(error), {key: str(value) for key, value in error.args_.items()})
-            return
-        if found is not subject.attrs:
-            subject = replace(subject, inherited=found)
-            if severity != "warning":
-                yield from _by_model(subject)
-    attrs = subject.whole
-    for on, rule in _applicable(domain, level, severity, find_protocol(attrs.get("protocol")) or ""):
-        if on in attrs or not on:
-            for path, words in rule.check(subject):
-                yield rule.problem(path, words)
+    return rule_set(domain, level, severity).check(subject)
 
 
-def _by_model(subject: Subject) -> Iterator[Problem]:
-    """What a model finds in a definition once it knows which metadata are for which envelope and protocol."""
-    own, found = subject.attrs, subject.whole
-    named = {
-        name: found[name]
-        for selector, metadata in SELECTORS
-        for name in (selector, *metadata)
-        if name in found and found[name] != own.get(name)
-    }
-    if named and subject.by_model is not None:
-        yield from subject.by_model(to_canonical(MESSAGE, {**own, **named}, subject.xid), subject.xid)
+@lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
+def rule_set(domain: str, level: Level, severity: Severity | None = None) -> RuleSet:
+    """The rules for entities of a type, ready to be asked."""
+    inherits = domain == MESSAGE and level == "version"
+    return RuleSet(rules_for(domain, level, severity), inherits, severity == "warning")
 
 
 @lru_cache(maxsize=256)  # a domain is a text of a model, so of a client
@@ -453,12 +428,6 @@ def rules_for(domain: str, level: Level, severity: Severity | None = None) -> tu
     return tuple(
         rule for rule in RULES if (rule.domain, rule.level) == (domain, level) and severity in (None, rule.severity)
     )
-
-
-@lru_cache(maxsize=256)
-def _applicable(domain: str, level: Level, severity: Severity | None, protocol: str) -> tuple[tuple[str, Rule], ...]:
-    rules = rules_for(domain, level, severity)
-    return tuple((rule.on, rule) for rule in rules if not rule.protocols or protocol in rule.protocols)
 
 
 @lru_cache(maxsize=256)

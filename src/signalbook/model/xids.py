@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from signalbook.errors import RegistryError
 
@@ -18,12 +20,18 @@ __all__ = [
     "ATTRIBUTE_NAME",
     "ID",
     "MAP_KEY",
+    "NAME_PATTERNS",
+    "TARGET",
     "TYPE_NAME",
+    "Types",
     "Xid",
     "check_id",
     "kept_id",
     "kept_of",
+    "known_xid",
+    "known_xidtype",
     "must_match",
+    "of_target",
     "parse_xid",
     "parse_xidtype",
 ]
@@ -36,6 +44,12 @@ ATTRIBUTE_NAME = re.compile(r"^[a-z_][a-z_0-9]{0,62}$")
 MAP_KEY = re.compile(r"^[a-z0-9][a-z0-9_.:\-]{0,62}$")
 # core/model.md 1.0-rc4, `groups.<STRING>.plural`: an attribute name of at most 57 characters.
 TYPE_NAME = re.compile(r"^[a-z_][a-z_0-9]{0,56}$")
+
+# Which names an object may have, by `namecharset`.
+NAME_PATTERNS: Mapping[str, re.Pattern[str]] = {"": ATTRIBUTE_NAME, "strict": ATTRIBUTE_NAME, "extended": MAP_KEY}
+
+# core/model.md 1.0-rc4, `attributes.<STRING>.target`; "[/versions]" is literal text.
+TARGET = re.compile(r"/([a-z_0-9]+)(?:/([a-z_0-9]+)(/versions|\[/versions\])?)?")
 
 # ID-6: the words that flags and `ancestorid` use in place of a version's id.
 RESERVED_VERSION_IDS = frozenset({"null", "request"})
@@ -154,3 +168,57 @@ def _split(text: str) -> list[str]:
     if "" in parts:
         raise ValueError(f'"{text}" has an empty part at position {parts.index("") + 1}')
     return parts
+
+
+# The plural names of the Group types, each with those of its Resource types.
+Types = Mapping[str, Collection[str]]
+
+
+def known_xid(read: Callable[[Any], Any], types: Types) -> Callable[[Any], Any]:
+    """A reader of xids that also refuses those of types which a model does not have."""
+
+    def known(value: Any) -> Any:
+        xid = Xid.parse(read(value))
+        if xid.groups and xid.groups not in types:
+            raise ValueError(f'value ({value}) references an unknown Group type "{xid.groups}"')
+        if xid.resources and xid.resources not in types[xid.groups]:
+            raise ValueError(f'value ({value}) references an unknown Resource type "{xid.resources}"')
+        return value
+
+    return known
+
+
+def known_xidtype(read: Callable[[Any], Any], types: Types) -> Callable[[Any], Any]:
+    """A reader of xidtypes that also refuses those which a model does not have."""
+
+    def known(value: Any) -> Any:
+        groups, resources, _ = parse_xidtype(read(value))
+        if groups and groups not in types:
+            raise ValueError(f'value ({value}) references an unknown Group type "{groups}"')
+        if resources and resources not in types[groups]:
+            raise ValueError(f'value ({value}) references an unknown Resource type "{resources}"')
+        return value
+
+    return known
+
+
+def of_target(read: Callable[[Any], Any], target: str) -> Callable[[Any], Any]:
+    """MODEL-10: an xid, or a uri or url that begins with "/", must be of the target's type."""
+    found = TARGET.fullmatch(target)
+    assert found is not None
+    type_ = f"/{found[1]}" + (f"/{found[2]}" if found[2] else "")
+    versions = f"{type_}/versions"
+    wanted = {None: {type_}, "/versions": {versions}, "[/versions]": {type_, versions}}[found[3]]
+
+    def matching(value: Any) -> Any:
+        value = read(value)
+        if value.startswith("/"):
+            try:
+                matches = Xid.parse(value).type in wanted
+            except ValueError:
+                matches = False
+            if not matches:
+                raise ValueError(f'must match "{target}" target')
+        return value
+
+    return matching

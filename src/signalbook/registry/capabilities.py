@@ -1,8 +1,10 @@
-"""Capabilities: what a registry is set to do, and what the server can be asked to do.
+"""How a registry is set up: its capabilities, its model and its id, as the table `settings` holds them.
 
 Rule 1: `Offer` is the server's and fixed when it starts; `Capabilities` is the registry's, and always within the offer.
 Rule 2: a client's request passes `update`, which refuses what the offer lacks by the specification's error names.
 Rule 3: names are held and shown in lower case and in order; `*` in a request becomes the names it stands for (CAP-11).
+Rule 4: the compiled setup is kept until the store says that it changed, in this process or another. What tells is a
+random name (`generation`) that is read with every request: a number could come twice where a commit fails.
 
 core/spec.md 1.0-rc4 "Registry Capabilities"; 1.0-rc2 has `stickyversions` besides, which this server always has.
 """
@@ -10,16 +12,28 @@ core/spec.md 1.0-rc4 "Registry Capabilities"; 1.0-rc2 has `stickyversions` besid
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
-from signalbook.errors import RegistryError
-from signalbook.registry.flags import FLAGS, IGNORES, PAGING
-from signalbook.schemas import COMPATIBILITIES, FORMATS
-from signalbook.spec.versions import RC2, RC4, find
+import orjson
 
-__all__ = ["AVAILABLE", "OFFER", "SUBJECT", "Capabilities", "Choice", "Offer", "update"]
+from signalbook.errors import RegistryError, StoreError
+from signalbook.jsontext import AROUND_SETTING, export_text
+from signalbook.model.model import Model, read_model, spell_options
+from signalbook.registry import rows
+from signalbook.registry.rows import EntityRow
+from signalbook.registry.store import Connection
+from signalbook.registry.urls import FLAGS, IGNORES, PAGING, InlineShape, registry_shape
+from signalbook.schemas import COMPATIBILITIES, FORMATS
+from signalbook.spec.versions import RC2, RC4, SpecVersion, find
+
+__all__ = [
+    "AVAILABLE", "OFFER", "SUBJECT", "Capabilities", "Choice", "Offer", "Setup", "create_setup", "generation",
+    "load_setup", "save_setup", "update",
+]  # fmt: skip
 
 SUBJECT = "/capabilities"
 BOTH = (False, True)
@@ -332,3 +346,74 @@ def _bad_value(field_: str, value: Any, allowed: Iterable[str]) -> RegistryError
 
 def _error(detail: str) -> RegistryError:
     return RegistryError("capability_error", SUBJECT, error_detail=detail)
+
+
+# The setup as it is stored: id, model and capabilities.
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A registry's id, model and capabilities as they were at one generation."""
+
+    registryid: str
+    generation: str
+    source: str
+    model: Model
+    capabilities: Capabilities
+    _full: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def shape(self) -> InlineShape:
+        """What requests to the registry may inline."""
+        return registry_shape(self.model)
+
+    def full_model(self, spec: SpecVersion) -> str:
+        """Return `GET /model` as JSON text."""
+        if spec.name not in self._full:
+            full = spell_options(self.model.full(spec.name, spec.attributes), spec)
+            self._full[spec.name] = orjson.dumps(full).decode()
+        return self._full[spec.name]
+
+
+def generation(db: Connection) -> str:
+    """Return the name that is another with every change of model or capabilities."""
+    found = db.one("SELECT value FROM settings WHERE name = 'generation'")
+    return str(found[0]) if found else ""
+
+
+def load_setup(db: Connection) -> Setup:
+    """Read and compile a registry's setup."""
+    stored: dict[str, str] = dict(db.execute("SELECT name, value FROM settings"))
+    try:
+        return Setup(
+            stored["registryid"], stored["generation"], stored["modelsource"],
+            read_model(orjson.loads(stored["resolved"])), Capabilities.from_json(stored["capabilities"]),
+        )  # fmt: skip
+    except KeyError as missing:
+        raise StoreError(f'the store holds no registry: "{missing.args[0]}" is missing') from None
+
+
+def save_setup(db: Connection, values: Mapping[str, str]) -> None:
+    """Write settings under a new generation."""
+    for name, value in {**values, "generation": secrets.token_hex(8)}.items():
+        db.execute(
+            "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+
+def create_setup(db: Connection, registryid: str, source: Any, capabilities: Capabilities, now: str) -> None:
+    """Make an empty registry in a store that has none.
+
+    The id by which other catalogs know it is made with it, so that every backup has it.
+    """
+    read_model(source)
+    text = export_text(source, "/modelsource", AROUND_SETTING)
+    save_setup(
+        db,
+        {
+            "registryid": registryid, "catalogid": secrets.token_hex(12), "modelsource": text, "resolved": text,
+            "capabilities": capabilities.to_json(),
+        },
+    )  # fmt: skip
+    rows.save(db, EntityRow(rows.REGISTRY_KEY, "/", "registry", 1, now, now))

@@ -48,8 +48,8 @@ __all__ = [
 # The record of changes, read from any point on: what a follower asks for, and how long it is kept.
 #
 # Rule 1: a position names the change it stands behind by number and by name. Numbers alone come again where an older
-# copy
-# of a store is put in its place; so the position of another catalog, or of a history that was undone, is recognised.
+# copy of a store is put in its place; so the position of another catalog, or of a history that was undone, is
+# recognised.
 # Rule 2: writers are serialised, so numbers grow in the order of the commits: whoever reads behind a position misses
 # nothing and sees nothing twice.
 # Rule 3: what is trimmed is gone from the front, never from the middle, and the newest change always stays.

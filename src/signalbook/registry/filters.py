@@ -13,12 +13,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeAlias
 from urllib.parse import quote
 
 from signalbook.errors import RegistryError
-from signalbook.registry.flags import Path, PathError, Wild, array_at, format_path, join_name, parse_path, values_at
+from signalbook.registry.rows import fold, folded_text
+from signalbook.registry.urls import Path, PathError, Wild, array_at, format_path, join_name, parse_path, values_at
 
 __all__ = [
     "EXCLUDEALL",
@@ -29,8 +29,6 @@ __all__ = [
     "Comparand",
     "Filter",
     "collated",
-    "fold",
-    "folded_text",
     "matches_pieces",
     "number_in",
     "parse",
@@ -42,17 +40,13 @@ __all__ = [
 # How values compare: the one place that says when two are equal and which comes first.
 #
 # Rule 1: text is compared without regard to case, timestamps as instants, numbers as numbers (FILTER-5).
-# Rule 2: `fold` decides equality and may be stored; `collated` decides order and agrees with `fold` on equality.
+# Rule 2: `rows.fold` decides equality and may be stored; `collated` decides order and agrees with it on equality.
 #
 # core/spec.md 1.0-rc4 "Filter Flag" and "Sort Flag".
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 _MAX_NUMBER = 400  # digits; longer text is not a number that JSON readers agree on
-_TIMESTAMP = re.compile(
-    r"(?P<seconds>[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})"
-    r"(?P<fraction>\.[0-9]{1,9})?(?P<zone>[Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
 
 
 def number_in(text: str) -> int | float | None:
@@ -61,39 +55,6 @@ def number_in(text: str) -> int | float | None:
     if found is None:
         return None
     return float(text) if found["fraction"] or found["exponent"] else int(text)
-
-
-def folded_text(text: str) -> str:
-    """`text` without regard to case and to how its characters are composed."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
-
-
-def fold(value: str | int | float) -> str:
-    """The one text that stands for `value` and for every value equal to it."""
-    if isinstance(value, str):
-        if len(value) >= 20 and value[4] == "-" and value[10] in "Tt":
-            return _instant(value) or folded_text(value)
-        return folded_text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
-
-
-def _instant(text: str) -> str | None:
-    """A timestamp in UTC without its zone, so that text order is the order of time."""
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
-        return None
-    seconds = found["seconds"].lower()
-    if found["zone"] not in "Zz":
-        try:
-            utc = datetime.fromisoformat(seconds.upper() + found["zone"]).astimezone(UTC)
-        except (ValueError, OverflowError):
-            return None
-        seconds = utc.replace(tzinfo=None).isoformat().lower()
-    return seconds + (found["fraction"] or "").rstrip("0").rstrip(".")
 
 
 def collated(text: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from signalbook.registry.capabilities import Capabilities
 from signalbook.schemas import Difference, Format, Schema, SchemaError
 from signalbook.schemas.format import Located, References, StepBudget, TooMuch
 
-__all__ = ["VALIDATED", "Asking", "Judge", "Member", "Verdict", "told"]
+__all__ = ["VALIDATED", "DocumentValidator", "SchemaReferences", "Verdict", "VersionDocument", "verdict_attributes"]
 
 VALIDATED = ("formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason")
 
@@ -39,7 +39,7 @@ _LONGEST_DETAIL = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class VersionDocument:
     """One version of a line: its xid, its attributes, and its document, empty where it has none."""
 
     xid: str
@@ -47,7 +47,7 @@ class Member:
     document: bytes
 
 
-class Asking(References, Protocol):
+class SchemaReferences(References, Protocol):
     """The registry, asked for what one schema refers to; `asked` are the names so far."""
 
     asked: set[str]
@@ -65,7 +65,7 @@ GOOD = Verdict()
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class DocumentValidator:
     """What a registry says about the versions of one resource; `trust_unknown` lets pass what cannot be decided.
 
     `ask` gives what a schema of a format's family is read with, `base` is what relative references start from.
@@ -73,35 +73,35 @@ class Judge:
 
     kind: ResourceType
     capabilities: Capabilities
-    ask: Callable[[str], Asking]
+    ask: Callable[[str], SchemaReferences]
     base: str
     budget: StepBudget
     trust_unknown: bool = False
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 
-    def judge_format(self, version: Member, external: bool) -> Iterator[tuple[str, Any]]:
+    def validate_format(self, version: VersionDocument, external: bool) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a document has the format it claims: FMT-3, FMT-5, FMT-6."""
-        verdict = self.look_at_format(version, external)
+        verdict = self.find_format_verdict(version, external)
         if verdict is not None and verdict.error and (verdict.error in _VIOLATIONS or self.kind.strictvalidation):
             error = "format_violation" if verdict.error == _BY_OTHERS else verdict.error
             detail = verdict.reason if error == "format_violation" else ""
             args = {} if external else {"format": version.attrs["format"]}
             raise RegistryError(error, version.xid, detail=detail, **args)
-        yield from told("format", verdict)
+        yield from verdict_attributes("format", verdict)
 
-    def judge_compatibility(
-        self, compatibility: str | None, line: Sequence[Member], subject: str
+    def validate_compatibility(
+        self, compatibility: str | None, line: Sequence[VersionDocument], subject: str
     ) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether the last of a line (oldest first) keeps the promise: FMT-4, FMT-8."""
-        verdict = self.look_at_compatibility(compatibility, line)
+        verdict = self.find_compatibility_verdict(compatibility, line)
         if verdict is not None and verdict.error in _VIOLATIONS:
             raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
         if verdict is not None and verdict.error and self.kind.strictvalidation:
             args = {"compat": compatibility, "format": line[-1].attrs["format"]}
             raise RegistryError("compatibility_unknown", f"{subject}/meta", **args)
-        yield from told("compatibility", verdict)
+        yield from verdict_attributes("compatibility", verdict)
 
-    def look_at_format(self, version: Member, external: bool) -> Verdict | None:
+    def find_format_verdict(self, version: VersionDocument, external: bool) -> Verdict | None:
         """Return what is to say of a version's format; None where nothing is."""
         name = version.attrs.get("format")
         if not self.kind.validateformat or not name:
@@ -123,7 +123,7 @@ class Judge:
             return Verdict(_BY_OTHERS if error.by_others else "format_violation", _shorten(str(error)))
         return GOOD
 
-    def look_at_compatibility(self, compatibility: str | None, line: Sequence[Member]) -> Verdict | None:
+    def find_compatibility_verdict(self, compatibility: str | None, line: Sequence[VersionDocument]) -> Verdict | None:
         """Return what is to say of the promise that the last of a line has to keep; None where nothing is."""
         attrs = line[-1].attrs
         name = attrs.get("format")
@@ -143,7 +143,7 @@ class Judge:
         row = self._find(name)
         return row is not None and compatibility.lower() in self.capabilities.compatibilities.get(row.name.lower(), ())
 
-    def _compare(self, compatibility: str, line: Sequence[Member]) -> Verdict:
+    def _compare(self, compatibility: str, line: Sequence[VersionDocument]) -> Verdict:
         """Return what a comparison of a line says of its last version."""
         transitive = compatibility.lower().endswith("_transitive")
         # FMT-2: nothing is said of a version without a format, so nothing is compared with it.
@@ -172,7 +172,7 @@ class Judge:
             return Verdict(_UNKNOWN, f'Version "{skipped[0].xid}", which it is compared with, was not validated')
         return GOOD
 
-    def _read(self, row: Format, version: Member) -> Schema:
+    def _read(self, row: Format, version: VersionDocument) -> Schema:
         if len(version.document) <= _LARGEST_KEPT:
             try:
                 return _read_alone(row, version.document)
@@ -190,7 +190,7 @@ _BY_OTHERS = "format_violation by others"
 _UNKNOWN = "compatibility_unknown"
 
 
-def told(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
+def verdict_attributes(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
     """Yield the attributes that tell a verdict on `format` or `compatibility`."""
     if verdict is not None:
         yield f"{aspect}validated", not verdict.error
@@ -198,12 +198,12 @@ def told(aspect: str, verdict: Verdict | None) -> Iterator[tuple[str, Any]]:
             yield f"{aspect}validatedreason", verdict.reason
 
 
-def _cost(version: Member) -> int:
+def _cost(version: VersionDocument) -> int:
     """The steps that it takes to read a version again."""
     return _EACH_READ + len(version.document) // _BYTES_A_STEP
 
 
-def _row(version: Member) -> Format:
+def _row(version: VersionDocument) -> Format:
     row = schemas.find(version.attrs["format"])
     assert row is not None
     return row

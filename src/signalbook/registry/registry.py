@@ -28,14 +28,12 @@ import orjson
 
 from signalbook import jsontext
 from signalbook.errors import RegistryError, UsageError
-from signalbook.jsontext import check_json, is_deeper
+from signalbook.jsontext import Json, check_json, is_deeper
 from signalbook.model.model import Model, ResourceType
-from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read.reads import Limits, Page
-from signalbook.registry.read.targets import COLLECTIONS, Target
-from signalbook.registry.requests import Answer, Requests, spec_version
-from signalbook.registry.setup import Setup
+from signalbook.registry.requests import RequestResult, Requests, Write, spec_version
 from signalbook.registry.store import Connection, Store, open_store
+from signalbook.registry.urls import COLLECTIONS, parse_flags
 from signalbook.registry.write.versions import Ask
 from signalbook.spec import versions
 from signalbook.spec.builtin import builtin_modelsource
@@ -108,8 +106,6 @@ def _is_plain(content: bytes) -> bool:
     return orjson.dumps(value) == content
 
 
-Json = dict[str, Any]
-
 # A collection comes whole, or is `too_large`.
 _WHOLE = Limits(page=1 << 62)
 
@@ -129,7 +125,7 @@ _MODELS: dict[str, Callable[[], Json]] = {"builtin": builtin_modelsource, "empty
 class _Writes:
     """PUT, PATCH, POST and DELETE for whoever can run one write."""
 
-    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> RequestResult:
         raise NotImplementedError
 
     def write_text(self, method: str, path: str, value: Mapping[str, Any] | None, *, load: str = "") -> str:
@@ -137,7 +133,7 @@ class _Writes:
 
         With the name of a load that it is a part of it touches only what says something new.
         """
-        return _text(self._write(method, path, value, load))
+        return _text_of(self._write(method, path, value, load))
 
     def load_part(self, path: str, value: Mapping[str, Any], load: str) -> tuple[int, int]:
         """POST a part of a load of this name, and return how many groups and resources in it were new or changed."""
@@ -145,15 +141,15 @@ class _Writes:
 
     def put(self, path: str, value: Mapping[str, Any]) -> Json:
         """Create or replace the entity at a path, and return it."""
-        return _value(self._write("PUT", path, value))
+        return _value_of(self._write("PUT", path, value))
 
     def patch(self, path: str, value: Mapping[str, Any]) -> Json:
         """Change the named attributes of the entity at a path, and return it."""
-        return _value(self._write("PATCH", path, value))
+        return _value_of(self._write("PATCH", path, value))
 
     def post(self, path: str, value: Mapping[str, Any]) -> Json:
         """Create or update several entities below a path, or one version of a resource, and return them."""
-        return _value(self._write("POST", path, value))
+        return _value_of(self._write("POST", path, value))
 
     def delete(self, path: str, value: Mapping[str, Any] | None = None, *, epoch: int | None = None) -> None:
         """Delete the entity at a path, or those of a collection that a map names."""
@@ -180,19 +176,19 @@ class Transaction(_Writes):
         """Return what a GET of a path shows; a collection whole, as `Registry.get` does."""
         self._check_open()
         path, query = _split(path)
-        return _value(self._requests.read_in(self._db, path, _flags(path, query), self._base))
+        return _value_of(self._requests.read_in(self._db, path, query, self._base))
 
     def _check_open(self) -> None:
         if not self._open:
             raise UsageError("the transaction has ended with its block; open another with registry.transaction()")
 
-    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> RequestResult:
         self._check_open()
         path, query = _split(path)
-        flags, read = _flags(path, query), _body(method, body, load)
         self._db.execute("SAVEPOINT refusable")
         try:
-            answer = self._requests.write_in(self._db, method, path, flags, self._base, read, self._correlation)
+            begun = self._requests.begin_write(self._db, method, path, query, self._base, self._correlation)
+            answer = _finish_write(self._requests, begun, body, load)
         except RegistryError:
             self._db.execute("ROLLBACK TO SAVEPOINT refusable")
             raise
@@ -248,7 +244,7 @@ class Registry(_Writes):
     def get_page(self, path: str = "/") -> Page:
         """Return the same text with what tells of more: `next` for `?page=`, and the `count` of all entries."""
         path, query = _split(path)
-        page = self._requests.read(path, _flags(path, query), self._base).page
+        page = self._requests.read(path, query, self._base).page
         assert page is not None
         return page
 
@@ -272,7 +268,7 @@ class Registry(_Writes):
         following = ""
         while True:
             flags = parse_flags(query + (f"&page={following}" if following else ""), path=path)
-            answer = self._requests.read(path, _always(flags), self._base)
+            answer = self._requests.read(path, flags, self._base)
             if answer.target.kind not in COLLECTIONS:
                 raise UsageError(f"'{path}' is not a collection; use get for a single entity")
             assert answer.page is not None
@@ -291,7 +287,7 @@ class Registry(_Writes):
         flags = parse_flags("binary" + (f"&specversion={quote(specversion)}" if specversion else ""))
         if versions.find_older(specversion) is not None:
             flags = replace(flags, binary=False)
-        exported = _value(self._requests.read("/export", _always(flags), self._base))
+        exported = _value_of(self._requests.read("/export", flags, self._base))
         carry_documents(exported, self._requests.setup(self.store.reader()).model)
         return exported
 
@@ -305,9 +301,15 @@ class Registry(_Writes):
             finally:
                 transaction._open = False
 
-    def _write(self, method: str, path: str, body: Any, load: str = "") -> Answer:
+    def _write(self, method: str, path: str, body: Any, load: str = "") -> RequestResult:
         path, query = _split(path)
-        return self._requests.write(method, path, _flags(path, query), self._base, _body(method, body, load))
+        requests, correlation = self._requests, self._requests.correlation()
+
+        def job(db: Connection) -> RequestResult:
+            begun = requests.begin_write(db, method, path, query, self._base, correlation)
+            return _finish_write(requests, begun, body, load)
+
+        return self.store.write(job)
 
     def close(self) -> None:
         """Finish what is under way and give the store back."""
@@ -331,33 +333,23 @@ def _split(path: str) -> tuple[str, str]:
     return path, query
 
 
-def _flags(path: str, query: str) -> Callable[[Setup], Flags]:
-    def read(setup: Setup) -> Flags:
-        return parse_flags(query, setup.capabilities.parameters, path=path, ignores=setup.capabilities.ignores)
-
-    return read
-
-
-def _always(flags: Flags) -> Callable[[Setup], Flags]:
-    return lambda setup: flags
-
-
-def _body(method: str, value: Any, load: str = "") -> Callable[[Setup, Target, Flags], tuple[Any, Ask]]:
-    def read(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
-        if not isinstance(value, Mapping) and (value is not None or method != "DELETE"):
-            detail = f"the value must be a mapping, not of type {type(value).__name__}"
-            raise RegistryError("parsing_data", target.path, error_detail=detail)
-        body = check_json(value if value is None or isinstance(value, dict) else dict(value), target.path)
-        return body, Ask(method == "PATCH", flags.setdefaultversionid, target.kind == "meta", load=load)
-
-    return read
+def _finish_write(requests: Requests, begun: Write, value: Any, load: str) -> RequestResult:
+    """Finish a write that has begun, with a value of Python as its body."""
+    target = begun.context.target
+    if not isinstance(value, Mapping) and (value is not None or begun.method != "DELETE"):
+        detail = f"the value must be a mapping, not of type {type(value).__name__}"
+        raise RegistryError("parsing_data", target.path, error_detail=detail)
+    body = check_json(value if value is None or isinstance(value, dict) else dict(value), target.path)
+    setdefault = begun.context.flags.setdefaultversionid
+    ask = Ask(begun.method == "PATCH", setdefault, target.kind == "meta", load=load)
+    return requests.finish_write(begun, body, ask)
 
 
-def _text(answer: Answer) -> str:
+def _text_of(answer: RequestResult) -> str:
     return "" if answer.page is None else answer.page.text
 
 
-def _value(answer: Answer) -> Json:
+def _value_of(answer: RequestResult) -> Json:
     return {} if answer.page is None else _decode(answer.page.text)
 
 

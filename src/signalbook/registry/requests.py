@@ -1,6 +1,6 @@
 """A registry in a store: one read or write at a time, each in a transaction of its own.
 
-Rule 1: a write is one unit: read the request into the work, check the whole, flush, show; any error undoes all of it
+Rule 1: a write is one unit: read the request into the work, check the whole, commit, show; any error undoes all of it
 (HTTP-7), also one that comes while the answer is made.
 Rule 2: clock, ids and include loader are given from outside.
 """
@@ -18,21 +18,21 @@ import orjson
 
 from signalbook.dialects.convert import read, write
 from signalbook.errors import RegistryError, UsageError
+from signalbook.jsontext import Json
+from signalbook.model.normalise import error_in_version
 from signalbook.model.xids import ID, must_match
 from signalbook.registry import changes, filters, rows
-from signalbook.registry import setup as settings
-from signalbook.registry.capabilities import OFFER, Offer
+from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, generation, load_setup
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags
-from signalbook.registry.read.reads import Limits, Page, make_view, read_target
-from signalbook.registry.read.targets import Target, find_target
+from signalbook.registry.read.reads import Page, read_target
+from signalbook.registry.read.render import Limits, ReadContext
 from signalbook.registry.rows import Ahead
-from signalbook.registry.setup import Setup, spelled_error
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import Work
-from signalbook.registry.write.checks import finish
-from signalbook.registry.write.commit import flush, leave_same, open_load, refuse_other
-from signalbook.registry.write.operations import Outcome, perform, show
+from signalbook.registry.write.checks import check_work
+from signalbook.registry.write.commit import commit, leave_same, open_load, refuse_other
+from signalbook.registry.write.operations import WriteOutcome, perform, show
 from signalbook.registry.write.versions import Ask
 from signalbook.spec import versions
 from signalbook.spec.builtin import RECORDED
@@ -40,17 +40,14 @@ from signalbook.spec.dialects import DIALECTS
 from signalbook.spec.dialects.dialect import CANONICAL
 from signalbook.spec.versions import RC4, SpecVersion
 
-__all__ = ["Answer", "Requests", "newest_snapshot", "now", "rewritten", "unrecorded", "with_log", "with_meta"]
+__all__ = ["RequestResult", "Requests", "Write", "newest_snapshot", "now", "rewritten", "with_log", "with_meta"]
 
 # An answer in an older dialect: read as today's, and rewritten as a whole.
 #
 # Rule: what the dialect has no word for (a model's own types, a resource's meta) is shown as it is, or not at all.
 
 
-Json = dict[str, Any]
-
-
-def rewritten(page: Page, target: Target, dialect: str) -> Page:
+def rewritten(page: Page, target: RequestTarget, dialect: str) -> Page:
     """A page of 1.0-rc4 as a dialect has it."""
     if target.kind == "meta":
         raise RegistryError("not_found", target.path, detail=f'There is no "meta" in "{dialect}".')
@@ -61,7 +58,7 @@ def rewritten(page: Page, target: Target, dialect: str) -> Page:
     return replace(page, text=orjson.dumps(content).decode())
 
 
-def with_meta(flags: Flags, target: Target) -> Flags:
+def with_meta(flags: Flags, target: RequestTarget) -> Flags:
     """The flags of a read that is to be rewritten: what 1.0 has in a resource's meta, older dialects have beside it."""
     if target.kind in ("resource", "resources"):
         return replace(flags, inline=(*flags.inline, "meta"))
@@ -97,7 +94,7 @@ def _rewrite(entity: Json, level: str, dialect: str) -> Any:
     return write(reading, DIALECTS[dialect])[0]
 
 
-def _level(target: Target) -> str:
+def _level(target: RequestTarget) -> str:
     """The level of what is addressed, or of a collection's members; empty where it is another model's."""
     level, resources = CANONICAL.get(target.group_type.plural, ("", {}))
     if target.resource is None:
@@ -105,21 +102,21 @@ def _level(target: Target) -> str:
     return resources.get(target.resource.plural, "")
 
 
-def _one(content: Json, target: Target, dialect: str) -> Any:
+def _one(content: Json, target: RequestTarget, dialect: str) -> Any:
     level = _level(target)
     return _rewrite(content, level, dialect) if level else content
 
 
-def _map(content: Json, target: Target, dialect: str) -> Any:
+def _map(content: Json, target: RequestTarget, dialect: str) -> Any:
     level = _level(target)
     return {key: _rewrite(entity, level, dialect) for key, entity in content.items()} if level else content
 
 
-def _registry(content: Json, target: Target, dialect: str) -> Any:
+def _registry(content: Json, target: RequestTarget, dialect: str) -> Any:
     return _rewrite(content, "registry", dialect)
 
 
-_SHAPES: Mapping[str, Callable[[Json, Target, str], Any]] = {
+_SHAPES: Mapping[str, Callable[[Json, RequestTarget, str], Any]] = {
     "registry": _registry,
     "export": _registry,
     "groups": _map,
@@ -137,16 +134,26 @@ def now() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestResult:
     """What a request leads to."""
 
-    target: Target
+    target: RequestTarget
     spec: SpecVersion
     page: Page | None = None
-    outcome: Outcome | None = None
+    outcome: WriteOutcome | None = None
     correlation: str = ""
     # Of a part of a load: how many groups and resources in it were new or changed.
     written: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Write:
+    """A write that has begun: its method, what it addresses, how it is answered, and its entities in memory."""
+
+    method: str
+    context: ReadContext
+    work: Work
+    correlation: str
 
 
 class Requests:
@@ -175,7 +182,7 @@ class Requests:
 
         def job(db: Connection) -> None:
             if rows.load(db, rows.REGISTRY_KEY) is None:
-                settings.create(db, registryid, source, self.offer.initial(), self._clock())
+                create_setup(db, registryid, source, self.offer.initial(), self._clock())
 
         if self.store.reader().one("SELECT 1 FROM settings WHERE name = 'registryid'") is None:
             self.store.write(job)
@@ -192,8 +199,8 @@ class Requests:
     def setup(self, db: Connection) -> Setup:
         """Return the setup that is in force in the store now."""
         known = self._setup
-        if known is None or known.generation != settings.generation(db):
-            known = self._setup = settings.load_setup(db)
+        if known is None or known.generation != generation(db):
+            known = self._setup = load_setup(db)
         return known
 
     def version(self, flags: Flags, setup: Setup, path: str) -> SpecVersion:
@@ -213,104 +220,110 @@ class Requests:
             return self.version(flags, setup, path)
         return older
 
-    def read(self, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
-        """Answer a GET of metadata."""
-        return self.store.read(lambda db: self.read_in(db, path, flags_of, base))
+    def flags(self, query: str | Flags, setup: Setup, path: str) -> Flags:
+        """Return the flags of a query, of which only those count that the registry has switched on."""
+        if isinstance(query, Flags):
+            return query
+        if not query:
+            return Flags.EMPTY
+        capabilities = setup.capabilities
+        subject = path.rstrip("/") or "/"
+        return parse_flags(query, capabilities.parameters, path=subject, ignores=capabilities.ignores)
 
-    def read_in(self, db: Connection, path: str, flags_of: Callable[[Setup], Flags], base: str) -> Answer:
+    def read(self, path: str, query: str | Flags, base: str) -> RequestResult:
+        """Answer a GET of metadata; flags that are given, not parsed, count whatever the registry has switched on."""
+        return self.store.read(lambda db: self.read_in(db, path, query, base))
+
+    def read_in(self, db: Connection, path: str, query: str | Flags, base: str) -> RequestResult:
         """Answer a GET within a transaction that is open already."""
         setup = self.setup(db)
         target = find_target(setup.model, path)
-        flags = flags_of(setup)
+        flags = self.flags(query, setup, path)
         spec = self.shown_version(flags, setup, target.path)
-        return Answer(target, spec, self.page(db, setup, target, flags, spec, base))
+        return RequestResult(target, spec, self.page(ReadContext(db, setup, target, flags, spec, base, self.limits)))
 
-    def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
+    def page(self, context: ReadContext) -> Page:
         """Return what a GET shows, within a transaction."""
+        target, spec, setup = context.target, context.spec, context.setup
         if spec.dialect:
-            page = self.page(db, setup, target, with_meta(flags, target), versions.RC4, base)
-            return self._logged(db, setup, page, spec, base) if spec.logged else rewritten(page, target, spec.dialect)
+            page = self.page(replace(context, flags=with_meta(context.flags, target), spec=versions.RC4))
+            return self._logged(context, page) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
             setup = replace(setup, capabilities=setup.capabilities.read_only())
+            context = replace(context, setup=setup)
         if kind in _DOCUMENTS:
             if kind not in setup.capabilities.available:
                 raise RegistryError("not_available", kind)
-            if kind == "export":
-                flags = flags.as_export(setup.capabilities.available)
-                view = make_view(db, setup, flags, spec, base, Target("registry", target.path, "/"), self.limits)
-                return read_target(setup, view, target, flags, self.limits)
-            return Page(_DOCUMENTS[kind](self, setup, spec))
-        view = make_view(db, setup, flags, spec, base, target, self.limits)
-        return read_target(setup, view, target, flags, self.limits)
+            if kind != "export":
+                return Page(_DOCUMENTS[kind](self, setup, spec))
+            flags = context.flags.as_export(setup.capabilities.available)
+            context = replace(context, flags=flags)
+        return read_target(context)
 
-    def _logged(self, db: Connection, setup: Setup, page: Page, spec: SpecVersion, base: str) -> Page:
+    def _logged(self, context: ReadContext, page: Page) -> Page:
         """Return an export in a dialect whose messages have their log for versions."""
         reading = read(orjson.loads(page.text), DIALECTS[RC4.name], "registry")
         room = self.limits.size
         for groupid, group in (reading.content.get("messagegroups") or {}).items():
             for messageid in group.get("messages") or {}:
-                target = find_target(setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
-                shown = self.page(db, setup, target, Flags.EMPTY, RC4, base)
-                group["messages"][messageid] = with_log(db, target.xid, orjson.loads(shown.text))
+                target = find_target(context.setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
+                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4))
+                group["messages"][messageid] = with_log(context.db, target.xid, orjson.loads(shown.text))
                 room -= len(orjson.dumps(group["messages"][messageid]))
                 if room < 0:
                     raise RegistryError("too_large", "/export")
-        return replace(page, text=orjson.dumps(write(reading, DIALECTS[spec.dialect])[0]).decode())
+        return replace(page, text=orjson.dumps(write(reading, DIALECTS[context.spec.dialect])[0]).decode())
 
-    def write(
-        self, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], check: Callable[[Work, Target], None] | None = None,
-    ) -> Answer:  # fmt: skip
-        """Do what a write asks for; `body_of` reads the request's body once it is known what it addresses."""
-        correlation = self.correlation()
+    def begin_write(
+        self, db: Connection, method: str, path: str, query: str | Flags, base: str, correlation: str, *,
+        recorded: bool = True,
+    ) -> Write:  # fmt: skip
+        """Begin a write within a transaction: read what it addresses and its flags, so that its body can be read.
 
-        def job(db: Connection) -> Answer:
-            return self.write_in(db, method, path, flags_of, base, body_of, correlation, check)
-
-        return self.store.write(job)
-
-    def write_in(
-        self, db: Connection, method: str, path: str, flags_of: Callable[[Setup], Flags], base: str,
-        body_of: Callable[[Setup, Target, Flags], tuple[Any, Ask]], correlation: str,
-        check: Callable[[Work, Target], None] | None = None,
-    ) -> Answer:  # fmt: skip
-        """Do one write within a transaction that is open already."""
+        With `recorded` false it takes no snapshot for the log, which has what it brings or gets that itself.
+        """
         setup, target, ahead = self._begin(db, path)
-        flags = flags_of(setup)
+        flags = self.flags(query, setup, path)
         spec = self.version(flags, setup, target.path)
-        filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
-        body, ask = body_of(setup, target, flags)
+        if flags.filters:
+            filters.parse(flags.filters, f"{target.path}?{flags.raw}")  # it shapes no write, but must be one
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
-            load_include=self._load_include, reserved=self._reserved, recorded=self._recorded, ahead=ahead,
+            load_include=self._load_include, reserved=self._reserved,
+            recorded=self._recorded if recorded else frozenset(), ahead=ahead,
         )  # fmt: skip
+        return Write(method, ReadContext(db, setup, target, flags, spec, base, self.limits), work, correlation)
+
+    def finish_write(self, begun: Write, body: Any, ask: Ask) -> RequestResult:
+        """Do what a write asks for with its body: read it into the work, check the whole, commit, show."""
+        work, context = begun.work, begun.context
+        target, db = context.target, context.db
         load = open_load(db, ask.load, work.now) if ask.load else None
         written: tuple[int, int] | None = None
         if load is not None:
             work.now = load.at
-        if check is not None:
-            check(work, target)
         try:
-            outcome = perform(work, method, target, body, flags, ask)
-            finish(work)
+            outcome = perform(work, begun.method, target, body, context.flags, ask)
+            check_work(work)
         except RegistryError as error:
-            raise spelled_error(error, spec) from None
+            raise error_in_version(error, context.spec) from None
         if load is not None:
-            if isinstance(body, dict) and method == "POST":
+            if isinstance(body, dict) and begun.method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
-        flush(work, correlation)
+        commit(work, begun.correlation)
         if work.new_settings:
-            setup = settings.load_setup(db)
+            setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
-                target = find_target(setup.model, path)
-        page = self._written(work, setup, target, flags, spec, base) if outcome.shown == "resource" else None
+                target = find_target(setup.model, target.path)
+            context = replace(context, setup=setup, target=target)
+        page = self._written(work, context) if outcome.shown == "resource" and not context.flags.raw else None
         if page is None:
-            page = show(self, db, setup, target, flags, spec, base, outcome)
-        return Answer(target, spec, page, outcome, correlation, written)
+            page = show(self, context, outcome)
+        return RequestResult(target, context.spec, page, outcome, begun.correlation, written)
 
-    def _begin(self, db: Connection, path: str) -> tuple[Setup, Target, Ahead | None]:
+    def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.
 
         The last setup seen is taken for the one in force until what is read with its help says otherwise, so that one
@@ -326,20 +339,15 @@ class Requests:
         setup = self.setup(db)
         return setup, find_target(setup.model, path), None
 
-    def _written(
-        self, work: Work, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str
-    ) -> Page | None:
-        """Return the resource just written from the rows at hand, where no flag asks for more."""
-        if flags.raw:
-            return None
-        key = rows.resource_key(target.xid)
+    def _written(self, work: Work, context: ReadContext) -> Page | None:
+        """Return the resource just written from the rows at hand; None where they are not all there."""
+        key = rows.resource_key(context.target.xid)
         state = work.resources.get(key)
         row = work.saved.get(key) or (state.row if state is not None else None)
         default = work.saved.get(row.link or "") if row is not None else None
         if row is None or default is None:
             return None
-        view = make_view(work.db, setup, flags, spec, base, target, self.limits)
-        return Page(view.resource(target.resource_type, row, default))
+        return Page(context.view().resource(context.target.resource_type, row, default))
 
 
 def latest_change(db: Connection) -> str:
@@ -361,11 +369,6 @@ _DOCUMENTS: dict[str, Callable[[Requests, Setup, SpecVersion], str]] = {
     "model": lambda requests, setup, spec: setup.full_model(spec),
     "modelsource": lambda requests, setup, spec: setup.source,
 }
-
-
-def unrecorded(work: Work, target: Target) -> None:
-    """Let a write take no snapshot, for the log has what it brings, or gets that itself."""
-    work.recorded = frozenset()
 
 
 def spec_version(name: str) -> SpecVersion:

@@ -1,28 +1,36 @@
-"""A request's work in progress: what it has read, what it changed, and how that is written down.
+"""The entities of one request in memory: what it has read, what it changed, and what all of them have in common.
 
-Rule 1: processing changes these objects only; `Work.flush` writes rows, index entries and the change record once, at
+Rule 1: processing changes these objects only; `commit` writes rows, index entries and the record of the change once, at
 the end. So an entity's epoch moves by one per request however often it was touched, and an error costs nothing.
 Rule 2: everything touched by one request carries the same instant (TIME-4).
+Rule 3: id, epoch, times, and which attributes a client may set are read by functions that look at one JSON object of a
+request: they raise the specification's error, or return a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
+from signalbook.model.values import VALUE_TYPES, Level, from_text
+from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
-from signalbook.registry.index import Entry
-from signalbook.registry.rows import Ahead, Row
+from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
 from signalbook.schemas.format import StepBudget
 from signalbook.spec.versions import RC4, SpecVersion
 
-__all__ = ["KEEP", "Declared", "GroupState", "RegistryState", "ResourceState", "VersionState", "Work"]
+__all__ = [
+    "GROUP_SYSTEM", "KEEP", "META_SYSTEM", "RESOURCE_MEMBERS", "VERSION_SYSTEM", "Declared", "GroupState",
+    "RegistryState", "ResourceState", "VersionState", "Work", "check_epoch", "check_id_matches", "created_at",
+    "epoch_of", "is_id", "is_uinteger", "modified_at", "nested_entries", "object_of", "read_texts",
+]  # fmt: skip
 
 KEEP = object()  # a document that the request does not speak of
 
@@ -32,7 +40,7 @@ class VersionState:
     """One version; `ancestor` is None while it is still to be found."""
 
     versionid: str
-    row: Row | None
+    row: EntityRow | None
     attrs_: dict[str, Any] | None
     createdat: str
     modifiedat: str
@@ -75,7 +83,7 @@ class ResourceState:
     group: GroupState
     id: str
     xid: str
-    row: Row | None
+    row: EntityRow | None
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -92,7 +100,7 @@ class ResourceState:
     reshuffled: bool = False  # versions came or went, or something that orders them changed
     xref_written: bool = False
     recheck: bool = False  # something its versions depend on changed
-    rejudge: bool = False  # what its type says about formats changed
+    revalidate: bool = False  # what its type says about formats changed
     refreshed: bool = False  # written again without a new epoch
     generated: str | None = None  # the versionid that the server made in this request
     floor: int = 0  # an epoch that the next one has to exceed
@@ -117,7 +125,7 @@ class GroupState:
     type: GroupType
     id: str
     xid: str
-    row: Row | None
+    row: EntityRow | None
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -138,7 +146,7 @@ class GroupState:
 class RegistryState:
     """The registry itself."""
 
-    row: Row
+    row: EntityRow
     attrs: dict[str, Any]
     createdat: str
     modifiedat: str
@@ -180,8 +188,8 @@ class Work:
     reserved: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()  # the types whose resources have a log, by `modelcompatiblewith`
     new_settings: dict[str, str] = field(default_factory=dict)
-    saved: dict[str, Row] = field(default_factory=dict)  # what `flush` wrote, by key
-    entries: list[Entry] = field(default_factory=list)  # what `flush` changes in the index
+    saved: dict[str, EntityRow] = field(default_factory=dict)  # what `commit` wrote, by key
+    entries: list[IndexEntry] = field(default_factory=list)  # what `commit` changes in the index
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
@@ -219,7 +227,7 @@ class Work:
         found = self.groups[key]
         return None if found is None or found.deleted else found
 
-    def _group(self, kind: GroupType, row: Row) -> GroupState:
+    def _group(self, kind: GroupType, row: EntityRow) -> GroupState:
         id_ = row.xid.rpartition("/")[2]
         attrs, counts = orjson.loads(row.doc), orjson.loads(row.counts)
         return GroupState(kind, id_, row.xid, row, attrs, row.createdat, row.modifiedat, counts)
@@ -244,13 +252,15 @@ class Work:
         state = self.resources[key]
         return None if state is None or state.deleted else state
 
-    def _stored(self, key: str) -> tuple[Row, Row | None] | None:
+    def _stored(self, key: str) -> tuple[EntityRow, EntityRow | None] | None:
         ahead = self.ahead
         if ahead is None or ahead.resource_key != key:
             return rows.load_resource(self.db, key)
         return None if ahead.resource is None else (ahead.resource, ahead.default)
 
-    def _resource(self, group: GroupState, kind: ResourceType, row: Row, default: Row | None) -> ResourceState:
+    def _resource(
+        self, group: GroupState, kind: ResourceType, row: EntityRow, default: EntityRow | None
+    ) -> ResourceState:
         state = ResourceState(
             kind, group, row.xid.rpartition("/")[2], row.xid, row, orjson.loads(row.doc), row.createdat, row.modifiedat,
             row.xref, None, bool(row.sticky), row.nextid,
@@ -275,7 +285,7 @@ class Work:
         if not state.complete:
             low, high = rows.range_of(rows.VERSION, state.xid + "/versions")
             for found in self.db.execute(rows.SELECT_RANGE, (low, high)):
-                version = _version(Row(*found))
+                version = _version(EntityRow(*found))
                 if version.versionid not in state.versions and version.versionid not in state.gone:
                     state.versions[version.versionid] = version
             state.complete = True
@@ -296,8 +306,8 @@ class Work:
             low, high = rows.range_of(rows.RESOURCE, f"{group.xid}/{kind.plural}")
             for found in self.db.execute(rows.SELECT_RESOURCES, (low, high)):
                 if found[0] not in self.resources:
-                    default = Row(*found[rows.WIDTH :]) if found[rows.WIDTH] is not None else None
-                    self.resources[found[0]] = self._resource(group, kind, Row(*found[: rows.WIDTH]), default)
+                    default = EntityRow(*found[rows.WIDTH :]) if found[rows.WIDTH] is not None else None
+                    self.resources[found[0]] = self._resource(group, kind, EntityRow(*found[: rows.WIDTH]), default)
         for state in list(self.resources.values()):
             if state is not None and state.group is group and state.type is kind and not state.deleted:
                 yield state
@@ -306,7 +316,7 @@ class Work:
         """Return every group of a type, stored or new."""
         for found in self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.GROUP, f"/{kind.plural}")):
             if found[0] not in self.groups:
-                self.groups[found[0]] = self._group(kind, Row(*found))
+                self.groups[found[0]] = self._group(kind, EntityRow(*found))
         for state in list(self.groups.values()):
             if state is not None and state.type is kind and not state.deleted:
                 yield state
@@ -370,6 +380,115 @@ class Work:
         self.touch_meta(state)
 
 
-def _version(row: Row) -> VersionState:
+def _version(row: EntityRow) -> VersionState:
     versionid = row.xid.rpartition("/")[2]
     return VersionState(versionid, row, None, row.createdat, row.modifiedat, row.ancestor, form=row.form)
+
+
+# What every entity in a request has in common: its id, its epoch, its times, and what of it a user controls.
+
+_COMMON = {"self", "shortself", "xid", "epoch", "createdat", "modifiedat", "$schema"}
+GROUP_SYSTEM = frozenset(_COMMON)
+META_SYSTEM = frozenset(_COMMON | {"xref", "readonly", "defaultversionid", "defaultversionurl", "defaultversionsticky"})
+VERSION_SYSTEM = frozenset(
+    _COMMON
+    | {"versionid", "isdefault", "ancestorid"}
+    | {"formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason"}
+)
+RESOURCE_MEMBERS = frozenset({"meta", "metaurl", "versions", "versionsurl", "versionscount"})
+
+
+_TIMESTAMP_OF = VALUE_TYPES["timestamp"].read
+
+
+def is_id(value: object) -> bool:
+    """Tell whether a value is a legal id: ID-1."""
+    return isinstance(value, str) and ID.fullmatch(value) is not None
+
+
+def check_id_matches(body: Mapping[str, Any], singular: str, expected: str, subject: str) -> None:
+    """Refuse an id in the body that is not the one in the path or key: ID-5."""
+    given = body.get(singular + "id")
+    if given is not None and given != expected:
+        raise RegistryError("mismatched_id", subject, singular=singular, invalid_id=given, expected_id=expected)
+
+
+def is_uinteger(value: object) -> bool:
+    """Tell whether a value is a whole number from 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def epoch_of(body: Mapping[str, Any], subject: str, detail: str = "must be a uinteger") -> int | None:
+    """Return the epoch that a request asks for, or None where it does not."""
+    given = body.get("epoch")
+    if given is None:
+        return None
+    if not is_uinteger(given):
+        raise RegistryError("invalid_attribute", subject, name="epoch", error_detail=detail)
+    return int(given)
+
+
+def check_epoch(body: Mapping[str, Any], current: int, subject: str, ignore: frozenset[str]) -> None:
+    """Refuse a request made on an older state: EPOCH-2."""
+    if "epoch" in body and "epoch" not in ignore:
+        given = epoch_of(body, subject)
+        if given is not None and given != current:
+            raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
+
+
+def _read_timestamp(value: object, name: str, subject: str) -> str:
+    try:
+        return str(_TIMESTAMP_OF(value))
+    except ValueError as problem:
+        raise RegistryError("invalid_attribute", subject, name=name, error_detail=str(problem)) from None
+
+
+def created_at(body: Mapping[str, Any], before: str | None, now: str, subject: str) -> str:
+    """Return an entity's `createdat`: TIME-2."""
+    if "createdat" not in body:
+        return before or now
+    value = body["createdat"]
+    return now if value is None else _read_timestamp(value, "createdat", subject)
+
+
+def modified_at(body: Mapping[str, Any], before: str | None, now: str, subject: str) -> str:
+    """Return an entity's `modifiedat`: TIME-3."""
+    value = body.get("modifiedat")
+    if value is None:
+        return now
+    stamp = _read_timestamp(value, "modifiedat", subject)
+    return now if stamp == before else stamp
+
+
+def read_texts(level: Level, attrs: dict[str, Any], given: Iterable[str]) -> None:
+    """Give attributes that came as text the types they have in an entity with `attrs`, by `ifvalues` too: HDR-1."""
+    for name in given:
+        value, attribute = attrs.get(name), level.find(name, attrs)
+        if isinstance(value, str) and attribute is not None:
+            attrs[name] = from_text(attribute.type, value)
+        elif isinstance(value, dict) and attribute is not None and attribute.item is not None:
+            type_ = attribute.item.type
+            attrs[name] = {key: from_text(type_, one) if isinstance(one, str) else one for key, one in value.items()}
+
+
+def object_of(value: object, name: str, subject: str) -> dict[str, Any]:
+    """Return an attribute that has to be an object."""
+    if not isinstance(value, dict):
+        raise RegistryError("invalid_attribute", subject, name=name, error_detail=f'"{name}" must be an object')
+    return value
+
+
+def nested_entries(value: object, plural: str, singular: str, subject: str) -> dict[str, dict[str, Any]]:
+    """Return a nested collection of a request: a map of objects, COLL-6."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RegistryError("invalid_attribute", subject, name=plural, error_detail="must be a map")
+    for key, entry in value.items():
+        if not isinstance(entry, dict):
+            where = f'key "{key}" in attribute "versions"' if plural == "versions" else f'Key "{key}"'
+            raise RegistryError(
+                "invalid_attribute", subject, name=plural,
+                error_detail=f"{where} doesn't appear to be of type \"{singular}\"",
+            )  # fmt: skip
+    return value

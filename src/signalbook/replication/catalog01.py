@@ -27,7 +27,7 @@ from signalbook.dialects.catalog01_documents import (
 from signalbook.dialects.rows import from_id, to_id
 from signalbook.errors import RegistryError
 from signalbook.jsontext import Json
-from signalbook.model.value_types import VALUE_TYPES
+from signalbook.model.values import VALUE_TYPES
 from signalbook.replication.entries import log_digest, owner_by
 from signalbook.replication.scope import ReplicationScope
 from signalbook.spec.dialects import DIALECTS

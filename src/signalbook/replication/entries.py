@@ -23,13 +23,12 @@ from signalbook.jsontext import Json
 from signalbook.model.message_rules import Subject
 from signalbook.model.model import ResourceType
 from signalbook.model.rules import check
-from signalbook.registry import changes, flags, incoming, rows
-from signalbook.registry.flags import Flags, InlineSet
-from signalbook.registry.read.reads import Limits, make_view
-from signalbook.registry.read.targets import Target, find_target
+from signalbook.registry import changes, rows, urls
+from signalbook.registry.read.render import Limits, ReadContext
 from signalbook.registry.requests import Requests
-from signalbook.registry.setup import canonical
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import Flags, InlineSet, RequestTarget, find_target
+from signalbook.registry.work import GROUP_SYSTEM, META_SYSTEM, VERSION_SYSTEM, is_uinteger
 from signalbook.spec import versions
 
 __all__ = [
@@ -65,7 +64,7 @@ _COUNTS = ("url", "count")
 def plain_group(singular: str, plurals: Iterable[str], value: Mapping[str, Any]) -> Json:
     """Return what a user controls of a group that has these collections."""
     nested = {plural + suffix for plural in plurals for suffix in ("", *_COUNTS)}
-    left = (incoming.GROUP_SYSTEM - {"createdat"}) | nested | {singular + "id"}
+    left = (GROUP_SYSTEM - {"createdat"}) | nested | {singular + "id"}
     return {name: one for name, one in value.items() if name not in left}
 
 
@@ -75,13 +74,13 @@ def plain_resource(singular: str, value: Mapping[str, Any]) -> Json:
     if meta.get("xref"):
         return {"meta": {"xref": meta["xref"]}}
     rid = singular + "id"
-    own = {name: one for name, one in meta.items() if name not in incoming.META_SYSTEM and name != rid}
+    own = {name: one for name, one in meta.items() if name not in META_SYSTEM and name != rid}
     if meta.get("defaultversionsticky"):
         own |= {"defaultversionid": meta.get("defaultversionid"), "defaultversionsticky": True}
     return {"meta": own, "versions": {vid: _version(rid, one) for vid, one in (value.get("versions") or {}).items()}}
 
 
-_VERSION = incoming.VERSION_SYSTEM - {"createdat", "modifiedat", "ancestorid"}
+_VERSION = VERSION_SYSTEM - {"createdat", "modifiedat", "ancestorid"}
 
 
 def _version(rid: str, value: Mapping[str, Any]) -> Json:
@@ -185,7 +184,7 @@ class LogPage:
         texts = (page.digest, *(at for _, at, _ in page.snapshots))
         if not all(isinstance(text, str) and len(text) <= 100 for text in texts) or not isinstance(page.end, bool):
             raise ValueError("the times of its log must be short texts")
-        if not all(incoming.uinteger(number) and number < _BEHIND_ALL for number in (page.before, *numbers)):
+        if not all(is_uinteger(number) and number < _BEHIND_ALL for number in (page.before, *numbers)):
             raise ValueError("the numbers of its log must be uintegers")
         if numbers != sorted(set(numbers)) or (page.before and numbers and numbers[-1] >= page.before):
             raise ValueError("its log must be in the order of its numbers")
@@ -221,7 +220,7 @@ def adapted(kind: ResourceType, said: Json, authority: str, xid: str) -> Json:
     Rules that look at other entities are not asked: what is said of those was so once.
     """
     named = with_authority(kind, {"versions": {"": said}}, authority)["versions"][""]
-    attrs = kind.version_level.normalise(canonical(kind, named, xid), xid)
+    attrs = kind.version_level.normalise(kind.normaliser.to_canonical(named, xid), xid)
     for problem in check(kind.modelcompatiblewith, "version", Subject(xid=xid, attrs=attrs), "error"):
         raise RegistryError(problem.code, xid, **dict(problem.args))
     return attrs
@@ -371,7 +370,7 @@ class ReplicaEntry:
         texts = (entry.xid, entry.origin.catalog, entry.origin.authority, entry.origin.home, entry.mark, entry.source)
         if not all(isinstance(text, str) and len(text) <= 2000 for text in texts) or not entry.origin.catalog:
             raise _malformed(path, "its names must be texts of at most 2000 characters")
-        if not all(incoming.uinteger(one) and one < 1 << 62 for one in (entry.origin.revision, entry.origin.at)):
+        if not all(is_uinteger(one) and one < 1 << 62 for one in (entry.origin.revision, entry.origin.at)):
             raise _malformed(path, "its revision must be a uinteger")
         if entry.body is not None and not isinstance(entry.body, dict):
             raise _malformed(path, "its body must be an object or null")
@@ -506,7 +505,7 @@ class Bodies:
         self._requests = requests
         self._db = db
         self._setup = requests.setup(db)
-        self._collections: dict[str, tuple[Target, InlineSet] | None] = {}
+        self._collections: dict[str, tuple[RequestTarget, InlineSet] | None] = {}
 
     def of(self, xid: str) -> Json | None:
         """Return all that travels of the group or resource at an xid; None where there is none."""
@@ -515,7 +514,7 @@ class Bodies:
     def _group(self, xid: str) -> Json | None:
         try:
             target = find_target(self._setup.model, xid)
-            page = self._requests.page(self._db, self._setup, target, Flags.EMPTY, versions.DEFAULT, "")
+            page = self._requests.page(self._context(target, Flags.EMPTY, self._requests.limits))
         except RegistryError:
             return None
         return plain_group(target.group_type.singular, target.group_type.resources, orjson.loads(page.text))
@@ -532,13 +531,16 @@ class Bodies:
             return {"meta": {"xref": row.xref}}
         target, inline = found
         kind = target.resource_type
-        view = make_view(self._db, self._setup, _WHOLE, versions.DEFAULT, "", target, _UNBOUND)
+        view = self._context(target, _WHOLE, _UNBOUND).view()
         meta, all_versions = view.meta(kind, row, row), view.versions(kind, row, row, inline, None)
         return plain_resource(
             kind.singular, {"meta": orjson.loads(meta), "versions": orjson.loads(all_versions)}
         )  # fmt: skip
 
-    def _collection(self, path: str) -> tuple[Target, InlineSet] | None:
+    def _context(self, target: RequestTarget, flags: Flags, limits: Limits) -> ReadContext:
+        return ReadContext(self._db, self._setup, target, flags, versions.DEFAULT, "", limits)
+
+    def _collection(self, path: str) -> tuple[RequestTarget, InlineSet] | None:
         """Return a collection, and what is shown of each version in it; None where the model has none such."""
         try:
             target = find_target(self._setup.model, path)
@@ -546,5 +548,5 @@ class Bodies:
             return None
         if target.kind != "resources":
             return None
-        whole = flags.parse_inline(_WHOLE.inline, flags.resource_shape(target.resource_type), path)
+        whole = urls.parse_inline(_WHOLE.inline, urls.resource_shape(target.resource_type), path)
         return target, whole.child("versions") or InlineSet.NOTHING

@@ -205,7 +205,7 @@ def home_of(db: Connection, xid: str) -> str:
 def set_readonly(db: Connection, found: Iterable[tuple[Any, ...]], *, readonly: bool) -> None:
     """Set on the rows of resources what only the server may: META-3."""
     changed = []
-    for row in (rows.Row(*one) for one in found):
+    for row in (rows.EntityRow(*one) for one in found):
         if row.xref is None:
             doc = {name: value for name, value in orjson.loads(row.doc).items() if name != "readonly"}
             changed.append((orjson.dumps({**doc, "readonly": True} if readonly else doc).decode(), row.key))

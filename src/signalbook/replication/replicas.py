@@ -25,10 +25,9 @@ from signalbook.errors import RegistryError
 from signalbook.jsontext import Json
 from signalbook.model.xids import kept_id, kept_of
 from signalbook.registry import rows
-from signalbook.registry.flags import Flags
-from signalbook.registry.read.targets import Target, find_target
-from signalbook.registry.requests import Requests, now, unrecorded
+from signalbook.registry.requests import Requests, now
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import RequestTarget, find_target
 from signalbook.registry.write.versions import Ask
 from signalbook.replication import entries as alike
 from signalbook.replication.entries import (
@@ -419,7 +418,7 @@ class _Applying:
         is_same = is_same and events == len(self._events)
         return ReplicaResult(entry.xid, "same" if is_same else "written", wants=wants)
 
-    def _put_log(self, target: Target, entry: ReplicaEntry) -> int:
+    def _put_log(self, target: RequestTarget, entry: ReplicaEntry) -> int:
         """Give a resource its owner's log, as far as it came; return before which number more of it is needed."""
         kind = target.resource_type
         if entry.log is None or kind.modelcompatiblewith not in RECORDED:
@@ -442,7 +441,7 @@ class _Applying:
         entry = ReplicaEntry(xid, EntryOrigin(origin.catalog, origin.authority, revision, at, home), None)
         self._remember(entry, digest(self._bodies.of(xid) or {}))
 
-    def _write_resource(self, target: Target, body: Json, here: Json | None, *, has_log: bool) -> None:
+    def _write_resource(self, target: RequestTarget, body: Json, here: Json | None, *, has_log: bool) -> None:
         """Make a resource what its owner has, with as few changes of versions as that takes."""
         xid = target.xid
         if here is not None:
@@ -466,11 +465,9 @@ class _Applying:
             self._write("PUT", f"{xid}/meta", body.get("meta") or {}, has_log=has_log)
 
     def _write(self, method: str, path: str, body: Json | None = None, *, has_log: bool = False) -> None:
-        self._requests.write_in(
-            self._db, method, path, lambda setup: Flags.EMPTY, "",
-            lambda setup, target, flags: (body, Ask(from_meta=target.kind == "meta")), self._correlation,
-            unrecorded if has_log else None,
-        )  # fmt: skip
+        requests, recorded = self._requests, not has_log
+        begun = requests.begin_write(self._db, method, path, "", "", self._correlation, recorded=recorded)
+        requests.finish_write(begun, body, Ask(from_meta=begun.context.target.kind == "meta"))
 
     # ---- what is known
 

@@ -8,8 +8,9 @@ Rule 2: nothing here decides an error's status: errors are raised, `problems` an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,20 +20,19 @@ import orjson
 
 from signalbook.errors import RegistryError, SignalbookError
 from signalbook.jsontext import parse_json
-from signalbook.registry.flags import Flags, parse_flags
+from signalbook.registry.capabilities import Setup, generation
 from signalbook.registry.read import render
-from signalbook.registry.read.reads import Page, make_view
-from signalbook.registry.read.render import View, point_read
-from signalbook.registry.read.targets import DETAILS, Target, find_target
-from signalbook.registry.requests import Answer, Requests, latest_change
-from signalbook.registry.setup import Setup, generation
+from signalbook.registry.read.reads import Page
+from signalbook.registry.read.render import ReadContext, View, point_read
+from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import JSON, Headers, Patient, Request, Response, refuse_coded
+from signalbook.server.http import ATTRIBUTE, JSON, REPEATED, Headers, Request, Response, WaitingAnswer, refuse_coded
 from signalbook.server.problems import not_supported
 
 if TYPE_CHECKING:
@@ -46,11 +46,26 @@ __all__ = [
     "RegistryService",
     "check_preconditions",
     "coded",
+    "joined",
     "matches",
     "tag",
     "unchanged",
     "view_name",
 ]
+
+
+def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
+
+    An attribute's header is not a list: a line end, which no value has, tells that it was repeated.
+    """
+    headers: dict[str, str] = {}
+    for name, value in items:
+        name = name.lower()
+        between = REPEATED if name.startswith(ATTRIBUTE) else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+    return headers
+
 
 # Answers to point reads, kept while nothing is written.
 #
@@ -142,8 +157,7 @@ def unchanged(if_none_match: str | None, etag: str) -> Response | None:
 # Rule 1: the tag of one entity is `"e<epoch>-<modifiedat>-<view>"`, that of anything larger `"s<change>-<view>"`: a
 # parent's epoch does not move when a grandchild changes, the name of the latest change does.
 # Rule 2: a write compares the state, not the view: what a tag begins with, whatever view or content coding it came
-# with.
-# A bare epoch is taken too.
+# with. A bare epoch is taken too.
 
 
 # The state that a tag names: a change number, an epoch with its time, or an epoch alone; of any other tag nothing.
@@ -160,7 +174,7 @@ def tag(state: str, view: str) -> str:
     return f'"{state}-{view}"'
 
 
-def check_preconditions(headers: Headers, work: Work, target: Target) -> None:
+def check_preconditions(headers: Headers, work: Work, target: RequestTarget) -> None:
     """Refuse a write whose condition does not hold."""
     if_match, if_none_match = headers.get("if-match"), headers.get("if-none-match")
     if if_match is None and if_none_match is None:
@@ -179,7 +193,7 @@ def _meets(header: str, states: set[str]) -> bool:
     return any(not states.isdisjoint(named) for named in _EPOCH_TAG.findall(header))
 
 
-def _states(work: Work, target: Target) -> set[str]:
+def _states(work: Work, target: RequestTarget) -> set[str]:
     """Return the names of the state that the addressed entity is in; none where it does not exist."""
     sequence = f"s{latest_change(work.db)}"
     if target.kind in ("registry", "capabilities", "modelsource", "groups"):
@@ -195,7 +209,7 @@ def _states(work: Work, target: Target) -> set[str]:
     return _resource_states(work, state, target, sequence)
 
 
-def _resource_states(work: Work, state: ResourceState, target: Target, sequence: str) -> set[str]:
+def _resource_states(work: Work, state: ResourceState, target: RequestTarget, sequence: str) -> set[str]:
     assert state.row is not None
     meta = state.row.epoch
     if target.kind in ("meta", "versions"):
@@ -211,7 +225,7 @@ def _resource_states(work: Work, state: ResourceState, target: Target, sequence:
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
-_ROOT = Target("registry", "/", "/")
+_ROOT = RequestTarget("registry", "/", "/")
 
 
 class RegistryService:
@@ -224,7 +238,7 @@ class RegistryService:
         local: bool = True,
         extensions: Mapping[str, Callable[[Request], Response]] | None = None,
         branches: Mapping[str, Callable[[Request], Response]] | None = None,
-        patient: Mapping[str, Patient] | None = None,
+        waiting: Mapping[str, WaitingAnswer] | None = None,
         described: frozenset[str] = frozenset(),
         courier: Courier | None = None,
         judgements: Judgements | None = None,
@@ -234,7 +248,7 @@ class RegistryService:
         self._owner = owner
         self._extensions = extensions or {}
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
-        self.patient: Mapping[str, Patient] = patient or {}
+        self.waiting: Mapping[str, WaitingAnswer] = waiting or {}
         self.described = described
         self._courier = courier
         self.judgements = judgements
@@ -283,7 +297,7 @@ class RegistryService:
         if len(self._views) > 256:
             self._views.clear()
         spec = self._requests.spec
-        view = make_view(db, setup, Flags.EMPTY, spec, base, _ROOT, self._requests.limits)
+        view = ReadContext(db, setup, _ROOT, Flags.EMPTY, spec, base, self._requests.limits).view()
         known = self._views[base] = (view, view_name(base, spec.name, setup.generation))  # a model shapes answers too
         return known
 
@@ -326,13 +340,11 @@ class RegistryService:
             raise not_supported(request.path, request.method, "GET, OPTIONS")
         return Response(200, [JSON], orjson.dumps({"registries": [request.base + "/"]}))
 
-    def _flags(self, request: Request, setup: Setup) -> Flags:
-        capabilities = setup.capabilities
-        if self._owner:
-            return parse_flags(request.query, path=request.path.rstrip("/") or "/")
-        return parse_flags(
-            request.query, capabilities.parameters, path=request.path.rstrip("/") or "/", ignores=capabilities.ignores
-        )
+    def _query(self, request: Request) -> str | Flags:
+        """Return a request's query; for the owner, whom capabilities do not bind, with every flag in it read."""
+        if not self._owner or not request.query:
+            return request.query
+        return parse_flags(request.query, path=request.path.rstrip("/") or "/")
 
     def _read(self, request: Request) -> Response:
         return self._requests.store.read(lambda db: self._read_in(db, request))
@@ -342,11 +354,11 @@ class RegistryService:
         requests = self._requests
         setup = requests.setup(db)
         target = find_target(setup.model, request.path)
-        flags = self._flags(request, setup)
+        flags = requests.flags(self._query(request), setup, request.path)
         spec = requests.shown_version(flags, setup, target.path)
         known = request.headers.get("if-none-match")
         if not request.query:
-            view = make_view(db, setup, flags, spec, request.base, _ROOT, requests.limits)
+            view = ReadContext(db, setup, _ROOT, flags, spec, request.base, requests.limits).view()
             point = point_read(db, setup, view, request.path)
             if point is not None:
                 response, etag = _entity(*point, view_name(request.base, spec.name, setup.generation))
@@ -356,49 +368,23 @@ class RegistryService:
         etag = tag(f"s{latest_change(db)}", view_name(request.base, spec.name, setup.generation, *shown))
         if known != "*" and (same := unchanged(known, etag)) is not None:
             return same
-        page = requests.page(db, setup, target, flags, spec, request.base)
+        context = ReadContext(db, setup, target, flags, spec, request.base, requests.limits)
+        page = requests.page(context)
         if known is not None and (same := unchanged(known, etag)) is not None:  # `*`: whatever there is
             return same
         if not document:
             return Response(200, [JSON, ("etag", etag), *_links(request, page)], page.text.encode())
-        view = make_view(db, setup, Flags.EMPTY, spec, request.base, target, requests.limits)
-        response = document_response(db, view, Answer(target, spec, page), request.base)
+        view = replace(context, flags=Flags.EMPTY).view()
+        response = document_response(db, view, RequestResult(target, spec, page), request.base)
         return Response(response.status, [*response.headers, ("etag", etag)], response.body)
 
     # ---- writing
 
     def _write(self, request: Request) -> Response:
-        requests = self._requests
-        method = request.method
-        refuse_coded(request)
-
-        def body_of(setup: Setup, target: Target, flags: Flags) -> tuple[Any, Ask]:
-            _check_method(setup, method, target, owner=self._owner)
-            if target.document and method in ("PUT", "POST"):
-                return document_body(request, target, flags.setdefaultversionid)
-            refuse_headers((name for name, _ in request.headers.items()), target.path)
-            ask = Ask(
-                patch=method == "PATCH", setdefault=flags.setdefaultversionid, from_meta=target.kind == "meta",
-                load=_load(request),
-            )  # fmt: skip
-            return _json_body(request, target), ask
-
-        def flags_of(setup: Setup) -> Flags:
-            return self._flags(request, setup)
-
-        def check(work: Work, target: Target) -> None:
-            check_preconditions(request.headers, work, target)
-
-        documents: list[Response] = []
-
-        def job(db: Connection) -> Answer:
-            answer = requests.write_in(db, method, request.path, flags_of, request.base, body_of, correlation, check)
-            if (document := self._written_document(db, request, answer)) is not None:
-                documents.append(document)
-            return answer
-
-        correlation = requests.correlation()
-        answer = requests.store.write(job)
+        if "content-encoding" in request.headers:
+            refuse_coded(request)
+        correlation = self._requests.correlation()
+        answer, document = self._requests.store.write(partial(self._write_in, request, correlation))
         headers = [("xRegistry-xregcorrelationid", correlation)]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))
@@ -408,23 +394,35 @@ class RegistryService:
             return Response(204, headers)
         status = 201 if answer.outcome is not None and answer.outcome.created else 200
         headers += _places(request, answer)
-        if documents:
-            document = documents[0]
+        if document is not None:
             if status == 200:
                 return Response(document.status, [*headers, *document.headers], document.body)
             shown = [header for header in document.headers if header[0] != "location"]
             return Response(status, [*headers, *shown], document.body)
         return Response(status, [JSON, *headers], answer.page.text.encode())
 
-    def _written_document(self, db: Connection, request: Request, answer: Answer) -> Response | None:
-        """Return what shows the document that was written; None where metadata are shown, as where it is read."""
-        if not answer.target.document or answer.page is None:
-            return None
-        setup = self._requests.setup(db)
-        if self._flags(request, setup).doc:
-            return None
-        view = make_view(db, setup, Flags.EMPTY, answer.spec, request.base, answer.target, self._requests.limits)
-        return document_response(db, view, answer, request.base)
+    def _write_in(self, request: Request, correlation: str, db: Connection) -> tuple[RequestResult, Response | None]:
+        """Do one write within a transaction; the second value shows the document that it wrote, if that is asked."""
+        requests, method = self._requests, request.method
+        begun = requests.begin_write(db, method, request.path, self._query(request), request.base, correlation)
+        context, target = begun.context, begun.context.target
+        _check_method(context.setup, method, target, owner=self._owner)
+        setdefault = context.flags.setdefaultversionid
+        if target.document and method in ("PUT", "POST"):
+            body, ask = document_body(request, target, setdefault)
+        else:
+            names = request.headers.keys()
+            if any(name.startswith(ATTRIBUTE) for name in names):
+                refuse_headers(names, target.path)
+            ask = Ask(method == "PATCH", setdefault, target.kind == "meta", load=_load(request))
+            body = _json_body(request, target)
+        check_preconditions(request.headers, begun.work, target)
+        answer = requests.finish_write(begun, body, ask)
+        # Metadata are shown where they would be read: where the target is not a document, or with `doc`.
+        if answer.page is None or not answer.target.document or context.flags.doc:
+            return answer, None
+        view = replace(context, setup=requests.setup(db), target=answer.target, flags=Flags.EMPTY).view()
+        return answer, document_response(db, view, answer, request.base)
 
     # ---- upkeep
 
@@ -464,17 +462,17 @@ def _entity(text: str, state: str, view: str) -> tuple[Response, str]:
     return Response(200, [JSON, ("etag", etag)], body), etag
 
 
-def _allow(target: Target) -> str:
+def _allow(target: RequestTarget) -> str:
     return ALLOWED[target.kind] if target.kind != "meta" else "DELETE, " + ALLOWED["meta"]
 
 
-def _check_method(setup: Setup, method: str, target: Target, *, owner: bool) -> None:
+def _check_method(setup: Setup, method: str, target: RequestTarget, *, owner: bool) -> None:
     if method == "PATCH" and target.document:
         raise RegistryError("details_required", target.path)
     if method not in ALLOWED[target.kind].split(", "):
         raise not_supported(target.path, method, ALLOWED[target.kind])
     needed = target.kind if target.kind in ("capabilities", "modelsource") else "entities"
-    if not owner and not setup.capabilities.is_mutable(needed):
+    if not owner and not setup.capabilities.available.get(needed):
         raise not_supported(target.path, method, "GET, OPTIONS", f'"{needed}" is not mutable')
 
 
@@ -489,7 +487,7 @@ def _load(request: Request) -> str:
     return found[1] if found else ""
 
 
-def _json_body(request: Request, target: Target) -> Any:
+def _json_body(request: Request, target: RequestTarget) -> Any:
     if not request.body:
         if request.method in _NO_BODY:
             return None
@@ -512,7 +510,7 @@ def _links(request: Request, page: Page) -> list[tuple[str, str]]:
     return [("link", f"<{address}>;rel=next;count={page.count}")]
 
 
-def _places(request: Request, answer: Answer) -> list[tuple[str, str]]:
+def _places(request: Request, answer: RequestResult) -> list[tuple[str, str]]:
     """Return where to find what was written: HTTP-12, HTTP-13."""
     outcome, target = answer.outcome, answer.target
     assert outcome is not None

@@ -1,8 +1,8 @@
 """What every request goes through, whatever protocol brought it.
 
-Access, the quick road or the long one, the headers that every response has, content coding, log and figures.
+Access, the fast path or the general path, the headers that every response has, content coding, log and figures.
 
-Rule 1: the quick road stays on the event loop and adds a few microseconds at most; only reads take it.
+Rule 1: the fast path stays on the event loop and adds a few microseconds at most; only reads take it.
 Rule 2: nothing escapes: whatever goes wrong becomes a response in `problems`.
 Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here.
 Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leaves out (HTTP-17).
@@ -15,7 +15,7 @@ import gzip
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
@@ -27,11 +27,68 @@ import zstandard
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
-from signalbook.server.http import JSON, Bases, Headers, Patience, Patient, Request, Response, Service, Stream, joined
-from signalbook.server.metrics import Metrics, Table
-from signalbook.server.request_log import RequestLog
+from signalbook.server.http import (
+    JSON,
+    Headers,
+    Request,
+    Response,
+    Service,
+    Stream,
+    WaitContext,
+    WaitingAnswer,
+)
+from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 
-__all__ = ["SMALLEST", "VARY", "BodySource", "Flow", "Limits", "Pool", "choose", "encode", "half_a_body"]
+__all__ = [
+    "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
+    "half_a_body",
+]  # fmt: skip
+
+
+# A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~:@-]+)*/?")
+
+
+class Bases:
+    """The base URL of a request, from what the client sent or what the operator fixed."""
+
+    def __init__(self, fixed: str = "", *, trust_proxy: bool = False) -> None:
+        self._fixed = fixed.rstrip("/")
+        self._trust_proxy = trust_proxy
+        self._known: dict[tuple[str, str], str] = {}
+
+    def find(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
+        """The base; `header_error` where the client's `Host` is none."""
+        if self._fixed:
+            return self._fixed
+        if self._trust_proxy:
+            return self._forwarded(scheme, authority, headers, path)
+        base = self._known.get((scheme, authority))
+        return base if base is not None else self._learn(scheme, authority, path)
+
+    def _learn(self, scheme: str, authority: str, path: str) -> str:
+        if not _AUTHORITY.fullmatch(authority):
+            raise RegistryError("header_error", path, name="Host", error_detail="it does not name a host")
+        if len(self._known) >= 256:  # a client that sends ever new names must not fill the memory
+            self._known.clear()
+        base = self._known[scheme, authority] = f"{scheme}://{authority}"
+        return base
+
+    def _forwarded(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
+        def first(name: str) -> str:
+            return (headers.get(name) or "").split(",")[0].strip()
+
+        proto = first("x-forwarded-proto").lower()
+        prefix = first("x-forwarded-prefix")
+        if proto and proto not in ("http", "https"):
+            raise RegistryError("header_error", path, name="X-Forwarded-Proto", error_detail="it is not an HTTP scheme")
+        if not _PREFIX.fullmatch(prefix):
+            raise RegistryError("header_error", path, name="X-Forwarded-Prefix", error_detail="it is not a path")
+        host = first("x-forwarded-host") or authority
+        base = self._known.get((proto or scheme, host)) or self._learn(proto or scheme, host, path)
+        return base + prefix.rstrip("/")
+
 
 # How much and how long: the size of a body, the time it may take, and what all waiting bodies may hold together.
 #
@@ -62,7 +119,7 @@ def half_a_body(path: str) -> RegistryError:
     return RegistryError("bad_request", path, error_detail="the request ended in the middle of its body")
 
 
-class Limits:
+class BodyLimits:
     """The limits of one process and how much of them is in use; `held` is for all bodies together."""
 
     def __init__(self, *, max_body: int = 16 * 1024 * 1024, timeout: float = 30.0, held: int | None = None) -> None:
@@ -274,7 +331,7 @@ _Extras = tuple[tuple[str, str], ...]
 
 def _dict_of(headers: Headers) -> dict[str, str]:
     """The same headers in a dict; a value that could not be read is U+FFFD, which no attribute's value may be."""
-    found = joined(headers.items())
+    found = dispatch.joined(headers.items())
     names = headers.keys()
     return found if len(found) == len(names) else {**dict.fromkeys(names, "\ufffd"), **found}
 
@@ -288,22 +345,22 @@ class Flow:
         *,
         access: Access | None = None,
         bases: Bases | None = None,
-        limits: Limits | None = None,
+        limits: BodyLimits | None = None,
         log: RequestLog | None = None,
-        table: Table | None = None,
+        table: CounterTable | None = None,
         threads: int = 40,
     ) -> None:
         self._service = service
         self._quick = service.quick
         self._access = access or Access()
         self._bases = bases or Bases()
-        self._limits = limits or Limits()
+        self._limits = limits or BodyLimits()
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
         self._asking: frozenset[str] = getattr(service, "asking", frozenset())
         self._described: frozenset[str] = getattr(service, "described", frozenset())
-        self._patient: Mapping[str, Patient] = getattr(service, "patient", {})
+        self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
         self._closing = asyncio.Event()
         self._metrics = Metrics(getattr(service, "measures", None), table)
         judgements = getattr(service, "judgements", None)
@@ -337,7 +394,7 @@ class Flow:
         if close is not None:
             close()
 
-    # The quick road --------------------------------------------------------------------------------------------------
+    # The fast path ---------------------------------------------------------------------------------------------------
 
     def begin(
         self, method: str, path: str, query: str, headers: Headers, scheme: str, authority: str
@@ -351,8 +408,8 @@ class Flow:
             if method not in READS or path in self._own:
                 return request
             if not self._access.reading_is_open:
-                told = path.rstrip("/") in self._described
-                if method == "OPTIONS" and not told and not self._access.may_read(request):
+                described = path.rstrip("/") in self._described
+                if method == "OPTIONS" and not described and not self._access.may_read(request):
                     return self._finish(request, http.options(request))
                 self._access.check(request)
             response = self._quick(request)
@@ -375,7 +432,7 @@ class Flow:
         if self._log is not None:
             self._log.note(method, path, query, response.status, len(response.body), seconds, client)
 
-    # The long road ---------------------------------------------------------------------------------------------------
+    # The general path ------------------------------------------------------------------------------------------------
 
     async def answer(self, request: Request, source: BodySource) -> Response | Stream:
         """The response to a request that `begin` gave back."""
@@ -392,9 +449,9 @@ class Flow:
                     held = len(request.body)
             if self._pool is None:
                 raise RegistryError("server_busy", request.path)
-            patient = self._patient.get(request.path) if request.method == "GET" else None
-            if patient is not None:
-                return await self._wait(request, patient, self._pool)
+            waiting = self._waiting.get(request.path) if request.method == "GET" else None
+            if waiting is not None:
+                return await self._wait(request, waiting, self._pool)
             return await self._pool.run(self._work, request)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
@@ -402,9 +459,9 @@ class Flow:
             self._limits.release(held)
             self._metrics.ended()
 
-    async def _wait(self, request: Request, patient: Patient, pool: Pool) -> Response | Stream:
+    async def _wait(self, request: Request, waiting: WaitingAnswer, pool: Pool) -> Response | Stream:
         """The finished response of a path where an answer may wait."""
-        response = await patient(request, Patience(pool.run, self._closing))
+        response = await waiting(request, WaitContext(pool.run, self._closing))
         if isinstance(response, Stream):
             head = self._finish(request, Response(response.status, response.headers))
             return Stream(response.status, head.headers, response.pieces)
@@ -461,3 +518,95 @@ class Flow:
 
     def _figures(self) -> Response:
         return Response(200, [_FIGURES, ("cache-control", "no-store")], self._metrics.text())
+
+
+# The flow over ASGI 3.0 (`http` and `lifespan`), for embedding in another server and for tests without a socket.
+
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+
+
+class AsgiApp:
+    """A flow as an ASGI application; without `lifespan` it starts with the first request."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Answer one connection event, as ASGI 3.0 asks."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            self._start()
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    def close(self) -> None:
+        """Finish what was begun and close the service."""
+        if self._loop is not None:
+            self._loop = None
+            self._flow.hurry()
+            self._flow.stop()
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            self._flow.start(loop)
+
+    async def _lifespan(self, receive: _Receive, send: _Send) -> None:
+        while (message := await receive())["type"] != "lifespan.shutdown":
+            if message["type"] == "lifespan.startup":
+                self._start()
+                await send({"type": "lifespan.startup.complete"})
+        self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _http(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        started = perf_counter()
+        flow = self._flow
+        method: str = scope["method"]
+        path: str = scope["path"]
+        query = scope["query_string"].decode("latin-1")
+        headers = dispatch.joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        host, port = scope.get("server") or ("localhost", None)
+        authority = headers.get("host") or (f"{host}:{port}" if port else host)
+        step = flow.begin(method, path, query, headers, scope.get("scheme", "http"), authority)
+        response = step if isinstance(step, Response) else await flow.answer(step, _AsgiBody(receive, path))
+        names = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        if isinstance(response, Response) and response.status not in (204, 304):
+            names.append((b"content-length", str(len(response.body)).encode()))
+        await send({"type": "http.response.start", "status": response.status, "headers": names})
+        if isinstance(response, Stream) and method != "HEAD":
+            async for piece in response.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
+        client = scope.get("client")
+        flow.done(method, path, query, response, started, f"{client[0]}:{client[1]}" if client else "-")
+
+
+class _AsgiBody:
+    """A request's body as ASGI gives it."""
+
+    __slots__ = ("_path", "_receive")
+
+    def __init__(self, receive: _Receive, path: str) -> None:
+        self._receive = receive
+        self._path = path
+
+    async def whole(self) -> bytes:
+        return b"".join([chunk async for chunk in self.chunks()])
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise half_a_body(self._path)
+            if message.get("body"):
+                yield message["body"]
+            more = message.get("more_body", False)

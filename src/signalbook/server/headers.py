@@ -17,12 +17,13 @@ import orjson
 
 from signalbook.errors import RegistryError
 from signalbook.model.model import ResourceType
+from signalbook.model.values import from_text
 from signalbook.registry import rows
-from signalbook.registry.incoming import document_names, typed
+from signalbook.registry.documents import document_names
 from signalbook.registry.read.render import View
-from signalbook.registry.read.targets import DETAILS, Target
-from signalbook.registry.requests import Answer
+from signalbook.registry.requests import RequestResult
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import DETAILS, RequestTarget
 from signalbook.registry.write.versions import Ask
 from signalbook.server.http import ATTRIBUTE, REPEATED, Headers, Request, Response
 
@@ -188,7 +189,7 @@ def _extra(subject: str, name: str, detail: str) -> RegistryError:
 # Resources and versions as documents: their bytes in the body, their metadata in headers (DOC-1, HDR-1 to HDR-5).
 
 
-def document_body(request: Request, target: Target, setdefault: str | None) -> tuple[dict[str, Any], Ask]:
+def document_body(request: Request, target: RequestTarget, setdefault: str | None) -> tuple[dict[str, Any], Ask]:
     """Return what a request with a document as its body writes: the headers' attributes, and the bytes."""
     kind = target.resource_type
     body = decode_attributes(request.headers, target.path, singular=kind.singular, has_body=bool(request.body))
@@ -196,7 +197,7 @@ def document_body(request: Request, target: Target, setdefault: str | None) -> t
     for entity in (body, body.get("meta") or {}):
         for name, type_ in _OWN_TYPES.items():
             if isinstance(entity, dict) and isinstance(entity.get(name), str):
-                entity[name] = typed(entity[name], type_)
+                entity[name] = from_text(type_, entity[name])
     url = document_names(kind)[1]
     document = None if body.get(url) else request.body
     if document is not None:
@@ -218,7 +219,7 @@ _INERT = (("x-content-type-options", "nosniff"), ("content-security-policy", "sa
 _OWN_TYPES = {"epoch": "uinteger", "isdefault": "boolean", "defaultversionsticky": "boolean"}
 
 
-def document_response(db: Connection, view: View, answer: Answer, base: str) -> Response:
+def document_response(db: Connection, view: View, answer: RequestResult, base: str) -> Response:
     """Return the response that shows a document: its bytes, or where it lives, with the metadata in headers."""
     target = answer.target
     kind = target.resource_type

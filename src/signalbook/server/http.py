@@ -1,6 +1,6 @@
 """A request and a response as plain values, and what a service must be to answer one with the other.
 
-Rule 1: nothing here knows a protocol; `run` and `asgi` make requests and send responses.
+Rule 1: nothing here knows a protocol; `run` and `flow.AsgiApp` make requests and send responses.
 Rule 2: `Request.path` is percent-decoded, as both protocols hand it over: an id may hold neither `/` nor `%`, so
 nothing is lost. Bytes that are not UTF-8 arrive as U+FFFD, which no id may hold either.
 Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` with other characters is refused.
@@ -24,16 +24,14 @@ __all__ = [
     "ATTRIBUTE",
     "JSON",
     "REPEATED",
-    "Bases",
     "Headers",
-    "Patience",
-    "Patient",
     "Request",
     "Response",
     "Service",
     "Stream",
+    "WaitContext",
+    "WaitingAnswer",
     "allow_list",
-    "joined",
     "options",
     "refuse_coded",
 ]
@@ -83,12 +81,12 @@ JSON = ("content-type", "application/json; charset=utf-8")
 
 
 class Headers(Protocol):
-    """Request headers by lower-case name: a dict, or on the quick road the HTTP server's own object."""
+    """Request headers by lower-case name: a dict, or on the fast path the HTTP server's own object."""
 
     def __contains__(self, name: str, /) -> bool: ...
 
     def get(self, name: str, /) -> str | None:
-        """The value, on the quick road the first of several."""
+        """The value, on the fast path the first of several."""
         ...
 
     def keys(self) -> Collection[str]:
@@ -139,14 +137,14 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitContext:
     """What an answer that may wait is given: threads for what takes long, and when to stop waiting."""
 
     run: Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
     closing: asyncio.Event
 
 
-Patient = Callable[[Request, Patience], Awaitable[Response | Stream]]
+WaitingAnswer = Callable[[Request, WaitContext], Awaitable[Response | Stream]]
 """Answers on the event loop, and may wait there without holding a thread."""
 
 
@@ -155,7 +153,7 @@ class Service(Protocol):
 
     It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
     `/metrics`), `asking` (the paths where a POST writes nothing), `described` (the paths whose OPTIONS says more than
-    their methods, to anybody), `patient` (what answers a GET of a path where that may wait), `judgements` (whose `tell`
+    their methods, to anybody), `waiting` (what answers a GET of a path where that may wait), `judgements` (whose `tell`
     is called with what became of a message), `start()` and `close()`.
     """
 
@@ -166,61 +164,3 @@ class Service(Protocol):
     def answer(self, request: Request, /) -> Response:
         """An answer, from any thread; a `RegistryError` is turned into a response by the caller."""
         ...
-
-
-def joined(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Headers as a dict by lower-case name, repeated ones joined as RFC 9110 section 5.3 says.
-
-    An attribute's header is not a list: a line end, which no value has, tells that it was repeated.
-    """
-    headers: dict[str, str] = {}
-    for name, value in items:
-        name = name.lower()
-        between = REPEATED if name.startswith(ATTRIBUTE) else ", "
-        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
-    return headers
-
-
-# A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
-_AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~:@-]+)*/?")
-
-
-class Bases:
-    """The base URL of a request, from what the client sent or what the operator fixed."""
-
-    def __init__(self, fixed: str = "", *, trust_proxy: bool = False) -> None:
-        self._fixed = fixed.rstrip("/")
-        self._trust_proxy = trust_proxy
-        self._known: dict[tuple[str, str], str] = {}
-
-    def find(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
-        """The base; `header_error` where the client's `Host` is none."""
-        if self._fixed:
-            return self._fixed
-        if self._trust_proxy:
-            return self._forwarded(scheme, authority, headers, path)
-        base = self._known.get((scheme, authority))
-        return base if base is not None else self._learn(scheme, authority, path)
-
-    def _learn(self, scheme: str, authority: str, path: str) -> str:
-        if not _AUTHORITY.fullmatch(authority):
-            raise RegistryError("header_error", path, name="Host", error_detail="it does not name a host")
-        if len(self._known) >= 256:  # a client that sends ever new names must not fill the memory
-            self._known.clear()
-        base = self._known[scheme, authority] = f"{scheme}://{authority}"
-        return base
-
-    def _forwarded(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
-        def first(name: str) -> str:
-            return (headers.get(name) or "").split(",")[0].strip()
-
-        proto = first("x-forwarded-proto").lower()
-        prefix = first("x-forwarded-prefix")
-        if proto and proto not in ("http", "https"):
-            raise RegistryError("header_error", path, name="X-Forwarded-Proto", error_detail="it is not an HTTP scheme")
-        if not _PREFIX.fullmatch(prefix):
-            raise RegistryError("header_error", path, name="X-Forwarded-Prefix", error_detail="it is not a path")
-        host = first("x-forwarded-host") or authority
-        base = self._known.get((proto or scheme, host)) or self._learn(proto or scheme, host, path)
-        return base + prefix.rstrip("/")

@@ -1,24 +1,31 @@
-"""What the processes of a server count, and `/metrics` in the Prometheus text format.
+"""What a server tells about its requests: figures for `/metrics` in the Prometheus text format, and the request log.
 
 Rule 1: counting one request costs well under a microsecond: a few integers in memory.
 Rule 2: the figures are those of all workers together, whichever of them is asked: each counts in a row of its own of a
 table that all of them see, and whoever is asked adds the rows up. What a worker that ended has counted stays.
 Rule 3: a row has one writer, its process; only a new worker, which takes a row, adds those of the dead to the first.
+Rule 4: logging a request only notes a few values; lines are made and handed to the stdlib logger `signalbook.requests`
+in batches, at the latest half a second later and when the server stops. A batch is one log record, its lines separated
+by line ends.
+Rule 5: what a client sent stands in the log as printable ASCII, so it cannot forge a line; tokens never stand in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import mmap
 import os
 import tempfile
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-__all__ = ["Metrics", "Table", "shared_file"]
+import orjson
+
+__all__ = ["DELAY", "CounterTable", "Metrics", "RequestLog", "shared_file"]
 
 _BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "other")
@@ -44,7 +51,7 @@ def shared_file(workers: int) -> int:
         return os.dup(file.fileno())
 
 
-class Table:
+class CounterTable:
     """The rows of all processes, and which of them is this one's; without a file there is one row."""
 
     def __init__(self, file: int | None = None) -> None:
@@ -106,14 +113,16 @@ def _lives(process: int) -> bool:
 class Metrics:
     """Counters of a server; `more` gives further figures of this process by name, such as those of a store."""
 
-    def __init__(self, more: Callable[[], Mapping[str, float]] | None = None, table: Table | None = None) -> None:
+    def __init__(
+        self, more: Callable[[], Mapping[str, float]] | None = None, table: CounterTable | None = None
+    ) -> None:
         self._more = more
-        self._table = table or Table()
+        self._table = table or CounterTable()
         self._row = self._table.row
         self._lock = threading.Lock()
 
     def begun(self) -> None:
-        """A request was begun on the long road."""
+        """A request was begun on the general path."""
         self._row[_IN_FLIGHT] += 1
 
     def ended(self) -> None:
@@ -184,3 +193,72 @@ def _seconds(total: Sequence[int]) -> Iterator[str]:
 def _head(name: str, kind: str, words: str) -> Iterator[str]:
     yield f"# HELP {name} {words}"
     yield f"# TYPE {name} {kind}"
+
+
+# The request log: one line a request, as text or JSON.
+
+
+DELAY = 0.5
+_BATCH = 512
+
+_LogEntry = tuple[float, str, str, str, int, int, float, str]
+
+
+class RequestLog:
+    """Notes requests and writes them out; `later` asks the event loop to call `flush` after a delay."""
+
+    def __init__(self, form: str = "text", later: Callable[[float, Callable[[], None]], object] | None = None) -> None:
+        self._logger = logging.getLogger("signalbook.requests")
+        self._lines = _FORMS[form]
+        self.later = later
+        self._entries: list[_LogEntry] = []
+
+    def note(self, method: str, path: str, query: str, status: int, size: int, seconds: float, client: str) -> None:
+        """Remember one answered request."""
+        entries = self._entries
+        entries.append((time.time(), method, path, query, status, size, seconds, client))
+        if len(entries) >= _BATCH:
+            self.flush()
+        elif len(entries) == 1 and self.later is not None:
+            self.later(DELAY, self.flush)
+
+    def flush(self) -> None:
+        """Write out what was remembered."""
+        if self._entries:
+            entries, self._entries = self._entries, []
+            self._logger.info("%s", "\n".join(self._lines(entries)))
+
+
+def _stamp(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
+
+
+def _printable(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
+
+
+def _text_lines(entries: Iterable[_LogEntry]) -> Iterable[str]:
+    second, stamp = 0, ""
+    for at, method, path, query, status, size, seconds, client in entries:
+        if int(at) != second:
+            second, stamp = int(at), _stamp(at)
+        target = _printable(f"{path}?{query}" if query else path)
+        yield f"{stamp}Z {client} {_printable(method)} {target} {status} {size} {seconds * 1000:.2f}ms"
+
+
+def _json_lines(entries: Iterable[_LogEntry]) -> Iterable[str]:
+    for at, method, path, query, status, size, seconds, client in entries:
+        line = {
+            "time": f"{_stamp(at)}.{int(at % 1 * 1000):03}Z",
+            "client": client,
+            "method": _printable(method),
+            "path": _printable(path),
+            "query": _printable(query),
+            "status": status,
+            "bytes": size,
+            "ms": round(seconds * 1000, 3),
+        }
+        yield orjson.dumps(line).decode()
+
+
+_FORMS: dict[str, Callable[[Iterable[_LogEntry]], Iterable[str]]] = {"text": _text_lines, "json": _json_lines}

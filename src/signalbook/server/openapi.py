@@ -15,8 +15,8 @@ import orjson
 
 from signalbook import __version__
 from signalbook.jsontext import Json
-from signalbook.model.attributes import Attribute
 from signalbook.model.model import GroupType, Model, ResourceType
+from signalbook.model.values import Attribute
 from signalbook.registry.requests import Requests
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.server import http

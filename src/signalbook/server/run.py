@@ -37,10 +37,9 @@ from granian.server import Server
 from signalbook import __version__
 from signalbook.errors import SignalbookError, UsageError
 from signalbook.server.access import access_by
-from signalbook.server.flow import Flow, Limits, half_a_body
-from signalbook.server.http import Bases, Response, Service, Stream
-from signalbook.server.metrics import Table, shared_file
-from signalbook.server.request_log import RequestLog
+from signalbook.server.flow import Bases, BodyLimits, Flow, half_a_body
+from signalbook.server.http import Response, Service, Stream
+from signalbook.server.metrics import CounterTable, RequestLog, shared_file
 from signalbook.settings import Settings
 
 __all__ = ["RsgiApp", "ServiceFactory", "flow_for", "serve"]
@@ -130,13 +129,13 @@ _HEAD_SECONDS = 30
 _STOP_SECONDS = 30
 
 
-def flow_for(service: Service, settings: Settings, table: Table | None = None) -> Flow:
+def flow_for(service: Service, settings: Settings, table: CounterTable | None = None) -> Flow:
     """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`; `table` has the figures."""
     return Flow(
         service,
         access=access_by(settings),
         bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy),
-        limits=Limits(max_body=settings.max_body, timeout=settings.body_timeout),
+        limits=BodyLimits(max_body=settings.max_body, timeout=settings.body_timeout),
         log=RequestLog(settings.log_format) if settings.log else None,
         table=table,
     )
@@ -178,7 +177,7 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
     threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
     _log_to_stderr()
-    table = Table(figures)
+    table = CounterTable(figures)
     if table.is_heir and settings.store.startswith("memory:"):
         sys.stderr.write("signalbook: the worker has ended, and its store in memory with it; the new one is empty\n")
         sys.stderr.flush()

@@ -31,20 +31,13 @@ from signalbook.messages.lint import Subjects
 from signalbook.messages.lint import lint as lint_definitions
 from signalbook.messages.schema_library import SchemaLibrary, UncheckedSchema
 from signalbook.model import rules
-from signalbook.model.levels import Level
 from signalbook.model.message_rules import Severity
 from signalbook.model.model import GroupType, Model, ResourceType, read_model
 from signalbook.model.rules import RULES as NAMED_RULES
-from signalbook.registry.incoming import (
-    GROUP_SYSTEM,
-    META_SYSTEM,
-    RESOURCE_MEMBERS,
-    VERSION_SYSTEM,
-    document_names,
-    is_id,
-)
+from signalbook.model.values import Level
+from signalbook.registry.documents import document_names
 from signalbook.registry.registry import Registry
-from signalbook.registry.setup import canonical as in_spelling
+from signalbook.registry.work import GROUP_SYSTEM, META_SYSTEM, RESOURCE_MEMBERS, VERSION_SYSTEM, is_id
 from signalbook.sources.documents import (
     DEFINING,
     DESCRIPTIVE,
@@ -348,7 +341,7 @@ class _Walk:
     ) -> Generator[Finding, None, dict[str, Any]]:
         """What of an entity its author controls, in canonical spelling."""
         try:
-            canonical = in_spelling(kind, given, xid)
+            canonical = kind.normaliser.to_canonical(given, xid)
         except RegistryError as error:
             yield refusal(self._source, error)
             canonical = given

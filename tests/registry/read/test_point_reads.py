@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signalbook.registry.flags import Flags
+from signalbook.registry.urls import Flags
 from signalbook.server import problems
 from signalbook.server.dispatch import PointCache
 from signalbook.server.http import Request, Response
@@ -31,7 +31,7 @@ def general(api: Api, path: str) -> Response:
 
 def bare(api: Api, path: str) -> str:
     """The text that the general read makes of what a path addresses."""
-    page = api.service._requests.read(path, lambda setup: Flags.EMPTY, BASE).page
+    page = api.service._requests.read(path, Flags.EMPTY, BASE).page
     assert page is not None
     return page.text
 

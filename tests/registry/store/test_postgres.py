@@ -72,7 +72,7 @@ def test_a_writer_lost_while_idle_is_replaced(store: Store) -> None:
 @pytest.mark.postgres
 def test_a_group_cut_in_the_middle_fails_and_the_next_works(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of a group whose connection is lost all fail, and nothing of them is there."""
-    monkeypatch.setattr("signalbook.registry.store.group_commit.MOST_SECONDS", 60.0)  # however slow this machine is
+    monkeypatch.setattr("signalbook.registry.store.store.MOST_SECONDS", 60.0)  # however slow this machine is
     inside, go_on = threading.Event(), threading.Event()
 
     def first(connection: Connection) -> None:

@@ -17,17 +17,13 @@ from typing import Any
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.model.attributes import Attribute, Attributes
-from signalbook.model.levels import Level
 from signalbook.model.model import GroupType, Model, ResourceType
-from signalbook.registry import index, rows
+from signalbook.model.values import Attribute, Attributes, Level
+from signalbook.registry import rows
 from signalbook.registry.filters import Clause, Clauses, Filter, query, split
-from signalbook.registry.flags import InlineSet, Path, Step, Wild
-from signalbook.registry.index import lookup
 from signalbook.registry.read.render import Picked, View, pair
-from signalbook.registry.read.targets import Target
-from signalbook.registry.rows import Row
-from signalbook.registry.setup import spelling_of
+from signalbook.registry.rows import EntityRow
+from signalbook.registry.urls import InlineSet, Path, RequestTarget, Step, Wild
 
 __all__ = ["MISS", "Search", "refuse_arrays"]
 
@@ -86,7 +82,7 @@ class Search:
             raise self.stumbled
         return found
 
-    def registry(self, row: Row, alternatives: Sequence[Clauses]) -> Found:
+    def registry(self, row: EntityRow, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of the registry."""
         attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
         groups = self.view.model.groups
@@ -99,11 +95,11 @@ class Search:
         low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
         left: dict[str, Picked | None] = {}
         for one in self.view.db.execute(rows.SELECT_RANGE, (low, high)):
-            row = Row(*one)
+            row = EntityRow(*one)
             _keep(left, row, self.group(kind, row, alternatives))
         return left
 
-    def group(self, kind: GroupType, row: Row, alternatives: Sequence[Clauses]) -> Found:
+    def group(self, kind: GroupType, row: EntityRow, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of a group."""
         self._look()
         attrs = orjson.loads(self.view.group(kind, row))
@@ -136,7 +132,9 @@ class Search:
             for row, default in map(pair, some):
                 self.resource(kind, row, default, alternatives)
 
-    def resource(self, kind: ResourceType, row: Row, default: Row | None, alternatives: Sequence[Clauses]) -> Found:
+    def resource(
+        self, kind: ResourceType, row: EntityRow, default: EntityRow | None, alternatives: Sequence[Clauses]
+    ) -> Found:
         """Return what is left of a resource."""
         self._look()
         alternatives = self._spelled(kind, alternatives)
@@ -148,7 +146,7 @@ class Search:
             self.view.doc = doc
         return self._node(attrs, alternatives, "versions".__eq__, lambda _, alts: self.versions(kind, row, alts))
 
-    def versions(self, kind: ResourceType, row: Row, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
+    def versions(self, kind: ResourceType, row: EntityRow, alternatives: Sequence[Clauses]) -> dict[str, Picked | None]:
         """Return the versions that are left of a resource."""
         found = self.view.target(row)
         if found is None:
@@ -156,11 +154,13 @@ class Search:
         real = found[0]
         left: dict[str, Picked | None] = {}
         for one in self.view.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions")):
-            version = Row(*one)
+            version = EntityRow(*one)
             _keep(left, version, self.version(kind, row, real, version, alternatives))
         return left
 
-    def version(self, kind: ResourceType, row: Row, real: Row, version: Row, alternatives: Sequence[Clauses]) -> Found:
+    def version(
+        self, kind: ResourceType, row: EntityRow, real: EntityRow, version: EntityRow, alternatives: Sequence[Clauses]
+    ) -> Found:
         """Return what is left of a version: all of it or nothing."""
         self._look()
         alternatives = self._spelled(kind, alternatives)
@@ -169,7 +169,7 @@ class Search:
 
     def _spelled(self, kind: ResourceType, alternatives: Sequence[Clauses]) -> Sequence[Clauses]:
         """Return clauses with attributes named as the answer names them, whichever version's name was given."""
-        aliases, shown = spelling_of(kind).aliases, self.view.spec.attributes
+        aliases, shown = kind.normaliser.aliases, self.view.spec.attributes
         if all(c.head not in aliases and c.head not in shown for clauses in alternatives for c in clauses):
             return alternatives
         return [
@@ -202,7 +202,7 @@ class Search:
 
     def candidates(
         self, group: GroupType, kind: ResourceType, path: str, alternatives: Sequence[Clauses]
-    ) -> Iterator[tuple[Row, Row | None]]:
+    ) -> Iterator[tuple[EntityRow, EntityRow | None]]:
         """Return the resources that may match: those the index knows of, or all."""
         typename = f"{group.plural}/{kind.plural}"
         indexed = [self._indexed(typename, kind, path, clauses) for clauses in alternatives]
@@ -224,12 +224,12 @@ class Search:
         best: set[str] | None = None
         low, high = rows.range_of(rows.VERSION, path)
         for clause in clauses:
-            number = lookup(typename, _canonical(kind, clause))
+            number = _index_term(typename, _canonical(kind, clause))
             if number is None:
                 continue
             found = {
                 key[: key.rindex("/versions/")].replace(rows.VERSION, rows.RESOURCE, 1)
-                for key in index.find(self.view.db, number, low, high)
+                for key in rows.find_candidates(self.view.db, number, low, high)
             }
             best = found if best is None else best & found
         return best
@@ -239,7 +239,7 @@ def _canonical(kind: ResourceType, clause: Clause) -> Clause:
     """Return a clause about a version as the index has it: without `versions`, in canonical spelling."""
     if clause.head == "versions":
         clause = clause.tail()
-    aliases = spelling_of(kind).aliases
+    aliases = kind.normaliser.aliases
     return _renamed(clause, lambda head: aliases.get(head, head))
 
 
@@ -248,12 +248,12 @@ def _renamed(clause: Clause, name: Callable[[str], str]) -> Clause:
     return clause if head is None or name(head) == head else replace(clause, path=(name(head), *clause.path[1:]))
 
 
-def _keep(left: dict[str, Picked | None], row: Row, found: Found) -> None:
+def _keep(left: dict[str, Picked | None], row: EntityRow, found: Found) -> None:
     if found is not MISS:
         left[row.xid.rpartition("/")[2]] = found  # type: ignore[assignment]
 
 
-def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) -> Filter:
+def refuse_arrays(wanted: Filter, model: Model, target: RequestTarget, subject: str) -> Filter:
     """Refuse a clause that, by the model, can only take an array, a map or an object for one value.
 
     Return the filter with those clauses watched whose path may lead to one, as what is stored tells.
@@ -264,7 +264,7 @@ def refuse_arrays(wanted: Filter, model: Model, target: Target, subject: str) ->
     return replace(wanted, alternatives=alternatives)
 
 
-def _watched(clause: Clause, model: Model, target: Target, subject: str) -> Clause:
+def _watched(clause: Clause, model: Model, target: RequestTarget, subject: str) -> Clause:
     level, path = _level_of(clause.path, model, target)
     if clause.compares and clause.path and not path:
         raise clause.refused_whole(subject)
@@ -324,7 +324,7 @@ def _named(attributes: Attributes, step: Step) -> Iterator[Attribute]:
             yield from _named(siblings, step)
 
 
-def _level_of(path: Path, model: Model, target: Target) -> tuple[Level, Path]:
+def _level_of(path: Path, model: Model, target: RequestTarget) -> tuple[Level, Path]:
     """What a path's first attribute is looked up in, and the path from there on."""
     group, resource = target.group, target.resource
     if group is None and path and path[0] in model.groups:
@@ -338,3 +338,13 @@ def _level_of(path: Path, model: Model, target: Target) -> tuple[Level, Path]:
     if path and path[0] == "meta":
         return resource.meta_level, path[1:]
     return resource.version_level, path[1:] if path and path[0] == "versions" else path
+
+
+def _index_term(type_: str, clause: Clause) -> int | None:
+    """Return the number to look a clause up by; None where no index helps."""
+    wanted = clause.index_term()
+    if wanted is None or clause.head in rows.OWN_COLUMNS or wanted[1] in rows.BOOLEAN_TEXTS:
+        return None
+    if not rows.UNINDEXED.isdisjoint(step for step in clause.path if isinstance(step, str)):
+        return None
+    return rows.term_number(type_, *wanted)

@@ -15,19 +15,26 @@ from typing import Any, TypeAlias, TypeVar
 import orjson
 
 from signalbook.errors import RegistryError
-from signalbook.registry import filters, rows
-from signalbook.registry import flags as inlines
+from signalbook.registry import filters, rows, urls
+from signalbook.registry.capabilities import Setup
 from signalbook.registry.filters import Filter, collated
-from signalbook.registry.flags import Flags, InlineSet, Path, PathError, Wild, parse_path, values_at
 from signalbook.registry.read.queries import MISS, Search, refuse_arrays
-from signalbook.registry.read.render import Picked, View, pair
-from signalbook.registry.read.targets import COLLECTIONS, Target
-from signalbook.registry.rows import Row
-from signalbook.registry.setup import Setup
+from signalbook.registry.read.render import Limits, Picked, ReadContext, View, pair
+from signalbook.registry.rows import EntityRow
 from signalbook.registry.store import Connection
-from signalbook.spec.versions import SpecVersion
+from signalbook.registry.urls import (
+    COLLECTIONS,
+    Flags,
+    InlineSet,
+    Path,
+    PathError,
+    RequestTarget,
+    Wild,
+    parse_path,
+    values_at,
+)
 
-__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "make_view", "parse", "read_target", "refuse_collections"]
+__all__ = ["MAX_TEXT", "Key", "Limits", "Page", "Sort", "parse", "read_target", "refuse_collections"]
 
 # The `sort` flag: the order of a collection's entities.
 #
@@ -91,15 +98,6 @@ def _bad(subject: str, value: str, detail: str) -> RegistryError:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one answer may cost."""
-
-    page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
-    size: int = 256 << 20  # characters of one answer
-    seconds: float = 10.0  # of filtering
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """An answer's JSON text; for a part of a collection where the next part begins, and how many there are."""
 
@@ -108,38 +106,19 @@ class Page:
     count: int | None = None
 
 
-def make_view(
-    db: Connection, setup: Setup, flags: Flags, spec: SpecVersion, base: str, target: Target, limits: Limits
-) -> View:
-    """Return the view that a request's flags ask for."""
-    root = "" if target.xid == "/" else target.xid
-    return View(
-        db, setup.model, spec, base, setup.registryid, flags.doc, flags.binary, flags.collections, bool(flags.filters),
-        setup.capabilities.shortself, root, limits.size, _subject(target, flags),
-        {
-            "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
-            "model": lambda: setup.full_model(spec),
-            "modelsource": lambda: setup.source,
-        },
-    )  # fmt: skip
-
-
-def _subject(target: Target, flags: Flags) -> str:
-    return f"{target.path}?{flags.raw}" if flags.raw else target.path
-
-
-def refuse_collections(target: Target, flags: Flags) -> None:
+def refuse_collections(target: RequestTarget, flags: Flags) -> None:
     """Refuse `?collections` where it means nothing: FLAGS-3."""
     if flags.collections and target.kind not in ("registry", "group"):
         raise RegistryError("bad_flag", target.path, flag="collections")
 
 
-def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: Limits) -> Page:
+def read_target(context: ReadContext) -> Page:
     """Return the answer to a GET."""
+    setup, target, flags, limits, view = context.setup, context.target, context.flags, context.limits, context.view()
     refuse_collections(target, flags)
     if flags.sort is not None and target.kind not in COLLECTIONS:
         raise RegistryError("sort_noncollection", view.subject)
-    inline = inlines.parse_inline(flags.inline, _shape(setup, target), view.subject)
+    inline = urls.parse_inline(flags.inline, _shape(setup, target), view.subject)
     if target.kind in ("registry", "export"):
         _check_available(setup, inline)
     wanted = filters.parse(flags.filters, view.subject)
@@ -151,25 +130,25 @@ def read_target(setup: Setup, view: View, target: Target, flags: Flags, limits: 
 
 def _check_available(setup: Setup, inline: InlineSet) -> None:
     """Refuse to inline a kind of data that the registry does not give out: CAP-3."""
-    for name in sorted(inlines.CONFIGURATION):
+    for name in sorted(urls.CONFIGURATION):
         if inline.child(name) is not None and name not in setup.capabilities.available:
             raise RegistryError("not_available", name)
 
 
-def _shape(setup: Setup, target: Target) -> inlines.Shape:
+def _shape(setup: Setup, target: RequestTarget) -> urls.InlineShape:
     if target.kind in ("registry", "export"):
         return setup.shape
     if target.kind in ("groups", "group"):
-        return inlines.group_shape(target.group_type)
+        return urls.group_shape(target.group_type)
     if target.kind in ("resources", "resource"):
-        return inlines.resource_shape(target.resource_type)
-    return inlines.META if target.kind == "meta" else inlines.version_shape(target.resource_type)
+        return urls.resource_shape(target.resource_type)
+    return urls.META if target.kind == "meta" else urls.version_shape(target.resource_type)
 
 
 @dataclass(slots=True)
 class _Reading:
     view: View
-    target: Target
+    target: RequestTarget
     flags: Flags
     inline: InlineSet
     wanted: Filter
@@ -181,7 +160,7 @@ class _Reading:
     def missing(self, xid: str) -> RegistryError:
         return RegistryError("not_found", xid)
 
-    def row(self, kind: str, xid: str) -> Row:
+    def row(self, kind: str, xid: str) -> EntityRow:
         """Return the row of an entity that has to be there, in exactly this spelling."""
         row = rows.load(self.view.db, kind + xid.lower())
         if row is None or row.xid != xid:
@@ -247,7 +226,7 @@ def _read_meta(reading: _Reading) -> Page:
     return Page(text)
 
 
-def _resource_of(reading: _Reading, missing: str) -> tuple[Row, Row]:
+def _resource_of(reading: _Reading, missing: str) -> tuple[EntityRow, EntityRow]:
     """Return the resource that owns the versions asked for, and the one that really has them."""
     xid = reading.target.resource_xid
     row = rows.load(reading.view.db, rows.resource_key(xid))
@@ -283,7 +262,7 @@ def _read_groups(reading: _Reading) -> Page:
     path = reading.target.xid
     return _page(
         reading, rows.GROUP, path, members,
-        plain=lambda found: view.join_groups(kind, (Row(*one) for one in found), reading.inline, members),
+        plain=lambda found: view.join_groups(kind, (EntityRow(*one) for one in found), reading.inline, members),
         select=rows.SELECT_RANGE,
         total=lambda: orjson.loads(reading.row("a", "/").counts).get(kind.plural, 0),
     )  # fmt: skip
@@ -319,7 +298,7 @@ def _read_versions(reading: _Reading) -> Page:
     return _page(
         reading, rows.VERSION, real.xid + "/versions", members,
         plain=lambda found: view.join_versions(
-            kind, row, real, (Row(*one) for one in found), reading.inline, members
+            kind, row, real, (EntityRow(*one) for one in found), reading.inline, members
         ),
         select=rows.SELECT_RANGE,
         total=lambda: real.size,

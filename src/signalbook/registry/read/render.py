@@ -19,22 +19,31 @@ from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.normalise import spelled_members
 from signalbook.registry import rows
-from signalbook.registry.flags import InlineSet
+from signalbook.registry.capabilities import Setup
+from signalbook.registry.documents import TAKEN_AWAY, document_names, render_document
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.incoming import TAKEN_AWAY, document_names, render_document
-from signalbook.registry.read.targets import DETAILS
-from signalbook.registry.rows import Row
-from signalbook.registry.setup import Setup, spelling_of
+from signalbook.registry.rows import EntityRow
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import DETAILS, Flags, InlineSet, RequestTarget
 from signalbook.spec.versions import VERSIONS, SpecVersion
 
-__all__ = ["PREFIX", "Picked", "View", "enter", "enter_all", "point_read", "resolve", "short_name"]
+__all__ = [
+    "PREFIX",
+    "Limits",
+    "Picked",
+    "ReadContext",
+    "View",
+    "enter",
+    "enter_all",
+    "point_read",
+    "resolve",
+    "short_name",
+]
 
 # `shortself`: a short address for every entity, where the capability is on (ATTR-3).
 #
 # Rule: a short name is made from the xid alone, so it is the same whenever the capability is switched on again; the
-# index
-# of attribute values holds it, beside the key of its entity. A name that outlives its entity leads nowhere.
+# index of attribute values holds it, beside the key of its entity. A name that outlives its entity leads nowhere.
 
 
 PREFIX = "/.s/"  # no group type can have a dot in its name
@@ -150,7 +159,7 @@ class View:
 
     # ---- the registry and its groups
 
-    def registry(self, row: Row, inline: InlineSet, picked: Picked | None) -> str:
+    def registry(self, row: EntityRow, inline: InlineSet, picked: Picked | None) -> str:
         """Return the registry."""
         counts = orjson.loads(row.counts)
         parts = []
@@ -183,7 +192,11 @@ class View:
         return self.join_groups(kind, map(_row, found), inline, members)
 
     def join_groups(
-        self, kind: GroupType, found: Iterable[Row], inline: InlineSet, members: Mapping[str, Picked | None] | None
+        self,
+        kind: GroupType,
+        found: Iterable[EntityRow],
+        inline: InlineSet,
+        members: Mapping[str, Picked | None] | None,
     ) -> str:
         """Return these groups as a map."""
         shown = []
@@ -193,7 +206,7 @@ class View:
                 shown.append(f'"{id_}":{self.group(kind, row, inline, members.get(id_) if members else None)}')
         return "{" + ",".join(shown) + "}"
 
-    def group(self, kind: GroupType, row: Row, inline: InlineSet = NOTHING, picked: Picked | None = None) -> str:
+    def group(self, kind: GroupType, row: EntityRow, inline: InlineSet = NOTHING, picked: Picked | None = None) -> str:
         """Return one group."""
         xid = row.xid
         counts = orjson.loads(row.counts)
@@ -226,7 +239,7 @@ class View:
         return self.join_resources(kind, map(pair, found), inline, members)
 
     def join_resources(
-        self, kind: ResourceType, found: Iterable[tuple[Row, Row | None]], inline: InlineSet,
+        self, kind: ResourceType, found: Iterable[tuple[EntityRow, EntityRow | None]], inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
     ) -> str:  # fmt: skip
         """Return these resources as a map."""
@@ -238,7 +251,7 @@ class View:
                 shown.append(f'"{id_}":{self.resource(kind, row, default, inline, picked)}')
         return "{" + ",".join(shown) + "}"
 
-    def target(self, row: Row) -> tuple[Row, Row | None] | None:
+    def target(self, row: EntityRow) -> tuple[EntityRow, EntityRow | None] | None:
         """Return what a resource shows: itself, or the target of its cross reference, or None where that dangles."""
         if row.xref is None:
             return rows.load_resource(self.db, row.key)
@@ -246,7 +259,7 @@ class View:
         return found if found is not None and found[0].xid == row.xref and found[0].xref is None else None
 
     def resource(
-        self, kind: ResourceType, row: Row, default: Row | None, inline: InlineSet = NOTHING,
+        self, kind: ResourceType, row: EntityRow, default: EntityRow | None, inline: InlineSet = NOTHING,
         picked: Picked | None = None,
     ) -> str:  # fmt: skip
         """Return one resource: its own ids, the attributes of its default version, and what is inlined."""
@@ -254,7 +267,7 @@ class View:
             return self.spend(self._plain_resource(kind, row, default))
         xid = row.xid
         id_ = xid.rpartition("/")[2]
-        real: Row | None = row
+        real: EntityRow | None = row
         if row.xref is not None:
             found = None if self.doc else self.target(row)
             real, default = found if found is not None else (None, None)
@@ -282,7 +295,7 @@ class View:
             body += self.collection(xid, "versions", size, shown, picked)
         return self.spend(body + "}")
 
-    def _plain_resource(self, kind: ResourceType, row: Row, default: Row) -> str:
+    def _plain_resource(self, kind: ResourceType, row: EntityRow, default: EntityRow) -> str:
         """Return what most requests ask for: a resource without anything inlined."""
         xid = row.xid
         address = self.base + xid
@@ -293,7 +306,9 @@ class View:
             f',"metaurl":"{address}/meta","versionsurl":"{address}/versions","versionscount":{row.size}}}'
         )
 
-    def meta(self, kind: ResourceType, row: Row, real: Row | None, shown: Mapping[str, object] | None = None) -> str:
+    def meta(
+        self, kind: ResourceType, row: EntityRow, real: EntityRow | None, shown: Mapping[str, object] | None = None
+    ) -> str:
         """Return a resource's meta; `shown` are the versions that the response holds too."""
         xid = row.xid
         id_ = xid.rpartition("/")[2]
@@ -320,7 +335,7 @@ class View:
     # ---- versions
 
     def versions(
-        self, kind: ResourceType, row: Row, real: Row, inline: InlineSet,
+        self, kind: ResourceType, row: EntityRow, real: EntityRow, inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
     ) -> str:  # fmt: skip
         """Return the versions of a resource under the resource's own address."""
@@ -328,7 +343,7 @@ class View:
         return self.join_versions(kind, row, real, map(_row, found), inline, members)
 
     def join_versions(
-        self, kind: ResourceType, row: Row, real: Row, found: Iterable[Row], inline: InlineSet,
+        self, kind: ResourceType, row: EntityRow, real: EntityRow, found: Iterable[EntityRow], inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
     ) -> str:  # fmt: skip
         """Return these versions as a map."""
@@ -339,7 +354,9 @@ class View:
                 shown.append(f'"{id_}":{self.version(kind, row, real, version, inline)}')
         return "{" + ",".join(shown) + "}"
 
-    def version(self, kind: ResourceType, row: Row, real: Row, version: Row, inline: InlineSet = NOTHING) -> str:
+    def version(
+        self, kind: ResourceType, row: EntityRow, real: EntityRow, version: EntityRow, inline: InlineSet = NOTHING
+    ) -> str:
         """Return one version under the address of the resource it is asked for by."""
         versionid = version.xid.rpartition("/")[2]
         xid = f"{row.xid}/versions/{versionid}"
@@ -353,7 +370,7 @@ class View:
             body += self._document(kind, version, named=kind.singular in inline.children)
         return self.spend(body + "}")
 
-    def _version_body(self, kind: ResourceType, version: Row, isdefault: bool) -> str:
+    def _version_body(self, kind: ResourceType, version: EntityRow, isdefault: bool) -> str:
         return (
             f',"epoch":{version.epoch},"isdefault":{"true" if isdefault else "false"}'
             f"{self._user(kind, version.doc)}"
@@ -361,7 +378,7 @@ class View:
             f',"{self.spec.ancestor}":"{version.ancestor}"'
         )
 
-    def _document(self, kind: ResourceType, version: Row, *, named: bool) -> str:
+    def _document(self, kind: ResourceType, version: EntityRow, *, named: bool) -> str:
         """Return a version's document; of one that was never given, that it is empty, where it is asked for by name."""
         attrs = orjson.loads(version.doc)
         if document_names(kind)[1] in attrs:
@@ -381,7 +398,7 @@ class View:
             doc = orjson.dumps(kept).decode()
         for name in _respelled(self.spec.name) if kind is not None else ():
             if name in doc and kind is not None:
-                doc = orjson.dumps(spelling_of(kind).from_canonical(orjson.loads(doc), self.spec)).decode()
+                doc = orjson.dumps(kind.normaliser.from_canonical(orjson.loads(doc), self.spec)).decode()
                 break
         return "," + doc[1:-1]
 
@@ -394,6 +411,43 @@ class View:
 
     def _short(self, xid: str) -> str:
         return f',"shortself":"{self.base}{PREFIX}{short_name(xid)}"' if self.shortself and not self.doc else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one answer may cost."""
+
+    page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
+    size: int = 256 << 20  # characters of one answer
+    seconds: float = 10.0  # of filtering
+
+
+@dataclass(slots=True)
+class ReadContext:
+    """What an answer is made in: a transaction, the setup in force, what is addressed, and how it is to be shown."""
+
+    db: Connection
+    setup: Setup
+    target: RequestTarget
+    flags: Flags
+    spec: SpecVersion
+    base: str
+    limits: Limits
+
+    def view(self) -> View:
+        """Return the view that the request's flags ask for."""
+        setup, target, flags, spec = self.setup, self.target, self.flags, self.spec
+        root = "" if target.kind in ("registry", "export") else target.xid
+        return View(
+            self.db, setup.model, spec, self.base, setup.registryid, flags.doc, flags.binary, flags.collections,
+            bool(flags.filters), setup.capabilities.shortself, root, self.limits.size,
+            f"{target.path}?{flags.raw}" if flags.raw else target.path,
+            {
+                "capabilities": lambda: orjson.dumps(setup.capabilities.to_dict(spec.name)).decode(),
+                "model": lambda: setup.full_model(spec),
+                "modelsource": lambda: setup.source,
+            },
+        )  # fmt: skip
 
 
 _EVERY: Mapping[str, object] = {}
@@ -413,11 +467,11 @@ def _membered(version: str) -> tuple[str, ...]:
     return tuple(f'"{name}":' for name in VERSIONS[version].members)
 
 
-def _row(found: tuple[object, ...]) -> Row:
-    return Row(*found)  # type: ignore[arg-type]
+def _row(found: tuple[object, ...]) -> EntityRow:
+    return EntityRow(*found)  # type: ignore[arg-type]
 
 
-def pair(found: tuple[object, ...]) -> tuple[Row, Row | None]:
+def pair(found: tuple[object, ...]) -> tuple[EntityRow, EntityRow | None]:
     """Return a resource and its default version from one joined row."""
     width = rows.WIDTH
     return _row(found[:width]), (_row(found[width:]) if found[width] is not None else None)
@@ -431,10 +485,10 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else orjson.dumps(text).decode()
 
 
-# The shortest road to one entity: one look-up, one join of strings.
+# The fast path to one entity: one look-up, one join of strings.
 #
 # Rule: it answers what needs no flag and no second look-up (a group, a resource, a meta, a version, as metadata) and
-# returns None for everything else, errors included; the long road then says what is wrong.
+# returns None for everything else, errors included; the general path then says what is wrong.
 
 
 _GENERATION = "(SELECT value FROM settings WHERE name = 'generation')"
@@ -477,11 +531,11 @@ def _group(db: Connection, setup: Setup, view: View, kind: GroupType, path: str)
     found = db.one(_ENTITY, (rows.group_key(path),))
     if found is None or found[-1] != setup.generation or found[1] != path:
         return None
-    row = Row(*found[:-1])
+    row = EntityRow(*found[:-1])
     return view.group(kind, row), f"e{row.epoch}-{row.modifiedat}"
 
 
-def _found(db: Connection, setup: Setup, xid: str) -> tuple[Row, Row] | None:
+def _found(db: Connection, setup: Setup, xid: str) -> tuple[EntityRow, EntityRow] | None:
     """Return a resource and its default version, unless it shows another one or the setup is outdated."""
     found = db.one(_RESOURCE, (rows.resource_key(xid),))
     if found is None:
@@ -489,8 +543,8 @@ def _found(db: Connection, setup: Setup, xid: str) -> tuple[Row, Row] | None:
     name, epoch, size, key, version, version_epoch, created, modified, ancestor, doc, generation = found
     if generation != setup.generation or name != xid:
         return None
-    row = Row("", xid, "", epoch, "", "", None, key, None, size)
-    return row, Row(key, version, "", version_epoch, created, modified, ancestor, doc=doc)
+    row = EntityRow("", xid, "", epoch, "", "", None, key, None, size)
+    return row, EntityRow(key, version, "", version_epoch, created, modified, ancestor, doc=doc)
 
 
 def _resource(db: Connection, setup: Setup, view: View, kind: ResourceType, xid: str) -> tuple[str, str] | None:

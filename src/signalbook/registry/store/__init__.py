@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from signalbook.registry.store.connection import Connection, Job, Row, StoreBusy
+from signalbook.registry.store.connection import Connection, Job, ResultRow, StoreBusy
 from signalbook.registry.store.sqlite import restore
 from signalbook.registry.store.store import Store, open_store
 
-__all__ = ["Connection", "Job", "Row", "Store", "StoreBusy", "open_store", "restore"]
+__all__ = ["Connection", "Job", "ResultRow", "Store", "StoreBusy", "open_store", "restore"]

@@ -18,11 +18,22 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from signalbook.errors import StoreError
 
-__all__ = ["LATEST", "WORDS", "Connection", "Database", "Job", "Row", "Session", "StoreBusy", "migrate", "scripts"]
+__all__ = [
+    "LATEST",
+    "WORDS",
+    "Connection",
+    "Database",
+    "Job",
+    "ResultRow",
+    "Session",
+    "StoreBusy",
+    "migrate",
+    "scripts",
+]
 
 T = TypeVar("T")
 
-Row: TypeAlias = tuple[Any, ...]
+ResultRow: TypeAlias = tuple[Any, ...]
 
 
 class StoreBusy(StoreError):
@@ -32,10 +43,10 @@ class StoreBusy(StoreError):
 class Connection(Protocol):
     """Runs statements; what they see and whether they last is decided by who handed the connection out."""
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement; an empty list where it returns none."""
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
@@ -63,7 +74,7 @@ class Session(Connection, Protocol):
     def savepoint(self) -> None:
         """Begin a part of the transaction that `undo` can take back alone."""
 
-    def settle(self) -> None:
+    def check_transaction(self) -> None:
         """Refuse to go on if a statement failed in a way that leaves nothing to commit, and the job kept silent."""
 
     def release(self) -> None:
@@ -93,10 +104,9 @@ class Database(Protocol):
 
 # Numbered migrations: the schema of a store, brought up to date when it is opened.
 #
-# Rule: a migration is a file `migrations/NNNN_name.sql`, or `NNNN_name.DIALECT.sql` for one database alone, that never
-# changes once released; all that a store lacks run in one transaction under the store's write lock, so that two
-# processes
-# may open a new store at the same moment.
+# Rule: a migration is a file `migrations/NNNN_name.sql`, or `NNNN_name.DIALECT.sql` for one database alone, that
+# never changes once released; all that a store lacks run in one transaction under the store's write lock, so that two
+# processes may open a new store at the same moment.
 
 
 # All that differs between the two databases in the language of the migrations.

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import Row, StoreBusy, migrate
+from signalbook.registry.store.connection import ResultRow, StoreBusy, migrate
 
 try:
     import psycopg
@@ -70,17 +70,17 @@ class PostgresSession:
         self._released = False
         self._connect()
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement."""
         text, values = _translated(sql), _without_nul(params)
 
-        def run() -> list[Row]:
+        def run() -> list[ResultRow]:
             cursor = self._cursor.execute(text, values)
             return cursor.fetchall() if cursor.description is not None else []
 
         return self._attempt(run)
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
         rows = self.execute(sql, params)
         return rows[0] if rows else None
@@ -121,7 +121,7 @@ class PostgresSession:
         self._command("RELEASE SAVEPOINT job; SAVEPOINT job" if self._released else "SAVEPOINT job")
         self._released = False
 
-    def settle(self) -> None:
+    def check_transaction(self) -> None:
         """After any error PostgreSQL takes no further statement, and answers COMMIT with a rollback, silently."""
         if self._db.pgconn.transaction_status != _IN_TRANSACTION:
             raise StoreError("PostgreSQL: a statement failed, and the transaction with it")

@@ -25,12 +25,12 @@ from time import monotonic, sleep
 from typing import Any
 
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import LATEST, Row, StoreBusy, migrate
+from signalbook.registry.store.connection import LATEST, ResultRow, StoreBusy, migrate
 
 __all__ = [
     "SqliteDatabase",
     "SqliteSession",
-    "Turnstile",
+    "WriterQueue",
     "backup",
     "make_folder",
     "open_file",
@@ -83,22 +83,20 @@ def _sweep(parent: Path) -> None:
                 os.close(claim)
 
 
-# Whose turn it is to write, between processes that share a file.
+# The queue for the write lock, between processes that share a file.
 #
-# SQLite's lock knows no queue: who finds it taken sleeps and tries again, and a process that writes group after group
+# SQLite's lock has no queue: who finds it taken sleeps and tries again, and a process that writes group after group
 # takes it back before any sleeper looks (measured: 0.6 s for one write in a hundred, 2 s at worst).
-# Rule: to reach for the write lock a process must hold the turnstile, a lock on a file of its own, and lets go of it as
-# soon as it has the write lock. So the one who writes waits behind the one who waits. The kernel frees both locks
-# when a
-# process dies.
+# Rule: to try for the write lock a process must hold a lock on a file of its own, and lets go of that as soon as it has
+# the write lock. So the one who writes waits behind the one who waits. The kernel frees both locks when a process dies.
 
 
 # A group holds the write lock for a millisecond or two; one that holds it for longer is looked at less often.
 _PAUSE, _LONG_PAUSE, _SHORT_WAIT = 0.0001, 0.005, 0.05
 
 
-class Turnstile:
-    """The turnstile beside the database at `path`; `seconds` is how long a writer waits before it gives up."""
+class WriterQueue:
+    """The lock beside the database at `path`; `seconds` is how long a writer waits before it gives up."""
 
     __slots__ = ("_file", "_path", "_seconds")
 
@@ -112,7 +110,7 @@ class Turnstile:
 
     def enter(self, take_lock: Callable[[], bool]) -> None:
         """Return once `take_lock` says it has the write lock; `StoreBusy` when that takes too long."""
-        self._until(self._turn)
+        self._until(self._take_place)
         try:
             self._until(take_lock)
         finally:
@@ -124,7 +122,7 @@ class Turnstile:
             os.close(self._file)
             self._file = -1
 
-    def _turn(self) -> bool:
+    def _take_place(self) -> bool:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -270,13 +268,13 @@ _SETTINGS = (
 class SqliteSession:
     """A connection to the file; `Session` says what its methods give."""
 
-    __slots__ = ("__weakref__", "_cursor", "_db", "_lock", "_owner", "_place", "_turnstile")
+    __slots__ = ("__weakref__", "_cursor", "_db", "_lock", "_owner", "_place", "_queue")
 
     def __init__(self, path: str, synchronous: str) -> None:
         self._place = path
         self._owner = 0  # until there is something to close
         self._lock = threading.Lock()
-        self._turnstile: Turnstile | None = None
+        self._queue: WriterQueue | None = None
         try:
             self._db = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
@@ -294,7 +292,7 @@ class SqliteSession:
             self._db.close()
             raise _failure(error, path) from error
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement."""
         try:
             with self._lock:
@@ -302,7 +300,7 @@ class SqliteSession:
         except sqlite3.Error as error:
             raise _failure(error, self._place) from error
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
         try:
             with self._lock:
@@ -324,11 +322,11 @@ class SqliteSession:
         self.execute("BEGIN")
 
     def begin_write(self) -> None:
-        """Take the file's write lock, in turn with the other processes."""
-        if self._turnstile is None:
-            self._turnstile = Turnstile(self._place, BUSY_SECONDS)
+        """Take the file's write lock, after the processes that asked for it before."""
+        if self._queue is None:
+            self._queue = WriterQueue(self._place, BUSY_SECONDS)
             self.execute("PRAGMA busy_timeout = 0")
-        self._turnstile.enter(self._take_lock)
+        self._queue.enter(self._take_lock)
 
     def commit(self) -> None:
         """With `synchronous = FULL` the log is on the disk when this returns."""
@@ -343,7 +341,7 @@ class SqliteSession:
         """Begin a part that can be undone alone."""
         self.execute("SAVEPOINT job")
 
-    def settle(self) -> None:
+    def check_transaction(self) -> None:
         """Some errors, a full disk among them, end the whole transaction."""
         if not self._db.in_transaction:
             raise StoreError(f"{self._place}: a statement failed, and SQLite has undone the transaction")
@@ -361,8 +359,8 @@ class SqliteSession:
         """Close once the statement under way has ended."""
         with self._lock:
             self._db.close()
-            if self._turnstile is not None:
-                self._turnstile.close()
+            if self._queue is not None:
+                self._queue.close()
 
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy one snapshot of the whole database into `target`, while others go on writing."""

@@ -22,14 +22,13 @@ import orjson
 from signalbook import schemas
 from signalbook.errors import RegistryError
 from signalbook.model.constraints import check_instance_constraints, constraint_violations
-from signalbook.model.message_rules import INHERITED, Level, Subject, message_of
+from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
 from signalbook.model.model import GroupType
-from signalbook.model.rules import check, rereads
-from signalbook.registry import index, rows
-from signalbook.registry.filters import fold
-from signalbook.registry.formats import VALIDATED, Judge, Member, Verdict, told
-from signalbook.registry.incoming import document_names
-from signalbook.registry.index import term
+from signalbook.model.rules import rereads
+from signalbook.registry import rows
+from signalbook.registry.documents import document_names
+from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
+from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.format import (
     SECOND,
@@ -47,22 +46,22 @@ from signalbook.spec.builtin import MESSAGE
 
 __all__ = [
     "MOST_USERS",
-    "Asking",
+    "StoredReferences",
+    "check_work",
     "declared",
     "document_of",
     "enter",
-    "finish",
     "finish_resource",
-    "judge",
-    "judge_users",
     "users_of",
+    "validate_documents",
+    "validate_users",
 ]
 
 _CHUNK = 200
 
 
 @dataclass(slots=True)
-class Asking:
+class StoredReferences:
     """What one schema asks of the registry, as its request leaves it; `asked` gathers the names and keys.
 
     `whole` is what several readings may take together, where it is bounded.
@@ -162,7 +161,7 @@ def declared(work: Work) -> Declared:
 
 def _is_renamed(state: ResourceState) -> bool:
     """Tell whether the default version, its document or its format is another than stored."""
-    if state.deleted or state.group.deleted or state.row is None or state.xref_written or state.rejudge:
+    if state.deleted or state.group.deleted or state.row is None or state.xref_written or state.revalidate:
         return True
     version = state.versions.get(state.default or "")
     if version is None:
@@ -261,8 +260,8 @@ def _refers_to(work: Work, state: ResourceState, version: VersionState) -> set[s
     document = document_of(work, state, version)
     if row is None or not document or too_large(row.family, document) or _SIGNS.get(row.family, b"") not in document:
         return set()
-    asking = Asking(work, state, None, row.family)
-    with suppress(SchemaError):  # it was judged when it was written
+    asking = StoredReferences(work, state, None, row.family)
+    with suppress(SchemaError):  # it was validated when it was written
         row.read(document, Located(asking, state.xid))
     return asking.asked
 
@@ -298,11 +297,10 @@ def _replace(work: Work, table: str, key: str, names: Iterable[str], *, known: b
         work.db.executemany(f"INSERT INTO {table} (name, key) VALUES (?, ?) ON CONFLICT DO NOTHING", fresh)
 
 
-# Which versions of a request are judged by their format and by the promise of their line, and who else has to be.
+# Which versions must be validated after a write: by their format, and by the compatibility that their resource states.
 #
-# Rule 1: a document is judged where the request changes it, its format, or what its type says about formats; nothing
-# else
-# that is written about an older document can fail because of it.
+# Rule 1: a document is validated where the request changes it, its format, or what its type says about formats;
+# nothing else that is written about an older document can fail because of it.
 # Rule 2: a schema that refers to another is looked at again where that one comes, changes or goes. It is never refused
 # for that: it says whether it still has its format, and beyond `MOST_USERS` of them, or where reading those would take
 # more than `SECOND` steps, that nobody looked. Its epoch stays: what the server says of it is not an update of it
@@ -316,12 +314,12 @@ MOST_STEPS, STEPS_EACH = 100_000, 2_000
 CHANGED = "A schema that it refers to was changed since it was checked; too much refers to that one to check it again"
 
 
-def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None:
+def validate_documents(work: Work, state: ResourceState, touched: list[VersionState]) -> None:
     """Set the server's own attributes of what a request changed in a resource, or refuse it."""
-    by = _judge_of(work, state)
+    by = _validator_of(work, state)
     compatibility = state.attrs.get("compatibility")
     assert work.budget is not None
-    anew = [version for version in touched if state.rejudge or _is_judged_again(work, state, version)]
+    anew = [version for version in touched if state.revalidate or _is_validated_again(work, state, version)]
     work.budget.add(STEPS_EACH * len(anew))
     affected = _affected(work, state, anew, compatibility) if state.type.validatecompatibility else []
     before = {version.versionid: version.attrs for version in (*touched, *affected)}
@@ -329,38 +327,47 @@ def judge(work: Work, state: ResourceState, touched: list[VersionState]) -> None
         version.attrs = _kept(version)
     for version in anew:
         attrs = version.attrs = _without(version.attrs, VALIDATED)
-        attrs.update(_judge_format(by, _member(work, state, version), _is_external(state, version)))
+        attrs.update(_validate_format(by, _member(work, state, version), _is_external(state, version)))
     for version in affected:
         attrs = version.attrs = _without(version.attrs, VALIDATED[2:])
-        attrs.update(by.judge_compatibility(compatibility, _members(work, state, version), state.xid))
+        attrs.update(by.validate_compatibility(compatibility, _members(work, state, version), state.xid))
     for versionid, attrs in before.items():
         if state.versions[versionid].attrs != attrs:
             state.versions[versionid].refreshed = True
     _note_uses(work, state, by, anew)
 
 
-def judge_users(work: Work) -> None:
+def validate_users(work: Work) -> None:
     """Look again at the schemas that refer to what the request changed."""
     users = [key for key in sorted(users_of(work)) if key not in work.uses]
-    budget = StepBudget(SECOND)
+    budget = StepBudget(SECOND) if users else None
     for number, key in enumerate(users):
         found = _stored(work, key)
         if found is not None:
-            _judge_user(work, *found, budget if number < MOST_USERS else StepBudget(0))
+            _validate_user(work, *found, budget if budget is not None and number < MOST_USERS else StepBudget(0))
 
 
-def _judge_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
-    by = Judge(
-        state.type, work.capabilities, partial(Asking, work, state, budget), state.xid, budget, work.offer.trust_unknown
+def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
+    by = DocumentValidator(
+        state.type,
+        work.capabilities,
+        partial(StoredReferences, work, state, budget),
+        state.xid,
+        budget,
+        work.offer.trust_unknown,
     )
     member = _member(work, state, version, _without(version.attrs, VALIDATED))
     attrs = member.attrs
     verdict = _look_again(by, member, _is_external(state, version))
     seen = verdict != UNSEEN
-    attrs.update(told("format", verdict))
+    attrs.update(verdict_attributes("format", verdict))
     # Nothing is compared with a document that was not found to have its format, so none is loaded for that.
     line = [_member(work, state, one) for one in _line(state, version)][:-1] if seen else []
-    attrs.update(told("compatibility", by.look_at_compatibility(state.attrs.get("compatibility"), [*line, member])))
+    attrs.update(
+        verdict_attributes(
+            "compatibility", by.find_compatibility_verdict(state.attrs.get("compatibility"), [*line, member])
+        )
+    )
     if attrs != version.attrs:
         version.attrs = attrs
         version.refreshed = True
@@ -371,11 +378,11 @@ def _judge_user(work: Work, state: ResourceState, version: VersionState, budget:
 UNSEEN = Verdict("format_unknown", CHANGED)
 
 
-def _look_again(by: Judge, member: Member, external: bool) -> Verdict | None:
+def _look_again(by: DocumentValidator, member: VersionDocument, external: bool) -> Verdict | None:
     """Return what is to say of the format of a schema that refers to what changed, as far as the budget goes."""
     row = _checked_by(by, member, external)
     if row is None:
-        return by.look_at_format(member, external)
+        return by.find_format_verdict(member, external)
     words = too_large(row.family, member.document)
     if words:
         return Verdict("format_unknown", words)
@@ -383,22 +390,22 @@ def _look_again(by: Judge, member: Member, external: bool) -> Verdict | None:
         by.budget.spend(reading_steps(row.family, member.document))
     except TooMuch:
         return UNSEEN
-    verdict = by.look_at_format(member, external)
+    verdict = by.find_format_verdict(member, external)
     return verdict if by.budget.left >= 0 else UNSEEN
 
 
-def _judge_format(by: Judge, member: Member, external: bool) -> Iterable[tuple[str, Any]]:
+def _validate_format(by: DocumentValidator, member: VersionDocument, external: bool) -> Iterable[tuple[str, Any]]:
     """Return the attributes that say whether a document has its format, or refuse it: FMT-3, FMT-5, FMT-6."""
     row = _checked_by(by, member, external)
     words = too_large(row.family, member.document) if row is not None else ""
     if not words:
-        return by.judge_format(member, external)
+        return by.validate_format(member, external)
     if by.kind.strictvalidation:
         raise RegistryError("format_unknown", member.xid, detail=words, format=member.attrs["format"])
-    return told("format", Verdict("format_unknown", words))
+    return verdict_attributes("format", Verdict("format_unknown", words))
 
 
-def _checked_by(by: Judge, member: Member, external: bool) -> Format | None:
+def _checked_by(by: DocumentValidator, member: VersionDocument, external: bool) -> Format | None:
     """Return the format that a document is read by; None where nothing is read."""
     row = schemas.find(member.attrs.get("format") or "")
     if row is None or external or not by.kind.validateformat or row.name.lower() not in by.capabilities.formats:
@@ -416,21 +423,21 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
     return (state, version) if state is not None and version is not None else None
 
 
-def _judge_of(work: Work, state: ResourceState) -> Judge:
+def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
         work.budget = StepBudget(MOST_STEPS)
-    ask = partial(Asking, work, state, None)
-    return Judge(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
+    ask = partial(StoredReferences, work, state, None)
+    return DocumentValidator(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 
 
-def _note_uses(work: Work, state: ResourceState, by: Judge, versions: list[VersionState]) -> None:
+def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions: list[VersionState]) -> None:
     for version in versions:
         used = by.uses.get(f"{state.xid}/versions/{version.versionid}", frozenset())
         if used or version.row is not None:
             work.uses[rows.version_key(state.xid, version.versionid)] = (used, version.row is not None)
 
 
-def _is_judged_again(work: Work, state: ResourceState, version: VersionState) -> bool:
+def _is_validated_again(work: Work, state: ResourceState, version: VersionState) -> bool:
     """Tell whether a request changes what a version's verdict rests on."""
     before, after = version.before, version.attrs
     url = document_names(state.type)[1]
@@ -464,7 +471,7 @@ def _affected(
     if before is None and compatibility is None:
         return []
     versions = work.complete(state)
-    if before != compatibility or state.rejudge:
+    if before != compatibility or state.revalidate:
         return list(versions.values())
     changed = {version.versionid for version in anew}
     changed |= {one.versionid for one in versions.values() if one.row is None or one.row.ancestor != one.ancestor}
@@ -473,12 +480,16 @@ def _affected(
     return [versions[name] for name, line in lines.items() if not changed.isdisjoint(line[depth:])]
 
 
-def _member(work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None) -> Member:
+def _member(
+    work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None
+) -> VersionDocument:
     document = document_of(work, state, version) or b""
-    return Member(f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document)
+    return VersionDocument(
+        f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document
+    )
 
 
-def _members(work: Work, state: ResourceState, version: VersionState) -> list[Member]:
+def _members(work: Work, state: ResourceState, version: VersionState) -> list[VersionDocument]:
     return [_member(work, state, one) for one in _line(state, version)]
 
 
@@ -496,7 +507,7 @@ def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]
 # server's own `*validated*` attributes.
 
 
-def finish(work: Work) -> None:
+def check_work(work: Work) -> None:
     """Check every group and resource that a request touched."""
     for group in list(work.groups.values()):
         if group is not None and group.written and not group.deleted:
@@ -506,7 +517,7 @@ def finish(work: Work) -> None:
         if state is not None and not state.deleted:
             finish_resource(work, state)
     _finish_derived(work)
-    judge_users(work)
+    validate_users(work)
 
 
 def _finish_group(work: Work, group: GroupState) -> None:
@@ -514,7 +525,7 @@ def _finish_group(work: Work, group: GroupState) -> None:
     if "constraints" in group.attrs:
         check_instance_constraints(kind, group.attrs["constraints"], group.xid)
     subject = Subject(group.xid, group.attrs, group.attrs, partial(_lookup, work))
-    _apply_rules(kind.modelcompatiblewith, "group", subject)
+    _apply_rules(kind.rules, subject)
     if group.row is None or not _matters(work, group):
         return
     for resource_kind in kind.resources.values():
@@ -548,7 +559,7 @@ def finish_resource(work: Work, state: ResourceState) -> None:
     for source in work.sources_of(state):
         _check_versions(work, source, touched)
     if state.type.validateformat:  # last, because reading schemas is the dearest of all
-        judge(work, state, touched)
+        validate_documents(work, state, touched)
 
 
 def _finish_derived(work: Work) -> None:
@@ -595,8 +606,8 @@ def _derived(work: Work, bases: list[ResourceState]) -> Iterator[str]:
         for resource_kind in kind.resources.values()
         if resource_kind.modelcompatiblewith == MESSAGE
     ]
-    terms = {term(type_, "basemessage", name) for type_ in types for name in names}
-    for key in sorted(index.find_entered(work.db, terms)):
+    terms = {term_number(type_, "basemessage", name) for type_ in types for name in names}
+    for key in sorted(rows.find_by_terms(work.db, terms)):
         row = rows.load(work.db, key)
         # The index proposes: what is stored names the base.
         if row is not None and message_of(str(orjson.loads(row.doc).get("basemessage"))) in versions:
@@ -611,12 +622,12 @@ def _check_versions(work: Work, state: ResourceState, versions: list[VersionStat
         subject = Subject(
             xid, version.attrs, state.group.attrs, partial(_lookup, work), state.type.version_level.problems
         )
-        _apply_rules(state.type.modelcompatiblewith, "version", subject)
+        _apply_rules(state.type.rules, subject)
 
 
-def _apply_rules(domain: str, level: Level, subject: Subject) -> None:
+def _apply_rules(rules: RuleSet, subject: Subject) -> None:
     xid = subject.xid
-    for problem in check(domain, level, subject, "error"):
+    for problem in rules.check(subject):
         raise RegistryError(problem.code, xid, **dict(problem.args))
 
 

@@ -1,4 +1,4 @@
-"""What a request leaves as it is stored: which values are the same, and how a part of a load writes only what is new.
+"""Writing what a request changed: rows, index entries, events, and one record of the change; and the parts of a load.
 
 Rule 1: values are the same where they are the same JSON; Python would take `true` for 1.
 Rule 2: a part of a load touches what says something new, and nothing else; what other requests say again they write
@@ -21,14 +21,25 @@ import orjson
 from signalbook.errors import RegistryError
 from signalbook.jsontext import AROUND_GROUP, AROUND_META, AROUND_VERSION, export_text
 from signalbook.model.model import ResourceType
-from signalbook.registry import changes, incoming, rows
-from signalbook.registry.incoming import given_bytes
-from signalbook.registry.index import AT_ONCE, Entry, differences, enter, numbers, terms
+from signalbook.model.normalise import canonical_members
+from signalbook.registry import changes, rows
+from signalbook.registry.capabilities import save_setup
+from signalbook.registry.documents import document_names, given_bytes
 from signalbook.registry.read import render
-from signalbook.registry.rows import Row
-from signalbook.registry.setup import canonical, canonical_members, save_setup
+from signalbook.registry.rows import AT_ONCE, EntityRow, IndexEntry, changed_terms, enter_terms, term_numbers, terms_of
 from signalbook.registry.store import Connection
-from signalbook.registry.work import KEEP, GroupState, RegistryState, ResourceState, VersionState, Work
+from signalbook.registry.work import (
+    GROUP_SYSTEM,
+    KEEP,
+    META_SYSTEM,
+    RESOURCE_MEMBERS,
+    VERSION_SYSTEM,
+    GroupState,
+    RegistryState,
+    ResourceState,
+    VersionState,
+    Work,
+)
 from signalbook.registry.write import checks
 from signalbook.spec import versions
 from signalbook.spec.versions import SpecVersion
@@ -36,9 +47,9 @@ from signalbook.spec.versions import SpecVersion
 __all__ = [
     "Event",
     "Load",
+    "commit",
     "differing",
     "events_of",
-    "flush",
     "forget_same_documents",
     "leave_same",
     "open_load",
@@ -180,8 +191,8 @@ def refuse_other(work: Work, body: Mapping[str, Any], group: GroupState | None =
             state = work.groups.get(rows.group_key(f"/{plural}/{id_}"))
             if state is not None:
                 collections = {f"{name}{end}" for name in kind.resources for end in ("", "url", "count")}
-                drop = incoming.GROUP_SYSTEM | collections | {kind.singular + "id"}
-                said = canonical_members(canonical(kind, entry, state.xid), work.spec, state.xid)
+                drop = GROUP_SYSTEM | collections | {kind.singular + "id"}
+                said = canonical_members(kind.normaliser.to_canonical(entry, state.xid), work.spec, state.xid)
                 _refuse_other(said, state.attrs, drop, state.xid)
                 refuse_other(work, entry, state)
     for plural, resource_kind in group.type.resources.items() if group is not None else ():
@@ -196,20 +207,20 @@ def refuse_other(work: Work, body: Mapping[str, Any], group: GroupState | None =
 def _refuse_other_meta(work: Work, entry: Mapping[str, Any], state: ResourceState) -> None:
     """Refuse a meta that is not what was sent; which version is the default, and its times, the registry decides."""
     meta, xid = entry.get("meta") or {}, f"{state.xid}/meta"
-    drop = incoming.META_SYSTEM - {"xref"} | {state.type.singular + "id"}
+    drop = META_SYSTEM - {"xref"} | {state.type.singular + "id"}
     _refuse_other(canonical_members(meta, work.spec, xid), {**state.attrs, "xref": state.xref}, drop, xid)
 
 
 def _refuse_other_versions(kind: ResourceType, entry: Mapping[str, Any], state: ResourceState) -> None:
     """Refuse versions that are not what was sent; those that their type does not keep are told elsewhere."""
-    documents = set(incoming.document_names(kind)) if kind.hasdocument else set()
-    drop = incoming.VERSION_SYSTEM | incoming.RESOURCE_MEMBERS | documents | {kind.singular + "id"}
+    documents = set(document_names(kind)) if kind.hasdocument else set()
+    drop = VERSION_SYSTEM | RESOURCE_MEMBERS | documents | {kind.singular + "id"}
     given = entry.get("versions") or {str(state.default): entry}
     for versionid, said in given.items():
         version = state.versions.get(versionid)
         if version is not None:
             xid = f"{state.xid}/versions/{versionid}"
-            _refuse_other(canonical(kind, said, xid), version.attrs, drop, xid)
+            _refuse_other(kind.normaliser.to_canonical(said, xid), version.attrs, drop, xid)
             if kind.hasdocument and version.content is not KEEP and version.content != given_bytes(kind, said, xid):
                 raise _other(xid, kind.singular)
 
@@ -402,16 +413,16 @@ def _version_event(state: ResourceState, version: VersionState) -> Event:
 # Rule 3: what an export would nest deeper than a load takes is refused, whatever brought it in.
 
 
-def flush(work: Work, correlation: str) -> None:
+def commit(work: Work, correlation: str) -> None:
     """Write everything that the request changed."""
     forget_same_documents(work)
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:
-            _flush_resource(work, state, events)
+            _commit_resource(work, state, events)
     for group in work.groups.values():
         if group is not None:
-            _flush_group(work, group)
+            _commit_group(work, group)
     _date(work, events)
     registry = work.registry_
     if registry is not None and (registry.touched or registry.refreshed):
@@ -423,7 +434,7 @@ def flush(work: Work, correlation: str) -> None:
                 counts=_text(registry.counts), doc=_text(registry.attrs),
             ),
         )  # fmt: skip
-    enter(work.db, work.entries)
+    enter_terms(work.db, work.entries)
     checks.enter(work)
     if work.new_settings:
         save_setup(work.db, work.new_settings)
@@ -467,13 +478,13 @@ def _text(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _flush_group(work: Work, group: GroupState) -> None:
+def _commit_group(work: Work, group: GroupState) -> None:
     if group.deleted:
         _delete_subtree(work, group)
     elif group.touched or group.refreshed:
         rows.save(
             work.db,
-            Row(
+            EntityRow(
                 rows.group_key(group.xid), group.xid, group.type.plural, group.epoch, group.createdat,
                 group.modifiedat, counts=_text(group.counts), doc=export_text(group.attrs, group.xid, AROUND_GROUP),
             ),
@@ -492,7 +503,7 @@ def _delete_subtree(work: Work, group: GroupState) -> None:
         changes.forget_below(work.db, group.xid)
 
 
-def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> None:
+def _commit_resource(work: Work, state: ResourceState, events: list[Event]) -> None:
     if state.group.deleted:
         return  # goes with its group
     key = rows.resource_key(state.xid)
@@ -511,12 +522,12 @@ def _flush_resource(work: Work, state: ResourceState, events: list[Event]) -> No
         work.db.execute("DELETE FROM entities WHERE key = ?", (version.row.key,))
     for version in state.versions.values():
         if version.touched or version.refreshed:
-            _flush_version(work, state, version)
+            _commit_version(work, state, version)
     if state.touched or state.xref_written or state.refreshed:
         assert state.xref is not None or state.default is not None
         link = rows.version_key(state.xid, state.default) if state.default is not None else None
         size = len(work.complete(state)) if state.xref is None else 0
-        row = Row(
+        row = EntityRow(
             key, state.xid, state.typename, state.epoch, state.createdat, state.modifiedat, None, link, state.xref,
             size, int(state.sticky), state.nextid, doc=export_text(state.attrs, f"{state.xid}/meta", AROUND_META),
         )  # fmt: skip
@@ -542,15 +553,15 @@ def _recorded(work: Work, state: ResourceState, key: str) -> list[int]:
     return [changes.record(work.db, key, work.now, row.doc)]
 
 
-def _same_row(state: ResourceState, row: Row) -> bool:
+def _same_row(state: ResourceState, row: EntityRow) -> bool:
     before = state.versions[state.default].row if state.default is not None else None
     return before is not None and before.doc == row.doc
 
 
-def _flush_version(work: Work, state: ResourceState, version: VersionState) -> None:
+def _commit_version(work: Work, state: ResourceState, version: VersionState) -> None:
     key = rows.version_key(state.xid, version.versionid)
     xid, typename = f"{state.xid}/versions/{version.versionid}", state.typename
-    row = Row(
+    row = EntityRow(
         key, xid, typename + "/versions", version.epoch, version.createdat, version.modifiedat, version.ancestor,
         form=version.form, doc=export_text(version.attrs, xid, AROUND_VERSION),
     )  # fmt: skip
@@ -564,19 +575,23 @@ def _flush_version(work: Work, state: ResourceState, version: VersionState) -> N
     work.saved[key] = row
     if version.row is not None and version.row.doc == row.doc:
         return
-    stale, fresh = differences(version.before, version.attrs)
+    stale, fresh = changed_terms(version.before, version.attrs)
     if version.row is None:
         fresh.add((state.type.singular + "id", state.id.lower()))
     if fresh or stale:
         at_once = {one for one in fresh if one[0] in AT_ONCE}
-        work.entries.append(Entry(key, numbers(typename, fresh), numbers(typename, stale), numbers(typename, at_once)))
+        work.entries.append(
+            IndexEntry(
+                key, term_numbers(typename, fresh), term_numbers(typename, stale), term_numbers(typename, at_once)
+            )
+        )
 
 
-def _forget(work: Work, found: list[tuple[object, ...]] | list[Row]) -> None:
+def _forget(work: Work, found: list[tuple[object, ...]] | list[EntityRow]) -> None:
     """Take versions out of the index."""
     for one in found:
-        row = Row(*one)  # type: ignore[arg-type]
+        row = EntityRow(*one)  # type: ignore[arg-type]
         _, group, _, resource, id_, *_ = row.xid.split("/")
         kind = work.model.groups[group].resources[resource]
-        stale = terms(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
-        work.entries.append(Entry(row.key, (), numbers(f"{group}/{resource}", stale)))
+        stale = terms_of(orjson.loads(row.doc)) | {(kind.singular + "id", id_.lower())}
+        work.entries.append(IndexEntry(row.key, (), term_numbers(f"{group}/{resource}", stale)))

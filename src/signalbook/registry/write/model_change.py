@@ -1,7 +1,7 @@
 """Changing a registry's model or capabilities while it holds entities: MODEL-15, MODEL-16, REG-4 to REG-6.
 
 Rule 1: after a change every entity obeys the new model, or the first one that does not refuses the change. Where the
-same request writes entities too, those that result are judged: `write_model` puts the model in force, the entities are
+same request writes entities too, those that result are checked: `write_model` puts the model in force, the entities are
 written by it, and `recheck` looks at what is there then.
 Rule 2: what an entity gains by a change (a new default) is the server's doing and moves no epoch.
 """
@@ -18,10 +18,10 @@ from signalbook.model.attributes import model_error
 from signalbook.model.model import GroupType, Model, ResourceType, read_model, resolve
 from signalbook.registry import capabilities, rows
 from signalbook.registry.capabilities import Capabilities
+from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED
-from signalbook.registry.incoming import document_names
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
-from signalbook.registry.write.versions import Ask, check_sticky, settle
+from signalbook.registry.write.versions import Ask, arrange_versions, check_sticky
 
 __all__ = ["recheck", "write_capabilities", "write_model"]
 
@@ -58,14 +58,14 @@ def _refuse_locked(known: Capabilities, name: str) -> None:
 
 
 def _rejudge(work: Work) -> None:
-    """Have every document judged again where the known formats changed; one that lacks its own refuses the change."""
+    """Have every document validated again where the known formats changed; a document without its own refuses it."""
     if _JUDGED.isdisjoint(work.changed_capabilities):
         return
     for kind in work.model.groups.values():
         judged = [one for one in kind.resources.values() if one.validateformat]
         for group in list(work.groups_of(kind)) if judged else []:
             for state in (one for resource in judged for one in work.resources_of(group, resource)):
-                state.recheck = state.rejudge = state.xref is None
+                state.recheck = state.revalidate = state.xref is None
 
 
 def write_model(work: Work, source: Any, *, nested: Capabilities | None = None) -> None:
@@ -98,7 +98,7 @@ def write_model(work: Work, source: Any, *, nested: Capabilities | None = None) 
 
 
 def recheck(work: Work, before: Model) -> None:
-    """Judge every entity by the model and the capabilities that are in force after a request: MODEL-15, REG-4."""
+    """Check every entity by the model and the capabilities that are in force after a request: MODEL-15, REG-4."""
     after = work.model
     if after is not before:
         if not work.registry.written:
@@ -179,11 +179,11 @@ def _recheck_resource(work: Work, was: ResourceType | None, state: ResourceState
     check_sticky(state)
     for _, version in sorted(work.complete(state).items()):
         _recheck_version(work, was, state, version)
-    if not state.reshuffled:  # else this request has settled it by the new model
+    if not state.reshuffled:  # else this request has arranged it by the new model
         state.reshuffled = was is None or _lineage_rules(was) != _lineage_rules(kind)
-        settle(work, state, Ask(), meta=None, processed=[])
+        arrange_versions(work, state, Ask(), meta=None, processed=[])
     state.recheck = True
-    state.rejudge = was is None or _format_rules(was) != _format_rules(kind)
+    state.revalidate = was is None or _format_rules(was) != _format_rules(kind)
 
 
 def _format_rules(kind: ResourceType) -> tuple[object, ...]:

@@ -11,27 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
-from signalbook.registry import flags as inlines
-from signalbook.registry import rows
-from signalbook.registry.flags import Flags, InlineSet, epoch_value
-from signalbook.registry.read.reads import Limits, Page, make_view, refuse_collections
-from signalbook.registry.read.render import View, pair
-from signalbook.registry.read.targets import Kind, Target
-from signalbook.registry.rows import Row
-from signalbook.registry.setup import Setup
-from signalbook.registry.store import Connection
+from signalbook.registry import rows, urls
+from signalbook.registry.capabilities import Setup
+from signalbook.registry.read.reads import Page, refuse_collections
+from signalbook.registry.read.render import ReadContext, View, pair
+from signalbook.registry.rows import EntityRow
+from signalbook.registry.urls import Flags, InlineSet, RequestTarget, TargetKind, epoch_value
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
-from signalbook.registry.write import groups as deletes
-from signalbook.registry.write import groups as writes
 from signalbook.registry.write import model_change, resources
 from signalbook.registry.write.versions import Ask, refuse_xref
-from signalbook.spec.versions import SpecVersion
 
-__all__ = ["ALLOWED", "Outcome", "perform", "show"]
+__all__ = ["ALLOWED", "WriteOutcome", "perform", "show"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteOutcome:
     """What a write leads to: the entities to show, and whether the one addressed is new.
 
     `shown` is the address of the answer's outermost value; `members` are the ids to show of a collection, by its name
@@ -39,7 +33,7 @@ class Outcome:
     """
 
     created: bool = False
-    shown: Kind | None = None
+    shown: TargetKind | None = None
     members: Mapping[str, tuple[str, ...]] | None = None
     vid: str = ""  # the version that was written, where one was
     new_version: bool = False
@@ -48,14 +42,14 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class _Call:
     work: Work
-    target: Target
+    target: RequestTarget
     body: Any
     flags: Flags
     ask: Ask
 
     def group(self) -> GroupState:
         """Return the group addressed, made where it is missing."""
-        return writes.need_group(self.work, self.target.group_type, self.target.gid)
+        return resources.need_group(self.work, self.target.group_type, self.target.gid)
 
     def existing_group(self) -> GroupState:
         """Return the group addressed, which has to be there."""
@@ -83,7 +77,7 @@ class _Call:
         for name in sorted(body.keys() - {"epoch", "meta"} - ids):
             words = f'a DELETE of one entity takes its "epoch" and no "{name}"; several are deleted at their collection'
             raise RegistryError("bad_request", self.target.path, error_detail=words)
-        given = deletes.epoch_asked(self.work, body, singular, subject, resource=self.target.kind == "resource")
+        given = resources.epoch_asked(self.work, body, singular, subject, resource=self.target.kind == "resource")
         text = self.flags.epoch
         return given if text is None or "epoch" in self.work.ignore else epoch_value(text, self.target.xid)
 
@@ -93,7 +87,7 @@ class _Call:
             raise RegistryError("bad_flag", self.target.path, flag="epoch")
 
 
-def perform(work: Work, method: str, target: Target, body: Any, flags: Flags, ask: Ask) -> Outcome:
+def perform(work: Work, method: str, target: RequestTarget, body: Any, flags: Flags, ask: Ask) -> WriteOutcome:
     """Do what a request asks for."""
     operation = _OPERATIONS.get((method, target.kind))
     if operation is None:
@@ -112,7 +106,7 @@ _ONE_RESOURCE = frozenset({"resource", "meta", "versions", "version"})
 # ---- the registry
 
 
-def _write_registry(call: _Call) -> Outcome:
+def _write_registry(call: _Call) -> WriteOutcome:
     work, body = call.work, call.body
     known, before = work.capabilities, work.model
     if "capabilities" in body and "capabilities" not in work.ignore:
@@ -120,55 +114,55 @@ def _write_registry(call: _Call) -> Outcome:
     if "modelsource" in body and "modelsource" not in work.ignore:
         source = body["modelsource"]
         model_change.write_model(work, {} if source is None else source, nested=known)
-    writes.write_registry(work, body, patch=call.ask.patch)
+    resources.write_registry(work, body, patch=call.ask.patch)
     model_change.recheck(work, before)
-    return Outcome(shown="registry")
+    return WriteOutcome(shown="registry")
 
 
-def _post_registry(call: _Call) -> Outcome:
-    found = writes.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
-    return Outcome(
+def _post_registry(call: _Call) -> WriteOutcome:
+    found = resources.write_collections(call.work, call.work.model.groups, call.body, call.target.path, call.ask)
+    return WriteOutcome(
         shown="registry", members={plural: tuple(group.id for group in groups) for plural, groups in found.items()}
     )
 
 
-def _put_capabilities(call: _Call) -> Outcome:
+def _put_capabilities(call: _Call) -> WriteOutcome:
     model_change.write_capabilities(call.work, call.body, replace=not call.ask.patch)
     call.work.touch_registry()
-    return Outcome(shown="capabilities")
+    return WriteOutcome(shown="capabilities")
 
 
-def _put_modelsource(call: _Call) -> Outcome:
+def _put_modelsource(call: _Call) -> WriteOutcome:
     before = call.work.model
     model_change.write_model(call.work, call.body)
     model_change.recheck(call.work, before)
     call.work.touch_registry()
-    return Outcome(shown="modelsource")
+    return WriteOutcome(shown="modelsource")
 
 
 # ---- groups
 
 
-def _write_groups(call: _Call) -> Outcome:
+def _write_groups(call: _Call) -> WriteOutcome:
     kind = call.target.group_type
-    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
-    groups = writes.write_groups(call.work, kind, bodies, call.ask)
-    return Outcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
+    bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
+    groups = resources.write_groups(call.work, kind, bodies, call.ask)
+    return WriteOutcome(shown="groups", members={kind.plural: tuple(group.id for group in groups)})
 
 
-def _delete_groups(call: _Call) -> Outcome:
+def _delete_groups(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
-    deletes.delete_groups(call.work, call.target.group_type, call.body)
-    return Outcome()
+    resources.delete_groups(call.work, call.target.group_type, call.body)
+    return WriteOutcome()
 
 
-def _write_group(call: _Call) -> Outcome:
+def _write_group(call: _Call) -> WriteOutcome:
     kind, gid = call.target.group_type, call.target.gid
-    group = writes.write_group(call.work, kind, gid, call.body, call.ask)
-    return Outcome(created=group.row is None, shown="group")
+    group = resources.write_group(call.work, kind, gid, call.body, call.ask)
+    return WriteOutcome(created=group.row is None, shown="group")
 
 
-def _post_group(call: _Call) -> Outcome:
+def _post_group(call: _Call) -> WriteOutcome:
     kind = call.target.group_type
     group = call.group()
     members = {}
@@ -178,97 +172,97 @@ def _post_group(call: _Call) -> Outcome:
     for plural, value in call.body.items():
         if plural in kind.resources:
             resource = kind.resources[plural]
-            bodies = writes.map_of(value, plural, resource.singular, call.target.path)
-            states = writes.write_resources(call.work, group, resource, bodies, call.ask)
+            bodies = resources.collection_of(value, plural, resource.singular, call.target.path)
+            states = resources.write_resources(call.work, group, resource, bodies, call.ask)
             members[plural] = tuple(state.id for state in states)
-    return Outcome(shown="group", members=members)
+    return WriteOutcome(shown="group", members=members)
 
 
-def _delete_group(call: _Call) -> Outcome:
+def _delete_group(call: _Call) -> WriteOutcome:
     group = call.work.group(call.target.group_type, call.target.gid)
     if group is None or group.id != call.target.gid:
         raise RegistryError("not_found", call.target.xid)
     epoch = call.epoch(group.type.singular, group.xid)
-    deletes.delete_group(call.work, group, epoch)
-    return Outcome()
+    resources.delete_group(call.work, group, epoch)
+    return WriteOutcome()
 
 
 # ---- resources
 
 
-def _write_resources(call: _Call) -> Outcome:
+def _write_resources(call: _Call) -> WriteOutcome:
     kind = call.target.resource_type
-    bodies = writes.map_of(call.body, kind.plural, kind.singular, call.target.path)
+    bodies = resources.collection_of(call.body, kind.plural, kind.singular, call.target.path)
     group = call.group() if bodies else None
-    states = writes.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
-    return Outcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
+    states = resources.write_resources(call.work, group, kind, bodies, call.ask) if group is not None else []
+    return WriteOutcome(shown="resources", members={kind.plural: tuple(state.id for state in states)})
 
 
-def _delete_resources(call: _Call) -> Outcome:
+def _delete_resources(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
-    deletes.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
-    return Outcome()
+    resources.delete_resources(call.work, call.existing_group(), call.target.resource_type, call.body)
+    return WriteOutcome()
 
 
-def _write_resource(call: _Call) -> Outcome:
+def _write_resource(call: _Call) -> WriteOutcome:
     target = call.target
     state = resources.write_resource(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
     fresh = any(version.row is None for version in state.versions.values())
-    return Outcome(created=state.row is None, shown="resource", vid=state.default or "", new_version=fresh)
+    return WriteOutcome(created=state.row is None, shown="resource", vid=state.default or "", new_version=fresh)
 
 
-def _post_resource(call: _Call) -> Outcome:
+def _post_resource(call: _Call) -> WriteOutcome:
     target = call.target
     group = call.group()
     state, version = resources.write_version(
         call.work, group, target.resource_type, target.rid, None, call.body, call.ask
     )
     _refuse_pruned(state, version)
-    return Outcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
+    return WriteOutcome(version.row is None, "version", vid=version.versionid, new_version=version.row is None)
 
 
-def _delete_resource(call: _Call) -> Outcome:
+def _delete_resource(call: _Call) -> WriteOutcome:
     state = call.existing_resource(call.target.xid)
-    deletes.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
-    return Outcome()
+    resources.delete_resource(call.work, state, call.epoch(state.type.singular, state.xid))
+    return WriteOutcome()
 
 
-def _write_meta(call: _Call) -> Outcome:
+def _write_meta(call: _Call) -> WriteOutcome:
     target = call.target
     state = resources.write_meta(call.work, call.group(), target.resource_type, target.rid, call.body, call.ask)
-    return Outcome(created=state.row is None, shown="meta")
+    return WriteOutcome(created=state.row is None, shown="meta")
 
 
 # ---- versions
 
 
-def _write_versions(call: _Call) -> Outcome:
+def _write_versions(call: _Call) -> WriteOutcome:
     target, body = call.target, call.body
-    bodies = writes.map_of(body, "versions", "", target.path)
+    bodies = resources.collection_of(body, "versions", "", target.path)
     known = call.work.group(target.group_type, target.gid)
     state = call.work.resource(known, target.resource_type, target.rid) if known is not None else None
     if not bodies and (state is None or state.xid != target.resource_xid):
         raise RegistryError("missing_versions", target.path)
     if not bodies and call.ask.setdefault is None:
-        return Outcome(shown="versions", members={"versions": ()})
+        return WriteOutcome(shown="versions", members={"versions": ()})
     resources.write_versions(call.work, call.group(), target.resource_type, target.rid, bodies, call.ask)
-    return Outcome(shown="versions", members={"versions": tuple(bodies)})
+    return WriteOutcome(shown="versions", members={"versions": tuple(bodies)})
 
 
-def _delete_versions(call: _Call) -> Outcome:
+def _delete_versions(call: _Call) -> WriteOutcome:
     call.refuse_epoch()
-    deletes.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
-    return Outcome()
+    resources.delete_versions(call.work, call.existing_resource(call.target.resource_xid), call.body, call.ask)
+    return WriteOutcome()
 
 
-def _write_version(call: _Call) -> Outcome:
+def _write_version(call: _Call) -> WriteOutcome:
     target = call.target
     state, version = resources.write_version(
         call.work, call.group(), target.resource_type, target.rid, target.vid, call.body, call.ask
     )
     _refuse_pruned(state, version)
     fresh = version.row is None
-    return Outcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
+    return WriteOutcome(created=fresh, shown="version", vid=version.versionid, new_version=fresh)
 
 
 def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
@@ -280,17 +274,17 @@ def _refuse_pruned(state: ResourceState, version: VersionState) -> None:
         )  # fmt: skip
 
 
-def _delete_version(call: _Call) -> Outcome:
+def _delete_version(call: _Call) -> WriteOutcome:
     target = call.target
     state = call.existing_resource(target.xid)
     refuse_xref(state)
     if target.vid not in call.work.complete(state):
         raise RegistryError("not_found", target.xid)
-    deletes.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
-    return Outcome()
+    resources.delete_version(call.work, state, target.vid, call.epoch("version", target.xid), call.ask)
+    return WriteOutcome()
 
 
-_OPERATIONS: Mapping[tuple[str, Kind], Callable[[_Call], Outcome]] = {
+_OPERATIONS: Mapping[tuple[str, TargetKind], Callable[[_Call], WriteOutcome]] = {
     ("PUT", "registry"): _write_registry,
     ("PATCH", "registry"): _write_registry,
     ("POST", "registry"): _post_registry,
@@ -321,9 +315,9 @@ _OPERATIONS: Mapping[tuple[str, Kind], Callable[[_Call], Outcome]] = {
     ("DELETE", "version"): _delete_version,
 }
 
-ALLOWED: Mapping[Kind, str] = {
+ALLOWED: Mapping[TargetKind, str] = {
     kind: ", ".join(sorted({"GET", "OPTIONS", *(method for method, level in _OPERATIONS if level == kind)}))
-    for kind in Kind.__args__  # type: ignore[attr-defined]
+    for kind in TargetKind.__args__  # type: ignore[attr-defined]
 }
 
 
@@ -333,43 +327,38 @@ ALLOWED: Mapping[Kind, str] = {
 class Reader(Protocol):
     """Who can show what a GET would show."""
 
-    @property
-    def limits(self) -> Limits: ...
-
-    def page(self, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str) -> Page:
+    def page(self, context: ReadContext) -> Page:
         """Return what a GET shows."""
         ...
 
 
-def show(
-    reader: Reader, db: Connection, setup: Setup, target: Target, flags: Flags, spec: SpecVersion, base: str,
-    outcome: Outcome,
-) -> Page | None:  # fmt: skip
+def show(reader: Reader, context: ReadContext, outcome: WriteOutcome) -> Page | None:
     """Return the body of the response to a write; None where it has none."""
     if outcome.shown is None:
         return None
+    setup, target, flags = context.setup, context.target, context.flags
     if outcome.members is None:
         if outcome.shown == "version":
             xid = f"{target.resource_xid}/versions/{outcome.vid}"
             target = replace(target, kind="version", xid=xid, vid=outcome.vid)
-        return reader.page(db, setup, target, _entity_flags(flags), spec, base)
+        return reader.page(replace(context, target=target, flags=_entity_flags(flags)))
     refuse_collections(target, flags)
-    view = make_view(db, setup, flags, spec, base, target, reader.limits)
+    view = context.view()
     view.filtered = False
     members = outcome.members
     if outcome.shown == "registry":
-        inline = inlines.parse_inline(flags.inline, setup.shape, view.subject)
+        inline = urls.parse_inline(flags.inline, setup.shape, view.subject)
         shown = {plural: _groups(view, setup, plural, ids, inline, nested=True) for plural, ids in members.items()}
         return Page("{" + ",".join(f'"{plural}":{text}' for plural, text in shown.items()) + "}")
     if outcome.shown == "groups":
         ((plural, ids),) = members.items()
-        inline = inlines.parse_inline(flags.inline, inlines.group_shape(target.group_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.group_shape(target.group_type), view.subject)
         return Page(_groups(view, setup, plural, ids, inline))
     if outcome.shown == "group":
-        inline = inlines.parse_inline(flags.inline, inlines.group_shape(target.group_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.group_shape(target.group_type), view.subject)
         return Page(_nested(view, target, members, inline))
     if outcome.shown == "resources":
-        inline = inlines.parse_inline(flags.inline, inlines.resource_shape(target.resource_type), view.subject)
+        inline = urls.parse_inline(flags.inline, urls.resource_shape(target.resource_type), view.subject)
         return Page(_resources(view, target, target.resource_type.plural, members[target.resource_type.plural], inline))
     return Page(_versions(view, target, members["versions"], flags))
 
@@ -385,10 +374,10 @@ def _groups(
     kind = setup.model.groups[plural]
     below = (inline.child(plural) or InlineSet.NOTHING) if nested else inline
     found = rows.load_members(view.db, rows.GROUP, f"/{plural}", ids)
-    return view.join_groups(kind, (Row(*one) for one in found), below, None)
+    return view.join_groups(kind, (EntityRow(*one) for one in found), below, None)
 
 
-def _nested(view: View, target: Target, members: Mapping[str, tuple[str, ...]], inline: InlineSet) -> str:
+def _nested(view: View, target: RequestTarget, members: Mapping[str, tuple[str, ...]], inline: InlineSet) -> str:
     parts = []
     for plural, ids in members.items():
         below = inline.child(plural) or InlineSet.NOTHING
@@ -396,19 +385,19 @@ def _nested(view: View, target: Target, members: Mapping[str, tuple[str, ...]], 
     return "{" + ",".join(parts) + "}"
 
 
-def _resources(view: View, target: Target, plural: str, ids: tuple[str, ...], inline: InlineSet) -> str:
+def _resources(view: View, target: RequestTarget, plural: str, ids: tuple[str, ...], inline: InlineSet) -> str:
     kind = target.group_type.resources[plural]
     path = f"{target.group_xid}/{plural}"
     found = rows.load_members(view.db, rows.RESOURCE, path, ids, resources=True)
     return view.join_resources(kind, map(pair, found), inline, None)
 
 
-def _versions(view: View, target: Target, ids: tuple[str, ...], flags: Flags) -> str:
+def _versions(view: View, target: RequestTarget, ids: tuple[str, ...], flags: Flags) -> str:
     kind = target.resource_type
-    inline = inlines.parse_inline(flags.inline, inlines.version_shape(kind), view.subject)
+    inline = urls.parse_inline(flags.inline, urls.version_shape(kind), view.subject)
     row = rows.load(view.db, rows.resource_key(target.resource_xid))
     if row is None:
         return "{}"
     path = f"{target.resource_xid}/versions"
     found = rows.load_members(view.db, rows.VERSION, path, ids)  # some may have been pruned at once
-    return view.join_versions(kind, row, row, (Row(*one) for one in found), inline, None)
+    return view.join_versions(kind, row, row, (EntityRow(*one) for one in found), inline, None)

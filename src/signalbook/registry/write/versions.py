@@ -13,15 +13,26 @@ from typing import Any, Protocol
 
 from signalbook.errors import RegistryError
 from signalbook.model.attributes import folded
-from signalbook.registry import incoming
-from signalbook.registry.setup import canonical_members
-from signalbook.registry.work import ResourceState, VersionState, Work
+from signalbook.model.normalise import canonical_members
+from signalbook.registry.work import (
+    META_SYSTEM,
+    ResourceState,
+    VersionState,
+    Work,
+    check_epoch,
+    check_id_matches,
+    created_at,
+    is_id,
+    modified_at,
+    read_texts,
+)
 from signalbook.registry.write.checks import finish_resource
 
 __all__ = [
     "MODES",
     "Ask",
-    "Step",
+    "OrderedVersion",
+    "arrange_versions",
     "assign_ancestors",
     "check_circles",
     "check_roots",
@@ -32,7 +43,6 @@ __all__ = [
     "newest",
     "oldest_first",
     "refuse_xref",
-    "settle",
 ]
 
 # How the versions of a resource follow each other: the four version modes.
@@ -41,7 +51,7 @@ __all__ = [
 # so that the resource's own processing stays one list of steps (core/spec.md, "Resource Processing Algorithm").
 
 
-class Step(Protocol):
+class OrderedVersion(Protocol):
     """What a version mode looks at; `ancestor` is None where it is still to be found."""
 
     versionid: str
@@ -71,7 +81,7 @@ def semver_key(versionid: str) -> tuple[object, ...]:
     return (1, int(major), int(minor or 0), int(patch or 0), rank, versionid.lower())
 
 
-_ORDER: Mapping[str, Callable[[Step], tuple[object, ...]]] = {
+_ORDER: Mapping[str, Callable[[OrderedVersion], tuple[object, ...]]] = {
     "manual": lambda step: (_instant(step.createdat), step.versionid.lower()),
     "createdat": lambda step: (_instant(step.createdat), step.versionid.lower()),
     "modifiedat": lambda step: (_instant(step.modifiedat), step.versionid.lower()),
@@ -80,7 +90,7 @@ _ORDER: Mapping[str, Callable[[Step], tuple[object, ...]]] = {
 MODES = tuple(_ORDER)
 
 
-def newest(steps: Iterable[Step], mode: str) -> str:
+def newest(steps: Iterable[OrderedVersion], mode: str) -> str:
     """Return the versionid of the newest version: VMODE-1 to VMODE-4."""
     order = _ORDER[mode]
     candidates = list(steps)
@@ -91,14 +101,14 @@ def newest(steps: Iterable[Step], mode: str) -> str:
     return max(candidates, key=order).versionid
 
 
-def oldest_first(steps: Iterable[Step], mode: str) -> list[Step]:
+def oldest_first(steps: Iterable[OrderedVersion], mode: str) -> list[OrderedVersion]:
     """Return the versions from the first to go, when there are too many, to the last."""
     everything = list(steps)
     if mode != "manual":
         return sorted(everything, key=_ORDER[mode])
     named = {step.ancestor for step in everything if step.ancestor != step.versionid}
 
-    def place(step: Step) -> tuple[object, ...]:
+    def place(step: OrderedVersion) -> tuple[object, ...]:
         position = 0 if step.ancestor == step.versionid else 1 if step.versionid in named else 2
         return (position, *_ORDER["manual"](step))
 
@@ -115,7 +125,7 @@ def line_to(versionid: str | None, ancestors: Mapping[str, str | None]) -> list[
 
 
 def assign_ancestors(
-    steps: Sequence[Step], mode: str, subject: str, fresh: Container[str] = frozenset()
+    steps: Sequence[OrderedVersion], mode: str, subject: str, fresh: Container[str] = frozenset()
 ) -> dict[str, str]:
     """Return the ancestors that have to change, by versionid; `fresh` are the versions that this request creates.
 
@@ -130,10 +140,10 @@ def assign_ancestors(
     for step in steps:
         if step.ancestor is not None and step.ancestor not in known:
             raise RegistryError("unknown_id", subject, singular="version", id=step.ancestor)
-    settled = [step for step in steps if step.ancestor is not None]
-    previous = newest(settled, mode) if settled else None
+    known_steps = [step for step in steps if step.ancestor is not None]
+    previous = newest(known_steps, mode) if known_steps else None
 
-    def turn(step: Step) -> tuple[object, ...]:
+    def turn(step: OrderedVersion) -> tuple[object, ...]:
         new = step.versionid in fresh
         return (new, "" if new else _instant(step.createdat), step.versionid.lower())
 
@@ -198,14 +208,16 @@ def refuse_xref(state: ResourceState) -> None:
         raise RegistryError("extra_xref_attribute", state.xid, name="versions", singular=state.type.singular)
 
 
-def settle(work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any] | None, processed: list[str]) -> None:
+def arrange_versions(
+    work: Work, state: ResourceState, ask: Ask, *, meta: Mapping[str, Any] | None, processed: list[str]
+) -> None:
     """Bring everything that depends on all versions together in order: steps 3 to 5, 8 and 10."""
     mode = state.type.versionmode
     if state.reshuffled:
-        _settle_ancestors(work, state, mode)
+        _set_ancestors(work, state, mode)
     if meta is not None:
         _apply_meta(work, state, meta, ask)
-    _settle_default(work, state, ask, meta, processed, mode)
+    _choose_default(work, state, ask, meta, processed, mode)
     _check_matchversions(work, state)
     if state.reshuffled:
         line = _line(state) if len(processed) > 1 else []
@@ -223,7 +235,7 @@ def _line(state: ResourceState) -> list[VersionState]:
     return [state.versions[name] for name in line[:-1] if state.versions[name].touched]
 
 
-def _settle_ancestors(work: Work, state: ResourceState, mode: str) -> None:
+def _set_ancestors(work: Work, state: ResourceState, mode: str) -> None:
     versions = work.complete(state)
     fresh = {version.versionid for version in versions.values() if version.row is None}
     for versionid, ancestor in assign_ancestors(list(versions.values()), mode, state.xid, fresh).items():
@@ -247,17 +259,17 @@ def _apply_meta(work: Work, state: ResourceState, meta: Mapping[str, Any], ask: 
     xid = f"{state.xid}/meta"
     kind = state.type
     if work.checks_id(state.xid):
-        incoming.check_id_matches(meta, kind.singular, state.id, xid)
+        check_id_matches(meta, kind.singular, state.id, xid)
     if state.row is not None:  # what was a cross reference until now showed its target's epoch
-        incoming.check_epoch(meta, state.floor or state.row.epoch, xid, work.ignore)
-    state.createdat = incoming.created(meta, state.createdat, work.now, xid)
-    state.modifiedat = incoming.modified(meta, state.row and state.modifiedat, work.now, xid)
+        check_epoch(meta, state.floor or state.row.epoch, xid, work.ignore)
+    state.createdat = created_at(meta, state.createdat, work.now, xid)
+    state.modifiedat = modified_at(meta, state.row and state.modifiedat, work.now, xid)
     rid = kind.singular + "id"
     meta = canonical_members(meta, work.spec, xid)
-    given = {name: value for name, value in meta.items() if name not in incoming.META_SYSTEM and name != rid}
+    given = {name: value for name, value in meta.items() if name not in META_SYSTEM and name != rid}
     merged = {**state.attrs, **given} if ask.patch else given
     if ask.texts:
-        incoming.read_texts(kind.meta_level, merged, given)
+        read_texts(kind.meta_level, merged, given)
     readonly = state.attrs.get("readonly")
     merged.pop("readonly", None)
     state.attrs = kind.meta_level.normalise(merged, xid)
@@ -266,7 +278,7 @@ def _apply_meta(work: Work, state: ResourceState, meta: Mapping[str, Any], ask: 
     state.touched = True
 
 
-def _settle_default(
+def _choose_default(
     work: Work, state: ResourceState, ask: Ask, meta: Mapping[str, Any] | None, processed: list[str], mode: str
 ) -> None:
     """Choose the default version: DEFV-1 to DEFV-8."""
@@ -308,7 +320,7 @@ def _default_of_meta(
     sticky = meta.get("defaultversionsticky")
     if has_sticky and sticky is not None and not isinstance(sticky, bool):
         raise RegistryError("invalid_attribute", xid, name="defaultversionsticky", error_detail="must be a boolean")
-    if has_id and given is not None and not incoming.is_id(given):
+    if has_id and given is not None and not is_id(given):
         raise RegistryError("invalid_attribute", xid, name="defaultversionid", error_detail="must be a versionid")
     if not ask.patch:  # a full replacement: DEFV-3
         stuck = bool(sticky) if has_sticky and sticky is not None else _sticky_default(state)
@@ -362,7 +374,7 @@ def _prune(work: Work, state: ResourceState, mode: str) -> None:
     while len(state.versions) > limit:
         oldest = next(v for v in oldest_first(state.versions.values(), mode) if v.versionid != state.default)
         drop_version(work, state, oldest.versionid)
-    _settle_ancestors(work, state, mode)
+    _set_ancestors(work, state, mode)
     if not state.sticky:  # what went may have been part of a circle, which hides the newest
         state.default = newest(state.versions.values(), mode)
 

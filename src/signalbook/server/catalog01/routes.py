@@ -25,10 +25,9 @@ from signalbook.jsontext import Json, parse_json
 from signalbook.registry import changes
 from signalbook.registry.capabilities import Capabilities
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags
 from signalbook.registry.read.reads import Page
 from signalbook.registry.registry import Transaction
-from signalbook.registry.requests import Requests, now, unrecorded
+from signalbook.registry.requests import Requests, now
 from signalbook.registry.store import Connection
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
@@ -473,10 +472,8 @@ class MessageCatalog:
 
     def _put_back(self, db: Connection, request: Request, xid: str, attrs: Json, correlation: str) -> None:
         """Make a message what the newest snapshot of its log says, which is not recorded again."""
-        self._requests.write_in(
-            db, "PUT", xid, lambda setup: Flags.EMPTY, request.base, lambda setup, target, flags: (attrs, Ask()),
-            correlation, unrecorded,
-        )  # fmt: skip
+        begun = self._requests.begin_write(db, "PUT", xid, "", request.base, correlation, recorded=False)
+        self._requests.finish_write(begun, attrs, Ask())
 
 
 # --- requests and responses -----------------------------------------------------------------------------------------

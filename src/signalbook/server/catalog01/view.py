@@ -28,10 +28,10 @@ from signalbook.jsontext import Json
 from signalbook.model.xids import kept_of
 from signalbook.registry import changes
 from signalbook.registry.changes import Snapshot
-from signalbook.registry.flags import Flags, parse_flags
 from signalbook.registry.read.reads import Page
 from signalbook.registry.requests import Requests, newest_snapshot, with_log
 from signalbook.registry.store import Connection
+from signalbook.registry.urls import Flags, parse_flags
 from signalbook.replication.links import home_of
 from signalbook.server.http import Request
 from signalbook.spec.dialects import DIALECTS
@@ -247,7 +247,7 @@ class Catalog01View:
 
     def _page(self, db: Connection, path: str, flags: Flags) -> Page:
         try:
-            page = self._requests.read_in(db, path, lambda setup: flags, self._request.base).page
+            page = self._requests.read_in(db, path, flags, self._request.base).page
         except RegistryError as error:
             if error.name != "not_found":
                 raise

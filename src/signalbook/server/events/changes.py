@@ -25,7 +25,7 @@ from signalbook.registry import changes
 from signalbook.registry.changes import START, Change, Position, latest, parse_position, read_changes
 from signalbook.registry.store import Connection, Store
 from signalbook.server import http
-from signalbook.server.http import Patience, Request, Response, Stream
+from signalbook.server.http import Request, Response, Stream, WaitContext
 from signalbook.server.problems import not_supported
 
 __all__ = ["CURSOR", "MOST_EVENTS", "MOST_SECONDS", "ChangeFeed", "Watch", "attributes_of", "event_of", "expand"]
@@ -123,23 +123,23 @@ class Watch:
         """How many wait."""
         return len(self._waiting)
 
-    async def beyond(self, seq: int, seconds: float, patience: Patience) -> bool:
+    async def beyond(self, seq: int, seconds: float, waiting: WaitContext) -> bool:
         """Wait until there is a change after number `seq`; return whether there is one."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = seq
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look(patience))
+            self._looking = asyncio.create_task(self._look(waiting))
         try:
             await asyncio.wait({future}, timeout=seconds)
         finally:
             self._waiting.pop(future, None)
-        return future.done() and not patience.closing.is_set()
+        return future.done() and not waiting.closing.is_set()
 
-    async def _look(self, patience: Patience) -> None:
+    async def _look(self, waiting: WaitContext) -> None:
         while self._waiting:
-            latest = await patience.run(lambda _: self._sequence(), None)
+            latest = await waiting.run(lambda _: self._sequence(), None)
             for future, seq in list(self._waiting.items()):
-                if not future.done() and (latest > seq or patience.closing.is_set()):
+                if not future.done() and (latest > seq or waiting.closing.is_set()):
                     future.set_result(None)
             await asyncio.sleep(PAUSE)
 
@@ -182,20 +182,20 @@ class ChangeFeed:
         after, found = self._first(asked)
         return _batch(request, asked, found[-1].position if found else after, found)
 
-    async def wait(self, request: Request, patience: Patience) -> Response | Stream:
+    async def wait(self, request: Request, waiting: WaitContext) -> Response | Stream:
         """Answer a GET; it may take as long as `wait` says, or be a stream."""
         asked = _read(request)
         stream = "text/event-stream" in (request.headers.get("accept") or "")
         if (stream or asked.wait) and self._watch.waiting >= _MOST_WAITING:
             raise RegistryError("server_busy", request.path)
-        after, found = await patience.run(self._first, asked)
+        after, found = await waiting.run(self._first, asked)
         if stream:
-            return Stream(200, list(_STREAM), self._pieces(request.base, after, found, asked, patience))
+            return Stream(200, list(_STREAM), self._pieces(request.base, after, found, asked, waiting))
         until = time.monotonic() + asked.wait
         while not found and (left := until - time.monotonic()) > 0:
-            if not await self._watch.beyond(after.seq, left, patience):
+            if not await self._watch.beyond(after.seq, left, waiting):
                 break
-            found = await patience.run(self._behind, (after, asked.limit))
+            found = await waiting.run(self._behind, (after, asked.limit))
         return _batch(request, asked, found[-1].position if found else after, found)
 
     def _first(self, asked: _FeedQuery) -> tuple[Position, list[Change]]:
@@ -210,17 +210,17 @@ class ChangeFeed:
         return self._store.read(lambda db: read_changes(db, *asked, expand))
 
     async def _pieces(
-        self, source: str, after: Position, found: list[Change], asked: _FeedQuery, patience: Patience
+        self, source: str, after: Position, found: list[Change], asked: _FeedQuery, waiting: WaitContext
     ) -> AsyncGenerator[bytes, None]:
         yield f"retry: 1000\n: from {after}\n\n".encode()
         try:
-            while not patience.closing.is_set():
+            while not waiting.closing.is_set():
                 if found:
                     yield b"".join(_message(change, source) for change in found)
                     after = found[-1].position
-                elif not await self._watch.beyond(after.seq, _HEARTBEAT, patience):
+                elif not await self._watch.beyond(after.seq, _HEARTBEAT, waiting):
                     yield b":\n\n"  # a client that has left is noticed by writing to it
-                found = await patience.run(self._behind, (after, asked.limit))
+                found = await waiting.run(self._behind, (after, asked.limit))
         except SignalbookError:  # trimmed or closed meanwhile: the client comes back, and is told why
             return
 

@@ -6,7 +6,7 @@ import pytest
 
 from signalbook.errors import RegistryError
 from signalbook.model.model import read_model
-from signalbook.registry.flags import (
+from signalbook.registry.urls import (
     CONFIGURATION,
     MAX_PATHS,
     MAX_TEXT,

@@ -1,33 +1,332 @@
-"""The attributes of one entity, judged by the model: a `Level` is a compiled scope of attribute definitions.
+"""Values by the model: value types, the definition of an attribute, and the compiled checks of an entity's attributes.
 
-Rule 1: a `Level` sees only what a client controls; ids, times, `self` and the like are the registry's to take out.
-Rule 2: a check is a closure made once, when the model is read: value in, canonical value out (None: leave it out). A
-fault goes to `report`, which raises it (`normalise`) or collects it (`problems`); only a fault puts a path together.
-Rule 3: nothing here changes its arguments.
+Rule 1: a value type is a row. Its `read` gives back the value in its canonical form, or raises ValueError with what is
+wrong in words that follow an attribute's name ("must be a string").
+Rule 2: a `Level` is a compiled scope of attribute definitions. It sees only what a client controls; ids, times, `self`
+and the like are the registry's to take out.
+Rule 3: a check is a closure made once, when the model is read: value in, canonical value out (None: leave it out). A
+fault goes to `report`, which raises it (`normalise`) or collects it (`problems`) under the attribute's path; the value
+goes on as it is, so that all can be collected.
+Rule 4: nothing here changes its arguments.
+
+core/spec.md 1.0-rc4, Data Types; `urireference` and `uri-reference` are how 1.0-rc2 models spell `uri`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
 from signalbook.errors import Problem, RegistryError
-from signalbook.model.attributes import CLIENT, NAME_PATTERNS, NONEMPTY, TARGET, Attribute, Attributes
-from signalbook.model.value_types import VALUE_TYPES, moment, text_of
-from signalbook.model.xids import MAP_KEY, Xid, must_match, parse_xidtype
+from signalbook.model.xids import (
+    MAP_KEY,
+    NAME_PATTERNS,
+    Types,
+    Xid,
+    known_xid,
+    known_xidtype,
+    must_match,
+    of_target,
+    parse_xidtype,
+)
 
-__all__ = ["Check", "Level", "Report", "Types", "compile_level", "compile_value"]
+__all__ = [
+    "CLIENT", "NONEMPTY", "TYPE_ALIASES", "VALUE_TYPES", "Attribute", "Attributes", "Check", "Level", "Report",
+    "Types", "ValueType", "check_value", "compile_level", "compile_value", "from_text", "moment", "text_of",
+]  # fmt: skip
 
-# One attribute's definition compiled into the function that checks a value of it.
-#
-# Rule 1: the fault is reported under the attribute's path and the value goes on as it is, so that all can be collected.
-# Rule 2: what is inside an object is somebody else's: `compile_object` is given.
+MAX_DEPTH = 64
 
 
-# The plural names of the Group types, each with those of its Resource types.
-Types = Mapping[str, Collection[str]]
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """One type: its name, whether it is a scalar, and the function that reads a JSON value of it."""
+
+    name: str
+    scalar: bool
+    read: Callable[[Any], Any]
+
+
+def check_value(type_name: str, value: object) -> str | None:
+    """What is wrong with `value` as a value of the type, or None."""
+    try:
+        VALUE_TYPES[type_name].read(value)
+    except ValueError as problem:
+        return str(problem)
+    return None
+
+
+def text_of(value: object) -> str:
+    """The string serialization of a scalar: what `ifvalues` keys and HTTP headers hold."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # A container has none; writing it out could take any length and depth.
+    return f"<{value.__class__.__name__}>" if isinstance(value, (dict, list)) else str(value)
+
+
+_INTEGER_TEXT = re.compile(r"-?[0-9]{1,20}")
+_DECIMAL_TEXT = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
+def from_text(type_name: str, text: str) -> Any:
+    """The value of a type that `text` (of an HTTP header, say) means; `text` itself where it means none."""
+    if type_name == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if type_name in ("integer", "uinteger"):
+        return int(text) if _INTEGER_TEXT.fullmatch(text) else text
+    if type_name == "decimal" and _DECIMAL_TEXT.fullmatch(text):
+        return int(text) if _INTEGER_TEXT.fullmatch(text) else float(text)
+    return text
+
+
+def moment(timestamp: str) -> tuple[str, str]:
+    """A key that orders normalised timestamps, whatever number of fraction digits each has."""
+    return timestamp[:19], timestamp[20:-1].rstrip("0")
+
+
+def _read_any(value: Any) -> Any:
+    layer = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for container in layer:
+            members = container.values() if isinstance(container, dict) else container
+            inner += [member for member in members if isinstance(member, (dict, list))]
+        if not inner:
+            return value
+        layer = inner
+    raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels")
+
+
+def _of_class(kind: type, article_and_name: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value.__class__ is not kind:
+            raise ValueError(f"must be {article_and_name}")
+        return value
+
+    return read
+
+
+def _integer(lowest: int, highest: int, name: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value.__class__ is float and value.is_integer():
+            value = int(value)
+        if value.__class__ is not int or not lowest <= value <= highest:
+            raise ValueError(f"must be {name}")
+        return value
+
+    return read
+
+
+def _read_decimal(value: Any) -> Any:
+    if value.__class__ is int and -(2**63) <= value < 2**64:
+        return value
+    if value.__class__ is not float or not isfinite(value):
+        raise ValueError("must be a decimal")
+    return value
+
+
+# RFC 3339 section 5.6; the offset may be missing, since the specification only recommends it, and then means UTC.
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})(-[0-9]{2}-[0-9]{2})[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9]):([0-5][0-9]|60)(\.[0-9]+)?"
+    r"(?:[Zz]|([+-])((?:[01][0-9]|2[0-3])):([0-5][0-9]))?"
+)
+
+
+def _read_timestamp(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise ValueError("must be a timestamp")
+    found = _TIMESTAMP.fullmatch(value)
+    if found is None:
+        raise ValueError("must be an RFC3339 timestamp")
+    year, day, minute, second, fraction, sign, hours, minutes = found.groups()
+    try:
+        # datetime has neither a year 0, which is a leap year like 2000, nor a second 60.
+        at = datetime.fromisoformat(f"{year if year != '0000' else '2000'}{day}T{minute}")
+        if sign and hours + minutes != "0000":
+            if year == "0000":
+                raise ValueError
+            offset = timedelta(hours=int(hours), minutes=int(minutes))
+            at = at - offset if sign == "+" else at + offset
+            year, day, minute = f"{at.year:04}", f"-{at.month:02}-{at.day:02}", f"{at.hour:02}:{at.minute:02}"
+    except (ValueError, OverflowError):
+        raise ValueError("must be an RFC3339 timestamp") from None
+    return f"{year}{day}T{minute}:{second}{fraction or ''}Z"
+
+
+# A reference is taken as people write them: text without control characters. The strict types follow RFC 3986.
+_LOOSE = re.compile(r"[^\x00-\x1f\x7f]*")
+_CHARACTERS = r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})"
+_ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:{_CHARACTERS}+")
+_RELATIVE = re.compile(rf"(?![^/?#]*:){_CHARACTERS}*")
+# RFC 6570 sections 2.1 to 2.3, every operator and modifier.
+_VARIABLE = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\*|:[1-9][0-9]{0,3})?"
+_TEMPLATE = re.compile(rf"(?:[^\x00-\x1f\x7f{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*")
+
+_OF_LETTERS = ": a variable in braces is letters, digits, _ and dots"
+
+
+def _matching(pattern: re.Pattern[str], article_and_name: str, hint: str = "") -> Callable[[Any], Any]:
+    matches = pattern.fullmatch
+
+    def read(value: Any) -> Any:
+        if value.__class__ is not str or not matches(value):
+            raise ValueError(f"must be {article_and_name}{hint if isinstance(value, str) else ''}")
+        return value
+
+    return read
+
+
+def _read_xid(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise ValueError("must be an xid")
+    try:
+        Xid.parse(value)
+    except ValueError as problem:
+        raise ValueError(f"value ({value}) isn't a valid xid, {problem}") from None
+    return value
+
+
+def _read_xidtype(value: Any) -> Any:
+    if value.__class__ is not str:
+        raise ValueError("must be an xidtype")
+    try:
+        parse_xidtype(value)
+    except ValueError as problem:
+        raise ValueError(f"value ({value}) isn't a valid xidtype, {problem}") from None
+    return value
+
+
+VALUE_TYPES: Mapping[str, ValueType] = MappingProxyType(
+    {
+        name: ValueType(name, scalar, read)
+        for name, scalar, read in (
+            ("any", False, _read_any),
+            ("array", False, _of_class(list, "an array")),
+            ("boolean", True, _of_class(bool, "a boolean")),
+            ("decimal", True, _read_decimal),
+            ("integer", True, _integer(-(2**63), 2**63 - 1, "an integer")),
+            ("map", False, _of_class(dict, "a map")),
+            ("object", False, _of_class(dict, "an object")),
+            ("string", True, _of_class(str, "a string")),
+            ("timestamp", True, _read_timestamp),
+            ("uinteger", True, _integer(0, 2**64 - 1, "a uinteger")),
+            ("uri", True, _matching(_LOOSE, "a uri")),
+            ("uriabsolute", True, _matching(_ABSOLUTE, "a uriabsolute")),
+            ("urirelative", True, _matching(_RELATIVE, "a urirelative")),
+            ("uritemplate", True, _matching(_TEMPLATE, "a uritemplate", _OF_LETTERS)),
+            ("url", True, _matching(_LOOSE, "a url")),
+            ("urlabsolute", True, _matching(_ABSOLUTE, "a urlabsolute")),
+            ("urlrelative", True, _matching(_RELATIVE, "a urlrelative")),
+            ("xid", True, _read_xid),
+            ("xidtype", True, _read_xidtype),
+        )
+    }
+)
+
+TYPE_ALIASES: Mapping[str, str] = MappingProxyType(
+    {"urireference": "uri", "uri-reference": "uri", "urlreference": "url", "url-reference": "url"}
+)
+
+
+# An attribute's definition as a value, and how the full model writes it; an `item` is one without a name.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """One attribute (or item) of a model, with the aspects of core/model.md under their own names."""
+
+    name: str = ""
+    type: str
+    target: str = ""
+    namecharset: str = ""
+    description: str = ""
+    enum: tuple[Any, ...] = ()
+    strict: bool | None = None
+    matchcase: bool = False
+    exact: bool = False  # whether its enum is compared with case: its model says so, or the specification of its type
+    matchversions: bool = False
+    readonly: bool = False
+    immutable: bool = False
+    required: bool = False
+    default: Any = None
+    attributes: Attributes = field(default_factory=lambda: MappingProxyType({}))
+    item: Attribute | None = None
+    ifvalues: Mapping[str, Attributes] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def scalar(self) -> bool:
+        """Whether its values are scalars."""
+        return VALUE_TYPES[self.type].scalar
+
+    @property
+    def allowed(self) -> tuple[Any, ...]:
+        """The only values it may have; empty where the model sets no limit."""
+        return () if self.strict is False else self.enum
+
+    def allows(self, value: Any) -> bool:
+        """Whether its enum, where it has a strict one, holds a value."""
+        return not self.allowed or self.comparable(value) in map(self.comparable, self.allowed)
+
+    def comparable(self, value: Any) -> Any:
+        """A value in the form in which it is compared with those of an enum: texts without case, as a rule."""
+        return value.lower() if isinstance(value, str) and not self.exact else value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its definition as the full model shows it: aspects in the specification's order, none that says nothing."""
+        shown: dict[str, Any] = {}
+        for aspect in _ASPECTS:
+            value = getattr(self, aspect)
+            if value or (aspect == "strict" and value is not None):
+                shown[aspect] = list(value) if aspect == "enum" else value
+        if self.default is not None:
+            shown["default"] = self.default
+        if self.attributes:
+            shown["attributes"] = {name: inner.to_dict() for name, inner in self.attributes.items()}
+        if self.item is not None:
+            shown["item"] = self.item.to_dict()
+        if self.ifvalues:
+            shown["ifvalues"] = {
+                value: {"siblingattributes": {name: inner.to_dict() for name, inner in siblings.items()}}
+                for value, siblings in self.ifvalues.items()
+            }
+        return shown
+
+    def walk(self) -> Iterator[tuple[tuple[str, ...], Attribute]]:
+        """It and every attribute statically nested in it through objects, each with its path."""
+        yield (self.name,), self
+        for inner in self.attributes.values():
+            if inner.name != "*":
+                yield from (((self.name, *path), found) for path, found in inner.walk())
+
+
+Attributes = Mapping[str, Attribute]
+
+_ASPECTS = (
+    *("name", "type", "target", "namecharset", "description", "enum"),
+    *("strict", "matchcase", "matchversions", "readonly", "immutable", "required"),
+)
+
+# What a `Level` normalises; the registry takes care of the rest before it asks.
+CLIENT = frozenset(
+    {
+        *("name", "description", "documentation", "icon", "labels"),
+        *("deprecated", "constraints", "contenttype", "format", "compatibility"),
+    }
+)
+
+# ATTR-5, ATTR-7, and `format` and `compatibility` as an xRegistry server answers.
+NONEMPTY = frozenset({"name", "documentation", "icon", "format", "compatibility"})
+
+
+# Definitions compiled into checks.
+
 # error name, dotted path, words
 Report = Callable[[str, str, str], None]
 # value, path of the owning object ("" or with a dot at its end), name, report
@@ -49,16 +348,16 @@ def compile_value(
         check = compile_object(attribute)
         return _deprecated(check) if spec and attribute.name == "deprecated" else check
     if attribute.item is None:
-        return _scalar(attribute, types, spec=spec) if attribute.scalar else _any
+        return _check_scalar(attribute, types, spec=spec) if attribute.scalar else _check_any
     item = compile_value(_item(attribute), types, compile_object)
-    return _map(item) if attribute.type == "map" else _array(item)
+    return _check_map(item) if attribute.type == "map" else _check_array(item)
 
 
 def _ignore(value: Any, at: str, name: str, report: Report) -> None:
     """TYPE-17: what a client writes to a read-only attribute is not even looked at."""
 
 
-def _any(value: Any, at: str, name: str, report: Report) -> Any:
+def _check_any(value: Any, at: str, name: str, report: Report) -> Any:
     if value.__class__ is dict or value.__class__ is list:
         try:
             VALUE_TYPES["any"].read(value)
@@ -76,7 +375,7 @@ def _item(attribute: Attribute) -> Attribute:
     return replace(item, enum=attribute.enum, strict=attribute.strict, exact=attribute.exact)
 
 
-def _map(item: Check) -> Check:
+def _check_map(item: Check) -> Check:
     matches = MAP_KEY.fullmatch
 
     def check(value: Any, at: str, name: str, report: Report) -> Any:
@@ -96,7 +395,7 @@ def _map(item: Check) -> Check:
     return check
 
 
-def _array(item: Check) -> Check:
+def _check_array(item: Check) -> Check:
     def check(value: Any, at: str, name: str, report: Report) -> Any:
         if value.__class__ is not list:
             report("invalid_attribute", at + name, "must be an array")
@@ -113,7 +412,7 @@ def _array(item: Check) -> Check:
     return check
 
 
-def _scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
+def _check_scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
     read = _reader(attribute, types)
     comparable = attribute.comparable
     allowed = frozenset(map(comparable, attribute.allowed))
@@ -148,56 +447,10 @@ def _scalar(attribute: Attribute, types: Types, *, spec: bool) -> Check:
 def _reader(attribute: Attribute, types: Types) -> Callable[[Any], Any]:
     read = VALUE_TYPES[attribute.type].read
     if attribute.type == "xidtype":
-        return _known_xidtype(read, types)
+        return known_xidtype(read, types)
     if attribute.type == "xid":
-        read = _known_xid(read, types)
-    return _targeted(read, attribute.target) if attribute.target else read
-
-
-def _known_xid(read: Callable[[Any], Any], types: Types) -> Callable[[Any], Any]:
-    def known(value: Any) -> Any:
-        xid = Xid.parse(read(value))
-        if xid.groups and xid.groups not in types:
-            raise ValueError(f'value ({value}) references an unknown Group type "{xid.groups}"')
-        if xid.resources and xid.resources not in types[xid.groups]:
-            raise ValueError(f'value ({value}) references an unknown Resource type "{xid.resources}"')
-        return value
-
-    return known
-
-
-def _known_xidtype(read: Callable[[Any], Any], types: Types) -> Callable[[Any], Any]:
-    def known(value: Any) -> Any:
-        groups, resources, _ = parse_xidtype(read(value))
-        if groups and groups not in types:
-            raise ValueError(f'value ({value}) references an unknown Group type "{groups}"')
-        if resources and resources not in types[groups]:
-            raise ValueError(f'value ({value}) references an unknown Resource type "{resources}"')
-        return value
-
-    return known
-
-
-def _targeted(read: Callable[[Any], Any], target: str) -> Callable[[Any], Any]:
-    """MODEL-10: an xid, or a uri or url that begins with "/", must be of the target's type."""
-    found = TARGET.fullmatch(target)
-    assert found is not None
-    type_ = f"/{found[1]}" + (f"/{found[2]}" if found[2] else "")
-    versions = f"{type_}/versions"
-    wanted = {None: {type_}, "/versions": {versions}, "[/versions]": {type_, versions}}[found[3]]
-
-    def matching(value: Any) -> Any:
-        value = read(value)
-        if value.startswith("/"):
-            try:
-                matches = Xid.parse(value).type in wanted
-            except ValueError:
-                matches = False
-            if not matches:
-                raise ValueError(f'must match "{target}" target')
-        return value
-
-    return matching
+        read = known_xid(read, types)
+    return of_target(read, attribute.target) if attribute.target else read
 
 
 def _deprecated(check: Check) -> Check:
@@ -216,7 +469,7 @@ _CHOICES_KEPT = 4096
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class AttributeScope:
     """The checks of one object's members, and what its `ifvalues` add to them.
 
     `switches` are the attributes whose value brings siblings: name, default, and the siblings for each value.
@@ -226,13 +479,13 @@ class Scope:
     checks: Mapping[str, Check]
     defaults: tuple[tuple[str, Any], ...] = ()
     required: frozenset[str] = frozenset()
-    switches: tuple[tuple[str, Any, Mapping[str, Scope]], ...] = ()
+    switches: tuple[tuple[str, Any, Mapping[str, AttributeScope]], ...] = ()
     charset: str = ""
     reserved: frozenset[str] = frozenset()
     clashes: tuple[str, ...] = ()
-    _chosen: dict[tuple[str | None, ...], Scope] = field(default_factory=dict)
+    _chosen: dict[tuple[str | None, ...], AttributeScope] = field(default_factory=dict)
 
-    def active(self, attrs: Mapping[str, Any]) -> Scope:
+    def active(self, attrs: Mapping[str, Any]) -> AttributeScope:
         """The scope that holds for an object with these members: this one with the siblings they bring."""
         scope = self
         while scope.switches:
@@ -250,8 +503,8 @@ class Scope:
             scope = found
         return scope
 
-    def _join(self, key: tuple[str | None, ...]) -> Scope:
-        joined = Scope(
+    def _join(self, key: tuple[str | None, ...]) -> AttributeScope:
+        joined = AttributeScope(
             attributes=dict(self.attributes),
             checks=dict(self.checks),
             charset=self.charset,
@@ -329,8 +582,8 @@ class Level:
     attributes: Attributes
     system: Attributes
     names: frozenset[str]
-    _scope: Scope
-    _system: Scope
+    _scope: AttributeScope
+    _system: AttributeScope
 
     def normalise(self, attrs: Mapping[str, Any], subject: str) -> dict[str, Any]:
         """A new dict with defaults filled in, values canonical and nulls gone; raises on the first fault."""
@@ -387,7 +640,7 @@ def compile_scope(
     charset: str = "",
     base: Collection[str] = (),
     reserved: frozenset[str] = frozenset(),
-) -> Scope:
+) -> AttributeScope:
     """The scope of an object's members; those in `base` are the specification's own."""
 
     def compile_object(attribute: Attribute) -> Check:
@@ -402,7 +655,7 @@ def compile_scope(
         return check
 
     values = attributes.values()
-    return Scope(
+    return AttributeScope(
         attributes=attributes,
         checks={a.name: compile_value(a, types, compile_object, spec=a.name in base) for a in values},
         defaults=tuple((a.name, a.default) for a in values if a.default is not None),

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.registry.filters import collated, fold, number_in
+from signalbook.registry.filters import collated, number_in
+from signalbook.registry.rows import fold
 
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook import Registry
-from signalbook.registry import index
-from signalbook.registry.index import Entry
+from signalbook.registry import rows
+from signalbook.registry.rows import IndexEntry
 from signalbook.registry.store import Store, open_store
 
 TERMS = st.frozensets(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2), max_size=4)
@@ -36,35 +36,41 @@ def test_it_proposes_at_least_what_is_there(writes: list[tuple[str, frozenset[in
         held: dict[str, frozenset[int]] = {}
         for number, (key, terms) in enumerate(writes):
             before = held.get(key, frozenset())
-            entry = Entry(key, sorted(terms - before), sorted(before - terms))
-            store.write(lambda db, entry=entry: index.enter(db, [entry]))  # type: ignore[misc]
+            entry = IndexEntry(key, sorted(terms - before), sorted(before - terms))
+            store.write(lambda db, entry=entry: rows.enter_terms(db, [entry]))  # type: ignore[misc]
             held[key] = terms
             if every and number % every == 0:
-                store.write(index.fold_recent)
+                store.write(rows.enter_recent)
         seen = {term for _, terms in writes for term in terms}
         for term in seen:
-            assert {key for key, terms in held.items() if term in terms} <= index.find(store.reader(), term, "", "~")
-        store.write(index.fold_recent)
+            assert {key for key, terms in held.items() if term in terms} <= rows.find_candidates(
+                store.reader(), term, "", "~"
+            )
+        store.write(rows.enter_recent)
         for term in seen:
-            assert {key for key, terms in held.items() if term in terms} == index.find(store.reader(), term, "", "~")
+            assert {key for key, terms in held.items() if term in terms} == rows.find_candidates(
+                store.reader(), term, "", "~"
+            )
 
 
 def test_many_rows_are_folded(store: Store) -> None:
     """What waits never grows beyond a bound, and nothing is lost by folding."""
-    for number in range(index.FOLD + 3):
-        store.write(lambda db, number=number: index.enter(db, [Entry(f"k{number}", [number, 7], [])]))  # type: ignore[misc]
+    for number in range(rows.RECENT_ROWS + 3):
+        store.write(lambda db, number=number: rows.enter_terms(db, [IndexEntry(f"k{number}", [number, 7], [])]))  # type: ignore[misc]
     assert 3 == waiting(store)
-    assert index.FOLD + 3 == len(index.find(store.reader(), 7, "k", "l"))
+    assert rows.RECENT_ROWS + 3 == len(rows.find_candidates(store.reader(), 7, "k", "l"))
 
 
 def test_a_large_write_comes_behind_what_waits(store: Store) -> None:
     """A term that a large write takes away does not come back with what waited."""
-    store.write(lambda db: index.enter(db, [Entry("k1", [1], [])]))
-    store.write(lambda db: index.enter(db, [Entry(f"k{number}", [2], [1]) for number in range(index.FEW + 1)]))
+    store.write(lambda db: rows.enter_terms(db, [IndexEntry("k1", [1], [])]))
+    store.write(
+        lambda db: rows.enter_terms(db, [IndexEntry(f"k{number}", [2], [1]) for number in range(rows.FEW_ENTRIES + 1)])
+    )
     assert 0 == waiting(store)
-    assert (set(), index.FEW + 1) == (
-        index.find(store.reader(), 1, "", "~"),
-        len(index.find(store.reader(), 2, "", "~")),
+    assert (set(), rows.FEW_ENTRIES + 1) == (
+        rows.find_candidates(store.reader(), 1, "", "~"),
+        len(rows.find_candidates(store.reader(), 2, "", "~")),
     )
 
 

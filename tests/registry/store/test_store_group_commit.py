@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from signalbook.errors import StoreError
-from signalbook.registry.store import group_commit
-from signalbook.registry.store.connection import Connection, Row, StoreBusy
-from signalbook.registry.store.group_commit import WriteGroups
+from signalbook.registry.store import store as group_commit
+from signalbook.registry.store.connection import Connection, ResultRow, StoreBusy
+from signalbook.registry.store.store import WriteGroups
 from tests.patience import LONG, until
 
 
@@ -31,18 +31,18 @@ class Diary:
 
     def __getattr__(self, word: str) -> Callable[[], None]:
         def say() -> None:
-            if word != "settle":
+            if word != "check_transaction":
                 self.words.append(word)
             if word in self.broken:
                 raise self.broken[word]
 
         return say
 
-    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[Row]:
+    def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         self.words.append(sql)
         return []
 
-    def one(self, sql: str, params: Sequence[Any] = (), /) -> Row | None:
+    def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         return None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None: ...
@@ -276,7 +276,7 @@ def test_an_interrupted_heir_passes_the_lead_on() -> None:
 
         def release(self) -> None: ...
 
-    heir, follower = group_commit._Turn(say("heir"), 1), group_commit._Turn(say("follower"), 2)
+    heir, follower = group_commit._QueuedJob(say("heir"), 1), group_commit._QueuedJob(say("follower"), 2)
     follower.gate = threading.Lock()
     follower.gate.acquire()
     groups._waiting.extend([heir, follower])
@@ -285,7 +285,7 @@ def test_an_interrupted_heir_passes_the_lead_on() -> None:
     assert follower.leads
     assert follower.gate.acquire(timeout=LONG)
 
-    woken, gone, last = (group_commit._Turn(say("woken"), number) for number in range(3))
+    woken, gone, last = (group_commit._QueuedJob(say("woken"), number) for number in range(3))
     woken.after, gone.after = gone, last
     gone.gone = True
     last.gate = threading.Lock()

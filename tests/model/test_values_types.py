@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.model.value_types import TYPE_ALIASES, VALUE_TYPES, check, from_text, moment, text_of
+from signalbook.model.values import TYPE_ALIASES, VALUE_TYPES, check_value, from_text, moment, text_of
 from tests.cases import Case, cases
 
 JSON = st.recursive(
@@ -29,7 +29,7 @@ def test_the_types_are_those_of_the_specification() -> None:
 def test_read(case: Case) -> None:
     """A value is read into its canonical form, or the fault is said in words that follow the attribute's name."""
     read = VALUE_TYPES[case.given["type"]].read
-    assert case.expect.get("error") == check(case.given["type"], case.given["value"])
+    assert case.expect.get("error") == check_value(case.given["type"], case.given["value"])
     if "error" not in case.expect:
         value = read(case.given["value"])
         assert case.expect["value"] == value
@@ -39,7 +39,7 @@ def test_read(case: Case) -> None:
 @given(st.sampled_from(sorted(VALUE_TYPES)), JSON)
 def test_reading_twice_changes_nothing(type_name: str, value: object) -> None:
     """A canonical value reads as itself, and no value makes a type fail otherwise than in words."""
-    if check(type_name, value) is None:
+    if check_value(type_name, value) is None:
         once = VALUE_TYPES[type_name].read(value)
         assert once == VALUE_TYPES[type_name].read(once)
 

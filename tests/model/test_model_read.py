@@ -80,7 +80,7 @@ def test_depth_is_bounded() -> None:
 
 def test_the_number_of_attributes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model has a limited number of attributes."""
-    monkeypatch.setattr(attribute_read.Budget.__init__, "__defaults__", (20,))
+    monkeypatch.setattr(attribute_read.DefinitionBudget.__init__, "__defaults__", (20,))
     read_model({})
     with pytest.raises(RegistryError, match="more than 100000 attributes"):
         read_model({"attributes": {f"a{number}": {"type": "string"} for number in range(5)}})

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
-from signalbook.model.levels import Level
 from signalbook.model.model import read_model
+from signalbook.model.values import Level
 from tests.cases import Case, cases, read_cases
 
 VALUES = st.recursive(
@@ -166,7 +166,7 @@ def test_find() -> None:
 
 def test_the_choices_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Combinations of `ifvalues` are joined once and kept, up to a limit."""
-    monkeypatch.setattr("signalbook.model.levels._CHOICES_KEPT", 1)
+    monkeypatch.setattr("signalbook.model.values._CHOICES_KEPT", 1)
     cases_ = {text: {"siblingattributes": {f"s{text}": {"type": "string"}}} for text in "abc"}
     level = group_level({"p": {"type": "string", "ifvalues": cases_}})
     for text in "abcabc":

@@ -1,9 +1,10 @@
-"""Request flags: the query string, read once.
+"""What the URL of a request asks for: its path a target, its query the flags.
 
-Rule 1: only flags that the registry has switched on are read; every other parameter is ignored (FLAGS-10).
-Rule 2: nothing here knows the model or the entity: paths, filters and versions stay text until the module that owns
+Rule 1: a path is read against the model, left to right; the first part that cannot be is the subject of the error.
+Rule 2: only flags that the registry has switched on are read; every other parameter is ignored (FLAGS-10).
+Rule 3: flags know neither the model nor the entity: paths, filters and versions stay text until the module that owns
 them reads them.
-Rule 3: most requests have no query, and cost nothing: they share `Flags.EMPTY`.
+Rule 4: most requests have no query, and cost nothing: they share `Flags.EMPTY`.
 
 core/spec.md 1.0-rc4 "Request Flags" and core/http.md "Request Flags / Query Parameters".
 """
@@ -15,42 +16,152 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import unquote_plus
 
 from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 
 __all__ = [
-    "BOOLEANS",
-    "CONFIGURATION",
-    "FLAGS",
-    "IGNORES",
-    "MAX_PATHS",
-    "MAX_STEPS",
-    "MAX_TEXT",
-    "META",
-    "PAGING",
-    "Flags",
-    "InlineSet",
-    "Path",
-    "PathError",
-    "Shape",
-    "Step",
-    "Wild",
-    "array_at",
-    "epoch_value",
-    "format_path",
-    "group_shape",
-    "join_name",
-    "parse_flags",
-    "parse_inline",
-    "parse_path",
-    "registry_shape",
-    "resource_shape",
-    "values_at",
-    "version_shape",
-]
+    "BOOLEANS", "COLLECTIONS", "CONFIGURATION", "DETAILS", "DOCUMENTS", "FLAGS", "IGNORES", "MAX_PATHS", "MAX_STEPS",
+    "MAX_TEXT", "META", "PAGING", "Flags", "InlineSet", "InlineShape", "Path", "PathError", "RequestTarget", "Step",
+    "TargetKind", "Wild", "array_at", "epoch_value", "find_target", "format_path", "group_shape", "join_name",
+    "parse_flags", "parse_inline", "parse_path", "registry_shape", "resource_shape", "values_at", "version_shape",
+]  # fmt: skip
+
+# What a path addresses: the registry, a collection, an entity, or one of the registry's own documents.
+
+
+TargetKind = Literal[
+    "registry", "groups", "group", "resources", "resource", "meta", "versions", "version",
+    "capabilities", "capabilitiesoffered", "export", "model", "modelsource",
+]  # fmt: skip
+DETAILS = "$details"
+DOCUMENTS: frozenset[TargetKind] = frozenset({"capabilities", "capabilitiesoffered", "export", "model", "modelsource"})
+COLLECTIONS: frozenset[TargetKind] = frozenset({"groups", "resources", "versions"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """An address, resolved against the model; `path` is what the client asked for, `xid` what it is."""
+
+    kind: TargetKind
+    path: str
+    xid: str
+    group: GroupType | None = None
+    gid: str = ""
+    resource: ResourceType | None = None
+    rid: str = ""
+    vid: str = ""
+    details: bool = False
+
+    @property
+    def group_type(self) -> GroupType:
+        """The group type, which every address below the registry has."""
+        assert self.group is not None
+        return self.group
+
+    @property
+    def resource_type(self) -> ResourceType:
+        """The resource type, which every address below a group has."""
+        assert self.resource is not None
+        return self.resource
+
+    @property
+    def group_xid(self) -> str:
+        """The xid of the group that is addressed or owns what is."""
+        return f"/{self.group_type.plural}/{self.gid}"
+
+    @property
+    def resource_xid(self) -> str:
+        """The xid of the resource that is addressed or owns what is."""
+        return f"{self.group_xid}/{self.resource_type.plural}/{self.rid}"
+
+    @property
+    def document(self) -> bool:
+        """True where the bytes of a document are meant, not the metadata: DOC-1."""
+        return self.kind in ("resource", "version") and self.resource_type.hasdocument and not self.details
+
+
+def find_target(model: Model, path: str) -> RequestTarget:
+    """Return what a path addresses, or the error that says why it addresses nothing."""
+    details = path.endswith(DETAILS)
+    bare = path[: -len(DETAILS)] if details else path
+    if len(bare) > 1 and bare.endswith("/") and not details:
+        bare = path = bare[:-1]
+    parts = bare.split("/")[1:] if bare != "/" else []
+    if not parts or parts == [""]:
+        if details:
+            raise RegistryError("bad_details", path)
+        return RequestTarget("registry", path, "/")
+    if parts[0] in DOCUMENTS:
+        if details or len(parts) > 1:
+            raise RegistryError("bad_details" if details and len(parts) == 1 else "api_not_found", path)
+        return RequestTarget(parts[0], path, bare)
+    return _in_groups(model, path, parts, details)
+
+
+def _in_groups(model: Model, path: str, parts: list[str], details: bool) -> RequestTarget:
+    group = model.groups.get(parts[0])
+    if group is None:
+        raise RegistryError("not_found", f"/{parts[0]}", detail=f"There is no group type {parts[0]!r} in the model.")
+    if len(parts) == 1:
+        _refuse_details(details, path)
+        return RequestTarget("groups", path, f"/{parts[0]}", group)
+    gid = _id_at(parts, 1, group.singular, path, details)
+    if len(parts) == 2:
+        _refuse_details(details, path)
+        return RequestTarget("group", path, f"/{parts[0]}/{gid}", group, gid)
+    if not parts[2]:
+        if details and len(parts) == 3:
+            raise RegistryError("bad_details", path)
+        raise RegistryError(
+            "bad_request", "/" + "/".join(parts[:2]) + "/",
+            error_detail="Resource type in URL cannot be an empty string",
+        )  # fmt: skip
+    resource = group.resources.get(parts[2])
+    if resource is None:
+        raise RegistryError(
+            "not_found", "/" + "/".join(parts[:3]), detail=f"There is no resource type {parts[2]!r} in {parts[0]!r}."
+        )
+    if len(parts) == 3:
+        _refuse_details(details, path)
+        return RequestTarget("resources", path, "/" + "/".join(parts), group, gid, resource)
+    return _in_resource(path, parts, details, group, gid, resource)
+
+
+def _in_resource(
+    path: str, parts: list[str], details: bool, group: GroupType, gid: str, resource: ResourceType
+) -> RequestTarget:
+    rid = _id_at(parts, 3, resource.singular, path, details)
+    xid = "/" + "/".join(parts)
+    if len(parts) == 4:
+        return RequestTarget("resource", path, xid, group, gid, resource, rid, details=details)
+    if parts[4] == "meta" and len(parts) == 5:
+        _refuse_details(details, path)
+        return RequestTarget("meta", path, xid, group, gid, resource, rid)
+    if parts[4] == "versions" and len(parts) == 5:
+        _refuse_details(details, path)
+        return RequestTarget("versions", path, xid, group, gid, resource, rid)
+    if parts[4] == "versions" and len(parts) == 6:
+        vid = _id_at(parts, 5, "version", path, details)
+        return RequestTarget("version", path, xid, group, gid, resource, rid, vid, details)
+    raise RegistryError("not_found", path)
+
+
+def _refuse_details(details: bool, path: str) -> None:
+    if details:
+        raise RegistryError("bad_details", path)
+
+
+def _id_at(parts: list[str], index: int, singular: str, path: str, details: bool) -> str:
+    if not parts[index]:
+        subject = path if details and len(parts) == index + 1 else "/" + "/".join(parts[:index]) + "/"
+        raise RegistryError(
+            "bad_request", subject, error_detail=f'"{singular}id" value in URL cannot be an empty string'
+        )
+    return parts[index]
+
 
 # Dot notation: the paths that `filter`, `inline` and `sort` use to name attributes.
 #
@@ -220,7 +331,7 @@ def array_at(path: Path, attrs: Any, whole: bool) -> int | None:
 
 # The `inline` flag: which nested collections and large attributes a response shows.
 #
-# Rule 1: what may be inlined is a tree that the model decides (`Shape`), the same for a collection and for its members.
+# Rule 1: what may be inlined is a tree that the model decides (`InlineShape`), one for a collection and its members.
 # Rule 2: what is asked for is a tree of the same form (`InlineSet`) that a walk through the response follows downwards:
 # `child(name)` is None where `name` stays a URL.
 # Rule 3: `*` stands for everything below except the registry's `model`, `modelsource` and `capabilities` (INLINE-3).
@@ -231,38 +342,38 @@ MAX_PATHS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class InlineShape:
     """What may be inlined below one place; `wild` where `*` may follow, `explicit` what `*` leaves out."""
 
-    children: Mapping[str, Shape] = field(default_factory=dict)
+    children: Mapping[str, InlineShape] = field(default_factory=dict)
     wild: bool = True
     explicit: frozenset[str] = frozenset()
 
 
-_LEAF = Shape(wild=False)
+_LEAF = InlineShape(wild=False)
 META = _LEAF  # nothing within a meta entity can be inlined
 
 
-def registry_shape(model: Model) -> Shape:
+def registry_shape(model: Model) -> InlineShape:
     """What a request for the registry may inline."""
     groups = {plural: group_shape(group) for plural, group in model.groups.items()}
-    return Shape({**dict.fromkeys(CONFIGURATION, _LEAF), **groups}, explicit=CONFIGURATION)
+    return InlineShape({**dict.fromkeys(CONFIGURATION, _LEAF), **groups}, explicit=CONFIGURATION)
 
 
-def group_shape(group: GroupType) -> Shape:
+def group_shape(group: GroupType) -> InlineShape:
     """What a request for a group, or for its collection of groups, may inline."""
-    return Shape({plural: resource_shape(resource) for plural, resource in group.resources.items()})
+    return InlineShape({plural: resource_shape(resource) for plural, resource in group.resources.items()})
 
 
-def resource_shape(resource: ResourceType) -> Shape:
+def resource_shape(resource: ResourceType) -> InlineShape:
     """What a request for a resource, or for its collection of resources, may inline."""
     version = version_shape(resource)
-    return Shape({**version.children, "meta": _LEAF, "versions": version})
+    return InlineShape({**version.children, "meta": _LEAF, "versions": version})
 
 
-def version_shape(resource: ResourceType) -> Shape:
+def version_shape(resource: ResourceType) -> InlineShape:
     """What a request for a version, or for a collection of versions, may inline."""
-    return Shape({resource.singular: _LEAF} if resource.hasdocument else {})
+    return InlineShape({resource.singular: _LEAF} if resource.hasdocument else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +401,7 @@ InlineSet.NOTHING = InlineSet(MappingProxyType({}))
 InlineSet.EVERYTHING = InlineSet(MappingProxyType({}), all=True)
 
 
-def parse_inline(values: Sequence[str], shape: Shape, subject: str) -> InlineSet:
+def parse_inline(values: Sequence[str], shape: InlineShape, subject: str) -> InlineSet:
     """What the request's `inline` values ask for at a place of this shape; an empty value means `*` (INLINE-1)."""
     if not values:
         return InlineSet.NOTHING
@@ -302,7 +413,7 @@ def parse_inline(values: Sequence[str], shape: Shape, subject: str) -> InlineSet
     return _set([_names(path, shape, subject) for path in paths], shape.explicit)
 
 
-def _names(text: str, shape: Shape, subject: str) -> tuple[str, ...]:
+def _names(text: str, shape: InlineShape, subject: str) -> tuple[str, ...]:
     """The names along the path `text`, checked; a final `*` is kept."""
     if text == "*":
         return ("*",)

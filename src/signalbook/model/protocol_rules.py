@@ -1,19 +1,23 @@
-"""What the endpoint and schema specifications say and a model cannot: one check a rule.
+"""What the specifications say about endpoints, schemas and the options of each protocol, and a model cannot.
+
+One check a rule.
 
 Rule 1: as in `message_rules`, a check sees canonical attributes and trusts no shape.
-Rule 2: a placeholder may stand in any string option, so a value with one is not judged.
+Rule 2: a placeholder may stand in any string option, so a value with one is not checked.
 
 endpoint/spec.md and schema/spec.md at commit 7f31467 (1.0-rc2) and at 1.0-rc4; E-n are the rules of the digest.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Subject, is_template, section
+from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, is_template, section
 from signalbook.model.xids import Xid
-from signalbook.protocols.message import PROTOCOLS
+from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_names
+from signalbook.protocols.values import PropertySection, name_fault, unique_fault
 
 USAGES = ("subscriber", "consumer", "producer")
 
@@ -209,3 +213,58 @@ def schema_format_stated(subject: Subject) -> Iterator[Finding]:
     """S-2: the published model requires it, the text does not; without it nothing is validated."""
     if "format" not in subject.attrs:
         yield ("format",), "is missing, so the document is not validated"
+
+
+# --- options of messages by protocol ---------------------------------------------------------------------------
+
+
+def exclusions(subject: Subject) -> Iterator[Finding]:
+    """M-18: a response has a status, a request a method; a record has one key."""
+    protocol = find_protocol(subject.whole.get("protocol")) or ""
+    for option, words in exclusion_faults(protocol, subject.whole.get("protocoloptions")).items():
+        yield ("protocoloptions", option), words
+
+
+def names(*parts: str) -> Check:
+    """M-18: names that can be sent, in these parts."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        for path, part, name in _names(subject):
+            words = name_fault(part, name) if path[1] in parts else None
+            if words is not None:
+                yield (*path, "name") if isinstance(path[-1], int) else path, words
+
+    return check
+
+
+def unique_names(subject: Subject) -> Iterator[Finding]:
+    """message/spec.md, AMQP/1.0: a name is unique within its map, whatever the keys are."""
+    seen: dict[str | int, set[str]] = {}
+    for path, part, name in _names(subject):
+        taken = seen.setdefault(path[1], set())
+        if (words := unique_fault(part, name, taken)) is not None:
+            yield path, words
+        taken.add(name)
+
+
+def _names(subject: Subject) -> Iterator[tuple[Path, PropertySection, str]]:
+    return stated_names(subject.whole, find_protocol(subject.whole.get("protocol")) or "")
+
+
+def no_wildcards(option: str, pattern: re.Pattern[str], kind: str) -> Check:
+    """Nothing can be published to a pattern."""
+
+    def check(subject: Subject) -> Iterator[Finding]:
+        value = section(subject.whole, "protocoloptions").get(option)
+        if isinstance(value, str) and pattern.search(re.sub(r"\{[^{}]*\}", "x", value)):
+            yield ("protocoloptions", option), f"value ({value}) should be a {kind} without wildcards"
+
+    return check
+
+
+def amqp_message_id(subject: Subject) -> Iterator[Finding]:
+    """message/spec.md, AMQP properties: what tells messages apart is not the same in all of them."""
+    member = section(section(subject.attrs, "protocoloptions"), "properties").get("message-id")
+    value = member.get("value") if isinstance(member, dict) else None
+    if value is not None and not (isinstance(value, str) and is_template(value)):
+        yield ("protocoloptions", "properties", "message-id", "value"), "should not be set, unless it is a template"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.registry.flags import MAX_STEPS, MAX_TEXT, PathError, Wild, format_path, parse_path, values_at
+from signalbook.registry.urls import MAX_STEPS, MAX_TEXT, PathError, Wild, format_path, parse_path, values_at
 from tests.cases import Case, cases
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: not ("'" in name and '"' in name))

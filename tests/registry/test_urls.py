@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbook.errors import RegistryError
-from signalbook.registry.flags import Flags, epoch_value, parse_flags
+from signalbook.registry.urls import Flags, epoch_value, parse_flags
 from tests.cases import Case, cases
 
 # Of these errors the specification's reference names the path alone, of the others the path with its query.

@@ -7,14 +7,14 @@ import pytest
 
 from signalbook.errors import StoreError
 from signalbook.registry.store import StoreBusy
-from signalbook.registry.store.sqlite import Turnstile
+from signalbook.registry.store.sqlite import WriterQueue
 from tests.patience import LONG
 
 
 def test_the_one_who_writes_waits_behind_the_one_who_waits(tmp_path: Path) -> None:
     """A writer that comes back at once does not pass one that was waiting."""
     path = str(tmp_path / "x.db")
-    hasty, patient = Turnstile(path, 5), Turnstile(path, 5)
+    first, second = WriterQueue(path, 5), WriterQueue(path, 5)
     lock = threading.Lock()
     order: list[str] = []
     at_the_gate = threading.Event()
@@ -24,29 +24,29 @@ def test_the_one_who_writes_waits_behind_the_one_who_waits(tmp_path: Path) -> No
         return lock.acquire(blocking=False)
 
     def waits() -> None:
-        patient.enter(take)
-        order.append("patient")
+        second.enter(take)
+        order.append("second")
         lock.release()
 
-    hasty.enter(lambda: lock.acquire(blocking=False))
-    order.append("hasty")
+    first.enter(lambda: lock.acquire(blocking=False))
+    order.append("first")
     thread = threading.Thread(target=waits)
     thread.start()
     assert at_the_gate.wait(LONG)
     lock.release()
-    hasty.enter(lambda: lock.acquire(blocking=False))
-    order.append("hasty again")
+    first.enter(lambda: lock.acquire(blocking=False))
+    order.append("first again")
     thread.join()
-    assert order == ["hasty", "patient", "hasty again"]
-    hasty.close()
-    patient.close()
-    patient.close()
+    assert order == ["first", "second", "first again"]
+    first.close()
+    second.close()
+    second.close()
 
 
-def test_a_turn_that_never_comes_is_busy(tmp_path: Path) -> None:
+def test_a_lock_that_is_never_free_is_busy(tmp_path: Path) -> None:
     """Who waits too long for the lock gives up, and lets the next one try."""
     path = str(tmp_path / "x.db")
-    one, other = Turnstile(path, 0.1), Turnstile(path, 0.1)
+    one, other = WriterQueue(path, 0.1), WriterQueue(path, 0.1)
     with pytest.raises(StoreBusy, match="locked by another writer"):
         one.enter(lambda: False)
     other.enter(lambda: True)
@@ -54,7 +54,7 @@ def test_a_turn_that_never_comes_is_busy(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_place_without_a_turnstile_is_named(tmp_path: Path) -> None:
-    """A turnstile that cannot be made is a StoreError with its path."""
+def test_a_place_without_a_queue_is_named(tmp_path: Path) -> None:
+    """A lock that cannot be made is a StoreError with its path."""
     with pytest.raises(StoreError, match=r"x\.db-turn['\"] cannot be opened"):
-        Turnstile(str(tmp_path / "none" / "x.db"), 1)
+        WriterQueue(str(tmp_path / "none" / "x.db"), 1)

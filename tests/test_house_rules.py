@@ -23,10 +23,6 @@ LOCKS = ("requirements.lock", "requirements-amqp.lock")
 PROGRAMS = {"__main__"}
 # Longer than 700 lines: one reader of JSON text for everybody.
 LONG_SUBJECTS = {"src/signalbook/jsontext.py"}
-# Names of classes that stand in several modules, to become fewer.
-SHARED_CLASSES = {"Answer", "Asking", "Entry", "Limits", "Outcome"}
-# Modules beside `jsontext` with an alias of their own for JSON values, to become fewer.
-JSON_ALIASES = {f"src/signalbook/{name}.py" for name in ("registry/registry", "registry/requests", "sources/catalogs")}
 # Tests that are about no single module, by folder, by name wherever they are, or by file, with what they tell.
 STORIES = {
     "conformance": "what the specification and the source texts say",
@@ -115,14 +111,14 @@ def test_a_class_name_means_one_thing() -> None:
     found = Counter(
         node.name for module in MODULES for node in ast.walk(parsed(module)) if isinstance(node, ast.ClassDef)
     )
-    assert set() == {name for name, count in found.items() if count > 1} - SHARED_CLASSES
+    assert set() == {name for name, count in found.items() if count > 1}
 
 
 def test_json_is_typed_in_one_place() -> None:
     """No module has an alias of its own for values of JSON."""
     alias = re.compile(r"^_?Json\w*(?:: TypeAlias)? = ", re.MULTILINE)
     found = {ids(module) for module in MODULES if alias.search(module.read_text(encoding="utf-8"))}
-    assert {"src/signalbook/jsontext.py"} >= found - JSON_ALIASES
+    assert {"src/signalbook/jsontext.py"} == found
 
 
 def test_tests_mirror_modules() -> None:

@@ -34,6 +34,26 @@ def test_a_rule_finds_what_breaks_it(case: dict[str, Any]) -> None:
     assert case["expect"] == found_by(BY_NAME[case["rule"]], subject_of(case))
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": True}}},
+            'value (true) must be of type string; state a "type" where it is meant to be another [message-property]',
+        ),
+        # A type that could be stated there is one of a text.
+        (
+            {"protocol": "HTTP", "protocoloptions": {"query": [{"name": "a", "value": 5}]}},
+            "value (5) must be of type string [message-property]",
+        ),
+    ],
+)
+def test_a_value_is_told_as_json_has_it(given: dict[str, Any], words: str) -> None:
+    """A value that is not of its type is shown as in the request, with a way out where there is one."""
+    (problem,) = check(MESSAGE, "version", subject_of({"given": given}))
+    assert problem.message.endswith(words)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_every_rule_has_both_kinds_of_case(rule: Rule) -> None:
     """Every rule has a case that breaks it and one that satisfies it."""

@@ -30,6 +30,7 @@ from signalbook.protocols.values import (
     Property,
     PropertyPlace,
     PropertySection,
+    canonical,
     fault,
     form_fault,
 )
@@ -555,7 +556,7 @@ def properties(subject: Subject) -> Iterator[Finding]:
         if (words := form_fault(place, given)) is not None:
             yield path, words
         elif (words := fault(place, given)) is not None and path != _SPECVERSION:
-            yield path if given.is_plain else (*path, "value"), f"value ({given.value}) {words}"
+            yield path if given.is_plain else (*path, "value"), f"value ({canonical(given.value)}) {words}"
     for path, member in _property_definitions(attrs):
         if member.get("description") == "":
             yield (*path, "description"), "must not be empty"
@@ -567,7 +568,7 @@ def properties(subject: Subject) -> Iterator[Finding]:
             given = Property.of(member)
             words = fault(_ANY, given) if form_fault(_ANY, given) is None else None
             if words is not None:
-                yield (*path, "value"), f"value ({member.get('value')}) {words}"
+                yield (*path, "value"), f"value ({canonical(given.value)}) {words}"
 
 
 _ANY = PropertyPlace("any", nests=True)

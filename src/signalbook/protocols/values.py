@@ -513,7 +513,8 @@ def _value_fault(place: PropertyPlace, given: Property) -> str | None:
         return flaws[0] if all(flaws) else None
     words = _flaw(place, place.test, kind, value)
     if words is not None and given.type is None and value.__class__ in (bool, int, float) and place.name == "string":
-        return words if given.is_plain else f'{words}; state a "type" where it is meant to be another'
+        is_text = given.is_plain or place.types <= TEXTS
+        return words if is_text else f'{words}; state a "type" where it is meant to be another'
     return words
 
 

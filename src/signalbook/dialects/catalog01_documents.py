@@ -303,7 +303,7 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
     """One group with its definitions."""
     rest = {name: value for name, value in group.items() if name not in (*HEAD, "definitions")}
     found = _read_own(rest, dialect, notes, at)
-    form = _text(group, "format", at)
+    form = _required_text(group, "format", at)
     stated = _stated(found, form, dialect)
     marked = stated.get("protocol", "") if form not in dialect.formats else ""
     if marked == NO_PROTOCOL and form != GENERIC:
@@ -312,14 +312,16 @@ def read_group(group: Json, dialect: Dialect, notes: list[Problem], at: str = ""
     for place, definition in enumerate(_list(group.get("definitions"), f"{at}/definitions")):
         where = f"{at}/definitions/{place}"
         message = read_definition(definition, dialect, notes, where, form, marked)
-        messageid = to_id(_text(definition, "id", where))
+        messageid = to_id(_required_text(definition, "id", where))
         if messageid in messages:
             raise refuse(where, "id", f"'{definition['id']}' is the id of another definition of the group")
         messages[messageid] = message
     shown = _write_own(found, dialect, [], at)
     if not keep_as_it_came(authored(rest), authored(shown), found, dialect):
         notes.append(Problem(at, "changed", "is shown in this dialect's spelling; its own spelling cannot be kept"))
-    found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(_text(group, "id", at))
+    found["messagegroupid"] = (found.get("labels") or {}).pop(_PART_LABEL, None) or to_id(
+        _required_text(group, "id", at)
+    )
     found.update(selectors(form, dialect, messages.values(), marked))
     found.update(stated)
     for name in [name for name, value in stated.items() if value == NO_PROTOCOL]:
@@ -436,7 +438,7 @@ def _list(value: Any, at: str) -> list[Any]:
     return value
 
 
-def _text(entity: Json, name: str, at: str) -> str:
+def _required_text(entity: Json, name: str, at: str) -> str:
     value = entity.get(name)
     if not isinstance(value, str) or not value:
         raise refuse(at, name, "must be a non-empty string")

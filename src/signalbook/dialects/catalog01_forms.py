@@ -32,16 +32,16 @@ _TEMPLATES = ("string", "uritemplate")  # the types whose values are templates a
 
 
 def _template_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
-    return _read(value, step, row.here)
+    return _read_property(value, step, row.here)
 
 
-def _read(value: Any, step: ConversionStep, place: str) -> Any:
+def _read_property(value: Any, step: ConversionStep, place: str) -> Any:
     definition = dict(value) if isinstance(value, dict) else {"value": value}
     text = definition.pop("value", "")
     if text is None:
         return MISSING
     rest = step.rests.get(place, {})
-    if "value" in rest and _text(rest["value"]) == text:
+    if "value" in rest and _as_01_text(rest["value"]) == text:
         return {**definition, **rest}
     rest = {name: member for name, member in rest.items() if name != "value"}  # somebody changed it since
     if isinstance(text, str) and text:
@@ -68,14 +68,14 @@ def _written(value: Any, step: ConversionStep, place: str) -> Any:
         rest["value"] = text
     elif isinstance(text, str):
         note_template(text, step, place)
-    text = _text(text)
+    text = _as_01_text(text)
     if rest:
         step.kept[place] = rest
     found = {name: value[name] for name in ("required", "description") if name in value}
     return {"value": text, **found}
 
 
-def _text(value: Any) -> str:
+def _as_01_text(value: Any) -> str:
     """A value as the text that 0.1 has for it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -92,7 +92,7 @@ def _attributes_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any
 def _named_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any:
     if not isinstance(value, dict):
         return value
-    found = {name: _read(member, step, f"{row.here}/{name}") for name, member in value.items()}
+    found = {name: _read_property(member, step, f"{row.here}/{name}") for name, member in value.items()}
     return {name: member for name, member in found.items() if member is not MISSING}
 
 
@@ -198,7 +198,7 @@ def _dataschema_inward(value: Any, step: ConversionStep, row: DialectRow) -> Any
         elif uri:
             step.put("dataschemauri", uri)
     if given and event:
-        step.put("envelopemetadata/dataschema", _read(given, step, "envelopemetadata/dataschema"))
+        step.put("envelopemetadata/dataschema", _read_property(given, step, "envelopemetadata/dataschema"))
     elif given:
         step.hold("0.1.dataschema", given, row.there)
     return MISSING

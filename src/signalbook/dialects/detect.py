@@ -61,7 +61,7 @@ def detect(document: Any) -> Detection:
     if named:
         _refuse_relabelled(label, named[-1], older, newer)
         found = _first(named, members, ("name",))
-        return found or Detection(_plain(named), label, f"/ has 'specversion' {label}")
+        return found or Detection(_written_dialect(named), label, f"/ has 'specversion' {label}")
     mixed = [one for one in older if len(one.older) >= TELLING] if newer else []
     if mixed:
         raise _mixture(mixed[0], next((one for one in mixed if one.newer), newer[0]))
@@ -95,7 +95,7 @@ def _label(document: Any) -> str:
     return labels[0] if labels else ""
 
 
-def _plain(named: list[Dialect]) -> Dialect:
+def _written_dialect(named: list[Dialect]) -> Dialect:
     """Of the texts that share a label, the one that is written: the others differ from it by signs."""
     return next((dialect for dialect in named if dialect.written), named[-1])
 
@@ -133,7 +133,7 @@ _NEWER: Mapping[str, frozenset[str]] = {
 }
 
 
-def _text(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
@@ -148,18 +148,18 @@ def _object(value: Any) -> bool:
 
 _OLDER: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "registry": {"definitionGroups": _object, "schemaGroups": _object, "definitions": lambda v: isinstance(v, list)},
-    "group": {"id": _text, "format": _text, "binding": _text, "config": _object},
+    "group": {"id": _is_text, "format": _is_text, "binding": _is_text, "config": _object},
     "message": {
-        "id": _text,
-        "format": _text,
-        "binding": _text,
+        "id": _is_text,
+        "format": _is_text,
+        "binding": _is_text,
         "metadata": _definitions,
         "message": _object,
-        "schemaformat": _text,
-        "schemaurl": _text,
+        "schemaformat": _is_text,
+        "schemaurl": _is_text,
         "definition": _object,
     },
-    "schema": {"id": _text},
+    "schema": {"id": _is_text},
 }
 
 

@@ -245,7 +245,7 @@ def read_registry(document: Json, dialect: Dialect, notes: list[Problem]) -> Jso
     document = _collections(document, dialect.collections)
     groups = {name: document[name] for name in CANONICAL if document.get(name) is not None}
     rest = {name: value for name, value in document.items() if name not in CANONICAL}
-    found = _read(rest, "registry", dialect, notes, "", {})
+    found = _read_entity(rest, "registry", dialect, notes, "", {})
     found.pop("specversion", None)
     for name, value in groups.items():
         level = CANONICAL[name][0]
@@ -264,10 +264,10 @@ def read_entity(
     below = _below(level)
     nested = {name: members(entity[name], f"{at}/{name}") for name in below if entity.get(name) is not None}
     rest = {name: value for name, value in entity.items() if name not in below}
-    found = _read(rest, level, dialect, notes, at, group or {})
+    found = _read_entity(rest, level, dialect, notes, at, group or {})
     if isinstance(found.get("meta"), dict):
         given = found["meta"].get("labels")
-        found["meta"] = _read(found["meta"], "meta", dialect, notes, f"{at}/meta", {})
+        found["meta"] = _read_entity(found["meta"], "meta", dialect, notes, f"{at}/meta", {})
         found["meta"] = _lifted(found, found["meta"], given, at)
     for name, value in nested.items():
         found[name] = {
@@ -296,7 +296,7 @@ def _lifted(found: Json, meta: Json, given: Any, at: str) -> Json:
     return {**rest, "labels": dict(own)} if own else rest
 
 
-def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
+def _read_entity(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     found = _read_plain(entity, level, dialect, notes, at, group)
     if dialect.written and dialect.spec is None and level not in _UNSPELLED and not _is_alias(found):
         table = _table(dialect, level)
@@ -308,7 +308,7 @@ def _read(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: 
 
 def _read_plain(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     table = _table(dialect, level)
-    step = ConversionStep(dialect, notes, at, dict(entity), envelope=_text(group.get("envelope")))
+    step = ConversionStep(dialect, notes, at, dict(entity), envelope=_text_or_empty(group.get("envelope")))
     found = inward(step, table.rows, FORMS) if table.rows else step.source
     if level.removesuffix("version") == "message" and "protocol" not in found and "protocoloptions" in found:
         found = _read_inherited(entity, dialect, at, group, table) or found
@@ -333,11 +333,13 @@ def _read_inherited(entity: Json, dialect: Dialect, at: str, group: Json, table:
     protocol = group.get("protocol")
     if not isinstance(protocol, str) or protocol not in dialect.options:
         return None
-    step = ConversionStep(dialect, [], at, dict(entity), protocol=protocol, envelope=_text(group.get("envelope")))
+    step = ConversionStep(
+        dialect, [], at, dict(entity), protocol=protocol, envelope=_text_or_empty(group.get("envelope"))
+    )
     return inward(step, table.rows, FORMS)
 
 
-def _text(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -462,7 +464,7 @@ def _write(entity: Json, level: str, dialect: Dialect, notes: list[Problem], at:
 
 def _outward(entity: Json, table: DialectTable, dialect: Dialect, notes: list[Problem], at: str, group: Json) -> Json:
     protocol = str(entity.get("protocol") or group.get("protocol") or "")
-    envelope = _text(entity.get("envelope") or group.get("envelope"))
+    envelope = _text_or_empty(entity.get("envelope") or group.get("envelope"))
     step = ConversionStep(dialect, notes, at, without_given(entity), protocol=protocol, envelope=envelope)
     return outward(step, table.rows, FORMS, table)
 

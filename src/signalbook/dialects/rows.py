@@ -71,7 +71,7 @@ def to_id(text: str) -> str:
     plain = unquote(text)
     if plain.startswith(_AS_IT_IS):
         as_it_is = plain[len(_AS_IT_IS) :]
-        if ID.fullmatch(as_it_is) and _to_id(_plain(as_it_is)) != as_it_is:
+        if ID.fullmatch(as_it_is) and _to_id(_unescape_id(as_it_is)) != as_it_is:
             return as_it_is
     return _to_id(plain)
 
@@ -99,11 +99,11 @@ def _escaped(plain: str) -> str:
 
 def from_id(id_: str) -> str:
     """The 0.1 id that a 1.0 id stands for, from which `to_id` makes it again."""
-    text = _plain(id_)
+    text = _unescape_id(id_)
     return quote(text if to_id(text) == id_ else _AS_IT_IS + id_, safe="!$&'()*+,;=@~")
 
 
-def _plain(id_: str) -> str:
+def _unescape_id(id_: str) -> str:
     if id_.startswith(_START + "~"):
         id_ = id_[len(_START) :]
     own = kept_of(id_)

@@ -326,7 +326,7 @@ def read_attributes(
     for name, row in base.items():
         given = definitions.get(name)
         definition = row if given is None else overlay(row, given, place / name)
-        found[name] = _read(name, definition, place / name, names, spec=True)
+        found[name] = _read_attribute(name, definition, place / name, names, spec=True)
     for name, definition in definitions.items():
         if name in base:
             continue
@@ -335,7 +335,7 @@ def read_attributes(
             raise model_error(f"duplicate attribute name ({name}) at: {where.path}")
         if name != "*" and not NAME_PATTERNS[charset].fullmatch(name):
             raise model_error(f'attribute name "{name}" at "{where.path}" {must_match(NAME_PATTERNS[charset])}')
-        found[name] = _read(name, definition, where, names, charset=charset)
+        found[name] = _read_attribute(name, definition, where, names, charset=charset)
     return MappingProxyType(found)
 
 
@@ -370,7 +370,7 @@ def overlay(row: Mapping[str, Any], definition: Any, place: DefinitionPlace) -> 
     return merged
 
 
-def _read(
+def _read_attribute(
     name: str, definition: Any, place: DefinitionPlace, names: frozenset[str], *, charset: str = "", spec: bool = False
 ) -> Attribute:
     place.budget.spend()

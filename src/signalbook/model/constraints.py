@@ -102,7 +102,7 @@ def read_constraints(
     found = dict(inherited)
     for key, definition in definitions.items():
         try:
-            found[key] = _read(key, definition, group, resources, inherited.get(key))
+            found[key] = _read_constraint(key, definition, group, resources, inherited.get(key))
         except ValueError as problem:
             raise ValueError(f'constraint "{key}" {problem}') from None
     return MappingProxyType(found)
@@ -180,7 +180,7 @@ def _fill(attrs: Mapping[str, Any], path: Path, default: Any) -> Mapping[str, An
     return attrs if inner is value else {**attrs, name: inner}
 
 
-def _read(
+def _read_constraint(
     key: str,
     definition: Any,
     group: Attributes,

@@ -226,12 +226,14 @@ def record_line(db: Connection, key: str, at: str, docs: list[str]) -> list[int]
     What the log has of it in this order already stays as it is. From the first that is missing on all are appended, so
     that the log has them in their order, and the same again adds nothing.
     """
-    log = [_plain(doc) for (doc,) in db.execute(_DOCS, (key,))]
+    log = [_sorted_json(doc) for (doc,) in db.execute(_DOCS, (key,))]
     places: dict[bytes, list[int]] = {}
     for number, value in enumerate(log):
         places.setdefault(value, []).append(number)
-    line = [next(same) for _, same in groupby(docs, _plain)]  # one that says what the one before says is not a change
-    values = [_plain(doc) for doc in line]
+    line = [
+        next(same) for _, same in groupby(docs, _sorted_json)
+    ]  # one that says what the one before says is not a change
+    values = [_sorted_json(doc) for doc in line]
     place = there = 0
     for value in values[:-1]:
         found = places.get(value, [])
@@ -247,7 +249,7 @@ def record_line(db: Connection, key: str, at: str, docs: list[str]) -> list[int]
     return numbers
 
 
-def _plain(doc: str) -> bytes:
+def _sorted_json(doc: str) -> bytes:
     """Return what two texts of one value share: the order of its members is nobody's choice."""
     return orjson.dumps(orjson.loads(doc), option=orjson.OPT_SORT_KEYS)
 

@@ -115,7 +115,7 @@ class DocumentValidator:
             words = f'Version "{version.xid}" is empty and therefore not a valid {name} file.'
             return Verdict("format_violation", words)
         try:
-            self._read(row, version)
+            self._read_schema(row, version)
         except SchemaError as error:
             if _is_missing_library(error):
                 return Verdict("format_unknown", str(error))
@@ -153,7 +153,7 @@ class DocumentValidator:
         compared = [one for one in before if one.attrs.get("formatvalidated") is True]
         try:
             self.budget.spend(sum(_cost(one) for one in compared))
-            read = [self._read(_row(one), one) for one in (*compared, newest)]
+            read = [self._read_schema(_row(one), one) for one in (*compared, newest)]
             breaking = schemas.compatible(
                 read, compatibility.lower(), trust_unknown=self.trust_unknown, budget=self.budget
             )
@@ -172,7 +172,7 @@ class DocumentValidator:
             return Verdict(_UNKNOWN, f'Version "{skipped[0].xid}", which it is compared with, was not validated')
         return GOOD
 
-    def _read(self, row: Format, version: VersionDocument) -> Schema:
+    def _read_schema(self, row: Format, version: VersionDocument) -> Schema:
         if len(version.document) <= _LARGEST_KEPT:
             try:
                 return _read_alone(row, version.document)

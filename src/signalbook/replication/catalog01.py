@@ -261,7 +261,7 @@ class Catalog01Source:
             form = group.get("format")
             agreed = [one for _, one in definitions if _can_be_read(one, form)]
             read = read_group({**without_assigned(group), "id": gid, "definitions": agreed}, DIALECT, [], xid)
-            body: Json = {"body": scope.rewritten(_plain(read) | _created(group))}
+            body: Json = {"body": scope.rewritten(_without_system_members(read) | _created(group))}
         except RegistryError as error:
             body = {"body": None, "flaw": f"the source shows a group that is not one of 0.1: {error}"}
         return {**self._head(xid, scope), **body, "mark": ""}
@@ -292,7 +292,9 @@ class Catalog01Source:
                 if not isinstance(one["definition"], dict):
                     raise RegistryError("invalid_attribute", xid, name="definition", error_detail="must be an object")
                 said = read_definition(without_assigned({**one, "id": id_}), DIALECT, [], xid, form)
-                log.append([one["version"], _time(one.get("createdtimeutc")), scope.rewritten(_plain(said))])
+                log.append(
+                    [one["version"], _time(one.get("createdtimeutc")), scope.rewritten(_without_system_members(said))]
+                )
         except RegistryError as error:
             return {**head, "body": None, "mark": "", "flaw": f"the source shows a definition that is not one: {error}"}
         created = {"createdat": log[0][1]} if log[0][1] else {}
@@ -338,7 +340,7 @@ def _can_be_read(definition: Json, form: Any) -> bool:
     return True
 
 
-def _plain(entity: Json) -> Json:
+def _without_system_members(entity: Json) -> Json:
     return {name: value for name, value in entity.items() if name not in _SYSTEM}
 
 

@@ -107,10 +107,10 @@ class SignalbookTarget:
         self.anew = False
         self.problems: list[str] = []
         self.authority = ""
-        self.link = self._read(name)
+        self.link = self._read_link(name)
         self._refused: list[Json] = []
 
-    def _read(self, name: str) -> Link:
+    def _read_link(self, name: str) -> Link:
         try:
             value = self._peer.request("GET", f"/replicas?{urlencode({'link': name})}").value
             link = value["link"]

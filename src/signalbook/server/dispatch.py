@@ -313,7 +313,7 @@ class RegistryService:
         if request.path.startswith(render.PREFIX):
             request = replace(request, path=self._long_path(request.path))
         if request.method in ("GET", "HEAD"):
-            return self._read(request)
+            return self._read_in_snapshot(request)
         if request.method == "OPTIONS":
             setup = self._current()
             target = find_target(setup.model, request.path)
@@ -346,7 +346,7 @@ class RegistryService:
             return request.query
         return parse_flags(request.query, path=request.path.rstrip("/") or "/")
 
-    def _read(self, request: Request) -> Response:
+    def _read_in_snapshot(self, request: Request) -> Response:
         return self._requests.store.read(lambda db: self._read_in(db, request))
 
     def _read_in(self, db: Connection, request: Request) -> Response:

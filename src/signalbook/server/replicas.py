@@ -112,7 +112,7 @@ class Replicas:
     def _write(self, request: Request) -> Json:
         if not request.body:
             raise RegistryError("missing_body", request.path)
-        body, refused = _read(request)
+        body, refused = _read_body(request)
         link, entries = _link(body, request.path), _entries(body, request.path)
         met = body.get("met", [])
         if not isinstance(met, list) or len(met) > MOST_ENTRIES or not all(isinstance(xid, str) for xid in met):
@@ -140,7 +140,7 @@ class Replicas:
         return self._requests.store.write(job)
 
 
-def _read(request: Request) -> tuple[Any, list[ReplicaResult]]:
+def _read_body(request: Request) -> tuple[Any, list[ReplicaResult]]:
     """The body of a request without the entries that cannot be kept, and what became of those."""
     try:
         return parse_json(request.body, request.path), []

@@ -254,18 +254,32 @@ def _read_version(reading: _Reading) -> Page:
 # ---- collections
 
 
+@dataclass(frozen=True, slots=True)
+class _Collection:
+    """A collection to show: the range of its rows, those that a filter left (None without one), how they are joined."""
+
+    letter: str
+    path: str
+    members: Mapping[str, Any] | None
+    join: Callable[[Sequence[tuple[Any, ...]]], str]
+    select: str
+    total: Callable[[], int]
+
+
 def _read_groups(reading: _Reading) -> Page:
     kind, view = reading.target.group_type, reading.view
     members = None
     if reading.wanted:
         members = reading.members(lambda search, alternatives: search.groups(kind, alternatives))
-    path = reading.target.xid
-    return _page(
-        reading, rows.GROUP, path, members,
-        plain=lambda found: view.join_groups(kind, (EntityRow(*one) for one in found), reading.inline, members),
+    shown = _Collection(
+        rows.GROUP,
+        reading.target.xid,
+        members,
+        join=lambda found: view.join_groups(kind, (EntityRow(*one) for one in found), reading.inline, members),
         select=rows.SELECT_RANGE,
         total=lambda: orjson.loads(reading.row("a", "/").counts).get(kind.plural, 0),
-    )  # fmt: skip
+    )
+    return _read_page(reading, shown)
 
 
 def _read_resources(reading: _Reading) -> Page:
@@ -280,12 +294,15 @@ def _read_resources(reading: _Reading) -> Page:
             lambda search, alternatives: search.resources(target.group_type, kind, target.xid, alternatives)
         )
     counts = orjson.loads(group.counts)
-    return _page(
-        reading, rows.RESOURCE, target.xid, members,
-        plain=lambda found: view.join_resources(kind, map(pair, found), reading.inline, members),
+    shown = _Collection(
+        rows.RESOURCE,
+        target.xid,
+        members,
+        join=lambda found: view.join_resources(kind, map(pair, found), reading.inline, members),
         select=rows.SELECT_RESOURCES,
         total=lambda: counts.get(kind.plural, 0),
-    )  # fmt: skip
+    )
+    return _read_page(reading, shown)
 
 
 def _read_versions(reading: _Reading) -> Page:
@@ -295,63 +312,60 @@ def _read_versions(reading: _Reading) -> Page:
     members = None
     if reading.wanted:
         members = reading.members(lambda search, alternatives: search.versions(kind, row, alternatives))
-    return _page(
-        reading, rows.VERSION, real.xid + "/versions", members,
-        plain=lambda found: view.join_versions(
+    shown = _Collection(
+        rows.VERSION,
+        real.xid + "/versions",
+        members,
+        join=lambda found: view.join_versions(
             kind, row, real, (EntityRow(*one) for one in found), reading.inline, members
         ),
         select=rows.SELECT_RANGE,
         total=lambda: real.size,
-    )  # fmt: skip
+    )
+    return _read_page(reading, shown)
 
 
-def _page(
-    reading: _Reading, letter: str, path: str, members: Mapping[str, Any] | None, *,
-    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str, total: Callable[[], int],
-) -> Page:  # fmt: skip
+def _read_page(reading: _Reading, shown: _Collection) -> Page:
     """Return one page of a collection, in the order asked for."""
     limit = min(reading.flags.limit or reading.limits.page, reading.limits.page)
     db = reading.view.db
     if reading.flags.sort is not None:
-        return _sorted_page(reading, letter, path, members, plain, select, limit)
+        return _read_sorted_page(reading, shown, limit)
     after = _token(reading.flags.page, reading.view.subject)
-    if members is not None:
-        return _chosen_page(db, members, letter, path, after, limit, plain, select)
-    found = db.execute(f"{select} LIMIT ?", (*rows.child_range(letter, path, after), limit + 1))
+    if shown.members is not None:
+        return _read_filtered_page(db, shown, shown.members, after, limit)
+    found = db.execute(f"{shown.select} LIMIT ?", (*rows.child_range(shown.letter, shown.path, after), limit + 1))
     more = len(found) > limit
-    text = plain(found[:limit])
+    text = shown.join(found[:limit])
     if not more:
-        return Page(text, count=total() if after or reading.flags.limit else None)
-    return Page(text, _name(_id_of(found[limit - 1])), total())
+        return Page(text, count=shown.total() if after or reading.flags.limit else None)
+    return Page(text, _name(_id_of(found[limit - 1])), shown.total())
 
 
-def _chosen_page(
-    db: Connection, members: Mapping[str, Any], letter: str, path: str, after: str | None, limit: int,
-    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str,
-) -> Page:  # fmt: skip
+def _read_filtered_page(
+    db: Connection, shown: _Collection, members: Mapping[str, Any], after: str | None, limit: int
+) -> Page:
     """Return a page of the members that a filter left."""
     ids = sorted((id_ for id_ in members if after is None or id_.lower() > after.lower()), key=str.lower)
     chosen = ids[:limit]
-    found = rows.load_members(db, letter, path, chosen, resources=select is rows.SELECT_RESOURCES)
-    return Page(plain(found), _name(chosen[-1]) if len(ids) > limit else "", len(members))
+    resources = shown.select is rows.SELECT_RESOURCES
+    found = rows.load_members(db, shown.letter, shown.path, chosen, resources=resources)
+    return Page(shown.join(found), _name(chosen[-1]) if len(ids) > limit else "", len(members))
 
 
-def _sorted_page(
-    reading: _Reading, letter: str, path: str, members: Mapping[str, Any] | None,
-    plain: Callable[[Sequence[tuple[Any, ...]]], str], select: str, limit: int,
-) -> Page:  # fmt: skip
+def _read_sorted_page(reading: _Reading, shown: _Collection, limit: int) -> Page:
     """Return a page of a collection in the order of an attribute: SORT-1 to SORT-5."""
-    target = reading.target
+    target, members = reading.target, shown.members
     nested = {"groups": set(target.group_type.resources), "resources": {"versions"}}.get(target.kind, set())
     order = parse(reading.flags.sort or "", reading.view.subject, nested)
-    found = reading.view.db.execute(select, rows.child_range(letter, path, None))
+    found = reading.view.db.execute(shown.select, rows.child_range(shown.letter, shown.path, None))
     by_id = {_id_of(one): one for one in found if members is None or _id_of(one) in members}
-    entries = orjson.loads(plain(list(by_id.values()))) if by_id else {}
+    entries = orjson.loads(shown.join(list(by_id.values()))) if by_id else {}
     ids = [id_ for id_, _ in order.sorted(entries.items())]
     start = _offset(reading.flags.page, reading.view.subject)
     chosen = ids[start : start + limit]
     following = _name(str(start + limit)) if start + limit < len(ids) else ""
-    return Page(plain([by_id[id_] for id_ in chosen]), following, len(ids))
+    return Page(shown.join([by_id[id_] for id_ in chosen]), following, len(ids))
 
 
 def _id_of(found: tuple[Any, ...]) -> str:

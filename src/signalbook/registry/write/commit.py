@@ -431,7 +431,7 @@ def commit(work: Work, correlation: str) -> None:
             work.db,
             row._replace(
                 epoch=registry.epoch, createdat=registry.createdat, modifiedat=registry.modifiedat,
-                counts=_text(registry.counts), doc=_text(registry.attrs),
+                counts=_json_text(registry.counts), doc=_json_text(registry.attrs),
             ),
         )  # fmt: skip
     enter_terms(work.db, work.entries)
@@ -474,7 +474,7 @@ def _name(work: Work) -> None:
                 render.enter(work.db, rows.version_key(state.xid, version.versionid), xid)
 
 
-def _text(value: object) -> str:
+def _json_text(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
@@ -486,7 +486,8 @@ def _commit_group(work: Work, group: GroupState) -> None:
             work.db,
             EntityRow(
                 rows.group_key(group.xid), group.xid, group.type.plural, group.epoch, group.createdat,
-                group.modifiedat, counts=_text(group.counts), doc=export_text(group.attrs, group.xid, AROUND_GROUP),
+                group.modifiedat, counts=_json_text(group.counts),
+                doc=export_text(group.attrs, group.xid, AROUND_GROUP),
             ),
         )  # fmt: skip
 

@@ -178,13 +178,13 @@ class ChangeFeed:
             raise RegistryError("api_not_found", request.path)
         if request.method != "GET":
             raise not_supported(request.path, request.method, "GET, OPTIONS")
-        asked = _read(request)
+        asked = _read_query(request)
         after, found = self._first(asked)
         return _batch(request, asked, found[-1].position if found else after, found)
 
     async def wait(self, request: Request, waiting: WaitContext) -> Response | Stream:
         """Answer a GET; it may take as long as `wait` says, or be a stream."""
-        asked = _read(request)
+        asked = _read_query(request)
         stream = "text/event-stream" in (request.headers.get("accept") or "")
         if (stream or asked.wait) and self._watch.waiting >= _MOST_WAITING:
             raise RegistryError("server_busy", request.path)
@@ -237,7 +237,7 @@ def _batch(request: Request, asked: _FeedQuery, after: Position, found: list[Cha
     return Response(200, headers, body)
 
 
-def _read(request: Request) -> _FeedQuery:
+def _read_query(request: Request) -> _FeedQuery:
     given = dict(parse_qsl(request.query, keep_blank_values=True))
     for name in given.keys() - {"since", "limit", "wait"}:
         raise RegistryError("bad_flag", request.path, flag=name)

@@ -197,14 +197,14 @@ def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-def _read(row: tuple[Any, ...]) -> Subscription:
+def _subscription_from_row(row: tuple[Any, ...]) -> Subscription:
     id_, base, body, secret, rate, seq, done, name, *rest = row
     return Subscription(id_, base, orjson.loads(body), orjson.loads(secret), rate, Position(seq, done, name), *rest)
 
 
 def every(db: Connection) -> list[Subscription]:
     """All subscriptions, by their ids."""
-    return [_read(row) for row in db.execute(f"{_SELECT} ORDER BY id")]
+    return [_subscription_from_row(row) for row in db.execute(f"{_SELECT} ORDER BY id")]
 
 
 def active(db: Connection) -> list[tuple[str, Position, int]]:
@@ -222,7 +222,7 @@ def count(db: Connection) -> int:
 def find(db: Connection, id_: str) -> Subscription | None:
     """One subscription."""
     row = db.one(f"{_SELECT} WHERE id = ?", (id_,))
-    return _read(row) if row is not None else None
+    return _subscription_from_row(row) if row is not None else None
 
 
 def save(db: Connection, one: Subscription) -> None:
@@ -387,7 +387,7 @@ def _secret(value: Json, name: str, path: str) -> str:
     return text
 
 
-def _plain(value: Json, path: str) -> tuple[Json, Json]:
+def _plain_credentials(value: Json, path: str) -> tuple[Json, Json]:
     identifier, secret = _secret(value, "identifier", path), _secret(value, "secret", path)
     header = "Basic " + b64encode(f"{identifier}:{secret}".encode()).decode()
     return {"credentialtype": "PLAIN", "identifier": identifier}, {"authorization": header}
@@ -405,7 +405,7 @@ def _access_token(value: Json, path: str) -> tuple[Json, Json]:
 
 
 _CREDENTIALS: Mapping[str, Callable[[Json, str], tuple[Json, Json]]] = {
-    "PLAIN": _plain,
+    "PLAIN": _plain_credentials,
     "ACCESSTOKEN": _access_token,
 }
 

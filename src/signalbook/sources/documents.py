@@ -119,8 +119,9 @@ class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: 
         return float(node.value)
 
 
-def _flaw(words: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=words, problem_mark=node.start_mark)
+def _flaw(words: str, where: Any) -> yaml.MarkedYAMLError:
+    """An error at a node or an event."""
+    return yaml.MarkedYAMLError(problem=words, problem_mark=where.start_mark)
 
 
 for _type in ("int", "float"):
@@ -292,7 +293,7 @@ def _refuse_deep(content: bytes) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise yaml.MarkedYAMLError(problem=_DEEP, problem_mark=event.start_mark)
+                raise _flaw(_DEEP, event)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

@@ -216,7 +216,7 @@ def _all_named(entities: list[_DetectedEntity], side: str) -> str:
 
 
 def _mixture(older: _DetectedEntity, newer: _DetectedEntity) -> UsageError:
-    words = "which no one dialect has; label the document with its specversion, or say what it is: signalbook convert --from"
+    words = "which no one dialect has; label it with its specversion, or say what it is: signalbook convert --from"
     if older.place == newer.place:
         return UsageError(f"{older.named(older.older)} beside {_quoted(newer.newer)}, {words}")
     return UsageError(f"{older.named(older.older)}, and {newer.named(newer.newer)}, {words}")

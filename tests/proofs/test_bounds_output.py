@@ -55,6 +55,8 @@ def test_json_stays_the_data_that_it_is(text: str) -> None:
     line = output.json_line(json.dumps({text: [text]}, ensure_ascii=False).encode()).decode()
     check(line)
     assert {text: [text]} == json.loads(line)
+    laid_out = json.dumps({text: [text]}, ensure_ascii=False, indent="\t").replace("\n", "\r\n")
+    assert {text: [text]} == json.loads(output.json_line(laid_out.encode()))
 
 
 @pytest.mark.parametrize("compact", [True, False])

@@ -53,8 +53,7 @@ def print_text(text: str, *, compact: bool = False) -> None:
     if not compact:
         text = _indented(text)
     if _DOUBTFUL.search(text):
-        # Between the strings of JSON there are only blanks and line ends, and none but escaped ones in them.
-        text = _lines(text.replace("\t", " ").replace("\r", "\n"))
+        text = _plain_json(text)
     if not compact and sys.stdout.isatty():
         from rich.console import Console
         from rich.syntax import Syntax
@@ -81,8 +80,8 @@ def print_bytes(content: bytes) -> None:
 
 
 def json_line(line: bytes) -> bytes:
-    """JSON of one line, the same data with whatever a terminal or a CI runner would act on escaped."""
-    return one_line(line.decode(errors="surrogateescape")).encode() if _DOUBTFUL_BYTE.search(line) else line
+    """JSON text, the same data with whatever a terminal or a CI runner would act on escaped."""
+    return _plain_json(line.decode(errors="surrogateescape")).encode() if _DOUBTFUL_BYTE.search(line) else line
 
 
 def print_words(text: str) -> None:
@@ -93,6 +92,11 @@ def print_words(text: str) -> None:
 def say(text: str) -> None:
     """A remark, of one line, for the person at the terminal."""
     click.echo(one_line(text), err=True)
+
+
+def _plain_json(text: str) -> str:
+    # In the strings of JSON blanks other than " " are escaped; so those that there are stand between its values.
+    return _lines(text.replace("\t", " ").replace("\r", "\n"))
 
 
 def _lines(text: str) -> str:

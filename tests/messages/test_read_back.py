@@ -62,6 +62,13 @@ REFUSED = {
     "an option that the protocol has not": "protocoloptions.qos",
     "an AMQP address with a blank is never what a definition says": "protocoloptions.properties.to.value",
     "a format that no structured event has": "envelopeoptions.format",
+    "MQTT correlation data as a constant that is not Base64": "protocoloptions.correlation_data",
+    "two keys, which exclude each other": "protocoloptions.key_base64",
+    "a status and a method, which exclude each other: a request": "protocoloptions.status",
+    "a status and a method, which exclude each other: a response": "protocoloptions.status",
+    "AMQP: two application properties of one name": "protocoloptions.application-properties.b",
+    "HTTP query of the type integer": "protocoloptions.query[0]",
+    "HTTP query of the type any": "protocoloptions.query[0]",
 }
 
 

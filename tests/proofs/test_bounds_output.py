@@ -103,6 +103,19 @@ def test_what_is_said_of_a_document(run: Run, command: tuple[str, ...]) -> None:
     assert "warning" in result.out + result.err
 
 
+def test_what_is_said_of_arguments(run: Run) -> None:
+    """A name that a pattern of the shell gave is text from outside, too."""
+    for args in (
+        ("convert", "--output", "f", "-", HOSTILE),
+        ("validate", HOSTILE),
+        (HOSTILE,),
+        ("ddl", "--catalog", HOSTILE),
+    ):
+        result = run(*args)
+        assert result.code
+        check(result.err)
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_request_log(form: str, caplog: pytest.LogCaptureFixture) -> None:
     """A request is one line, whatever its method, path, query and the client that a proxy names."""

@@ -1,12 +1,14 @@
 """The habits that a machine can hold: sizes, names, opening words, what a file must not say."""
 
 import ast
+import contextlib
 import importlib
 import itertools
 import re
 import subprocess
 from collections import Counter
 from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -236,3 +238,48 @@ def test_no_test_is_in_a_hurry() -> None:
             if ast.unparse(call.func) in HTTPX and not {"timeout", "transport"} & {one.arg for one in call.keywords}:
                 hurried.append(f"{ids(path)}:{call.lineno}")
     assert [] == hurried
+
+
+# Licences that ask for no more than to be passed on with what is under them.
+PERMISSIVE = re.compile(r"MIT|BSD|0BSD|Apache|Zlib|CC0")
+
+
+def licence_of(package: Distribution) -> str:
+    """What a package's metadata says of its licence."""
+    said = package.metadata.get_all("Classifier") or []
+    classified = " AND ".join(one.rpartition(" :: ")[2] for one in said if one.startswith("License ::"))
+    return package.metadata["License-Expression"] or classified or package.metadata["License"] or ""
+
+
+def needed(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+    """The packages that one brings along, with any of its extras, as far as they are installed."""
+    for text in distribution(name).requires or ():
+        inner = re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0].lower().replace("_", "-")
+        if inner in found or ("extra ==" in text and name != "signalbook" and inner != "psycopg-binary"):
+            continue
+        with contextlib.suppress(PackageNotFoundError):
+            found[inner] = distribution(inner)
+            needed(inner, found)
+    return found
+
+
+def test_the_notice_names_what_needs_naming() -> None:
+    """Each installed dependency with another licence than the usual ones, or with a notice of its own, is named."""
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    packages = needed("signalbook", {})
+    assert {"lxml", "certifi"} <= packages.keys()
+    named = {
+        name
+        for name, one in packages.items()
+        if any(not PERMISSIVE.search(part) for part in re.split(r" (?:AND|OR) ", licence_of(one)))
+        or any(Path(str(file)).name.startswith("NOTICE") and ".dist-info" in str(file) for file in one.files or ())
+    }
+    assert {"certifi", "orjson", "fastavro"} <= named
+    assert [] == sorted(name for name in named if not re.search(rf"^{name} ", notice, re.MULTILINE))
+
+
+def test_the_floor_of_lxml() -> None:
+    """CVE-2026-41066: before 6.1 a parser of lxml may read files that an entity names."""
+    floor = re.search(r'"lxml>=([0-9.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert floor is not None
+    assert (6, 1) <= tuple(map(int, floor[1].split(".")))

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import orjson
 
 from signalbook.client import Call, Client, RegistryReply
-from signalbook.errors import RegistryError, UsageError
+from signalbook.errors import RegistryError, UsageError, one_line
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
@@ -62,7 +62,7 @@ _MOST_FORMS = 64
 _hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
 
 
-def service(settings: Settings) -> RegistryService:
+def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     """Return what answers requests by these settings."""
     from signalbook.server.access import access_by
     from signalbook.server.catalog01.routes import MessageCatalog
@@ -101,7 +101,7 @@ def service(settings: Settings) -> RegistryService:
     sinks = Sinks(parse_networks(settings.allow_sinks))
     branches = {
         "changes": changes.answer,
-        "replicas": Replicas(requests, settings.base_url).answer,
+        "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
         "subscriptions": Subscriptions(store, sinks).answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
@@ -174,7 +174,7 @@ def store_client(store: str, model: Mapping[str, Any] | str = "builtin") -> Clie
 
 def peer_client(store: str) -> Client:
     """Return the client of a store that replicates: with every path that a server has, and its limits."""
-    return Client(StoreTransport(store, lambda: service(Settings(store=store, deliver=False))))
+    return Client(StoreTransport(store, lambda: service(Settings(store=store, deliver=False), owner=True)))
 
 
 class RegistryCatalog:
@@ -281,5 +281,7 @@ def serve(settings: Settings) -> None:
         with service(settings).store as store:
             held = store.reader().one("SELECT value FROM settings WHERE name = 'registryid'")
         if held is not None and held[0] != settings.registryid:
-            print(f"signalbook: the store holds the registry '{held[0]}', which keeps its id", file=sys.stderr)
+            print(
+                f"signalbook: the store holds the registry '{one_line(held[0])}', which keeps its id", file=sys.stderr
+            )
     run.serve(service, settings)

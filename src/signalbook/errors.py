@@ -1,8 +1,10 @@
-"""The two kinds of failure, and nothing else.
+"""The two kinds of failure, and how text from outside is said.
 
 Rule 1: a wrong *request* raises `RegistryError`; it carries the specification's error name, its subject and its
 arguments, and the words are composed from the table in `signalbook.spec.error_types`.
 Rule 2: a finding about *data* is a `Problem`, a value that checks yield and callers collect.
+Rule 3: text of a catalog, a message or a peer goes to a terminal, a log or a CI runner through `one_line`, so that it
+can neither steer them nor look like a line of ours. JSON that went through it is the same data.
 
     SignalbookError
     ├── RegistryError     a request the specification refuses, by error name
@@ -12,10 +14,39 @@ Rule 2: a finding about *data* is a `Problem`, a value that checks yield and cal
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Problem", "RegistryError", "SignalbookError", "StoreError", "UsageError"]
+__all__ = ["Problem", "RegistryError", "SignalbookError", "StoreError", "UsageError", "one_line"]
+
+# Control and format characters (bidirectional ones among them), halves of surrogate pairs, line and paragraph ends.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# What a CI runner takes for a command: `::warning::` where a line begins, `##[error]` and `##vso[task]` anywhere.
+_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#(?:vso)?\[)", re.IGNORECASE)
+
+
+def one_line(text: str) -> str:
+    r"""The text with every character that is not to be seen, a line's end too, written as JSON escapes it.
+
+    What a CI runner would carry out is broken by an escape, too.
+
+    >>> print(one_line("a\nb\x1b[31m"), one_line("::warning::x"))
+    a\nb\u001b[31m \u003a:warning::x
+    """
+    if not text.isprintable():
+        text = "".join(_escape(one) if unicodedata.category(one) in _UNSEEN else one for one in text)
+    if "::" in text or "##" in text:
+        text = _COMMAND.sub(lambda found: found[0][:-1] + _escape(found[0][-1]), text)
+    return text
+
+
+def _escape(character: str) -> str:
+    if character in "\n\r\t":
+        return repr(character)[1:-1]
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from signalbook.app import peer_client, store_client
 from signalbook.server import replicas
 from tests.registry.conftest import Api, MakeApi, api, make_api
 
@@ -109,3 +111,26 @@ def test_a_model_cannot_take_the_path(make_api: MakeApi) -> None:
     """`replicas` is no name for a group type."""
     api = make_api(model="empty", specversion="1.0-rc4")
     assert 400 == api("PUT", "/modelsource", {"groups": {"replicas": {"singular": "replica"}}}).status
+
+
+def test_what_is_not_mutable_is_not_replicated_into(api: Api) -> None:
+    """Where clients may not change entities, they do not by a replication either; it can still be read from."""
+    available = api("GET", "/capabilities").json["available"]
+    api("PATCH", "/capabilities", {"available": {**available, "entities": {"mutable": False}}})
+    for body in ({"link": LINK, "entries": [ENTRY]}, {"link": LINK, "sweep": True}, {"link": {**LINK, "cursor": "1"}}):
+        refused = api("POST", "/replicas", body)
+        assert (405, "GET, OPTIONS") == (refused.status, refused.headers["allow"])
+        assert '"entities" is not mutable' in refused.json["detail"]
+    assert 200 == api("GET", "/replicas").status
+    assert 0 == api("GET", "/").json["messagegroupscount"]
+
+
+def test_the_owner_replicates_into_what_others_cannot_change(tmp_path: Path) -> None:
+    """The capabilities say what is offered to clients: whoever has the store itself may fill it."""
+    place = str(tmp_path / "a.db")
+    with store_client(place) as client:
+        available = client.get("/capabilities")["available"]
+        client.write("PATCH", "/capabilities", {"available": {**available, "entities": {"mutable": False}}})
+    with peer_client(place) as client:
+        client.write("POST", "/replicas", {"link": LINK, "entries": [ENTRY]})
+        assert "G" == client.get("/messagegroups/g")["name"]

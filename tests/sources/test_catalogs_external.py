@@ -115,6 +115,14 @@ def test_another_port_is_said(base: str, host: str, caplog: pytest.LogCaptureFix
     assert f"only the host {place_of(base)} would allow it" in caplog.text
 
 
+@pytest.mark.parametrize("host", ["base.example:81", "base.example"])
+def test_an_address_is_said_in_one_line(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What an address holds neither ends a line of a log nor steers a terminal."""
+    assert {} == found("http://base.example:81/\x1b[31m\n::warning::x\u202e", {}, host)[0]
+    (record,) = caplog.records
+    assert record.getMessage().isprintable()
+
+
 def test_other_hosts_are_not_followed(caplog: pytest.LogCaptureFixture) -> None:
     """A base at a host that nobody named stays where it is, without a word."""
     assert ({}, []) == found(BASE, {BASE: SAID}, "other.example", "[::1]:8080")

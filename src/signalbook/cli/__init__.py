@@ -15,7 +15,7 @@ import click
 
 from signalbook import __version__
 from signalbook.cli.output import Exit, missing_extra, report
-from signalbook.errors import SignalbookError
+from signalbook.errors import SignalbookError, one_line
 
 __all__ = ["COMMANDS", "Exit", "cli", "main"]
 
@@ -86,6 +86,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except click.ClickException as error:
+        vars(error)["message"] = one_line(error.message)  # the name of a file is text from outside, too
         error.show()
         return Exit.USAGE
     except BrokenPipeError:

@@ -20,6 +20,7 @@ import click
 
 from signalbook.cli import options
 from signalbook.cli.options import read_secret
+from signalbook.cli.output import json_line
 from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
@@ -216,6 +217,6 @@ def numbered(document: bytes, line: Line, number: bool) -> bytes:
 
 
 def print_line(line: bytes) -> None:
-    """One line of output, at once."""
-    sys.stdout.buffer.write(line + b"\n")
+    """One line of JSON, at once."""
+    sys.stdout.buffer.write(json_line(line) + b"\n")
     sys.stdout.buffer.flush()

@@ -24,7 +24,7 @@ import orjson
 from click.core import ParameterSource
 
 from signalbook.cli import options
-from signalbook.cli.output import Exit, print_json, say, sentence
+from signalbook.cli.output import Exit, print_json, print_words, say, sentence
 from signalbook.client import Client
 from signalbook.errors import Problem, RegistryError, SignalbookError, UsageError
 from signalbook.sources import Part
@@ -380,7 +380,7 @@ def _print_finding(finding: Finding, as_json: bool) -> None:
     if as_json:
         print_json(finding.to_dict(), compact=True)
     else:
-        click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
+        print_words(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
 
 
 def _keep_errors(findings: Iterable[Finding], errors: list[Finding]) -> Iterator[Finding]:
@@ -509,14 +509,14 @@ def _print_dialect(document: Raw | UnreadableDocument, as_json: bool) -> bool:
         if as_json:
             print_json({"source": document.source, "dialect": None, "label": "", "why": str(error)}, compact=True)
         else:
-            click.echo(str(error))
+            print_words(str(error))
         return False
     if as_json:
         facts = {"source": document.source, "dialect": found.dialect.name, "label": found.label, "why": found.why}
         print_json(facts, compact=True)
     else:
         why = f" ({found.why})" if found.why else " (nothing tells it from others)"
-        click.echo(f"{document.source}: {found.dialect.name}, {found.dialect.title}{why}")
+        print_words(f"{document.source}: {found.dialect.name}, {found.dialect.title}{why}")
     return True
 
 

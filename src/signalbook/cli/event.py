@@ -16,7 +16,7 @@ from typing import IO, Any
 import click
 import orjson
 
-from signalbook.cli.output import Exit, say
+from signalbook.cli.output import Exit, json_line, say
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode, encode, encode_batch, iter_batch
 from signalbook.errors import Problem, UsageError
 from signalbook.jsontext import JsonError, is_json_text, split_members
@@ -182,7 +182,7 @@ def _report(place: str, problems: Sequence[Problem], as_json: bool) -> None:
 
 
 def _print(line: bytes) -> None:
-    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.write(json_line(line) + b"\n")
 
 
 # Reading -------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import click
 from signalbook.cli import catalog as catalogs
 from signalbook.cli import options
 from signalbook.cli.catalog import on_catalog, on_documents
-from signalbook.cli.output import print_json, say
+from signalbook.cli.output import print_json, print_words, say
 from signalbook.errors import UsageError
 
 if TYPE_CHECKING:
@@ -244,11 +244,11 @@ def _print(result: LandingResult, as_json: bool) -> None:
         print_json(result.to_json(), compact=True)
         return
     for xid, count in sorted(result.messages.items(), key=lambda item: -item[1]):
-        click.echo(f"{count:>12,}  {xid}")
+        print_words(f"{count:>12,}  {xid}")
     outcomes = ", ".join(f"{count:,} {name}" for name, count in result.outcomes.items())
     if result.unchecked:
-        click.echo(f"{result.unchecked:>12,}  of the landed have a payload that no schema was applied to")
-    click.echo(f"{result.input:,} arrived = {result.landed:,} landed + {result.dead:,} dead ({outcomes or 'none'})")
+        print_words(f"{result.unchecked:>12,}  of the landed have a payload that no schema was applied to")
+    print_words(f"{result.input:,} arrived = {result.landed:,} landed + {result.dead:,} dead ({outcomes or 'none'})")
 
 
 # The commands ddl and report: what a lake would hold, and what happened in one.

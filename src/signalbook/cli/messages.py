@@ -31,7 +31,7 @@ from signalbook.cli.catalog import (
     print_line,
     with_numbers,
 )
-from signalbook.cli.output import Exit, one_line, print_json, say
+from signalbook.cli.output import Exit, print_json, print_words, say
 from signalbook.cloudevents import encode
 from signalbook.errors import Problem, UsageError
 from signalbook.protocols import FIELDS, find_protocol
@@ -110,10 +110,10 @@ def _judge(catalog: Catalog, file: IO[bytes], judge: Judge, as_json: bool, numbe
                 print_line(numbered(answer.to_bytes(), line, number))
             else:
                 for text in _sentences(line.number, answer):
-                    click.echo(one_line(text))
+                    print_words(text)
     for hint in (broken.hint(), *alone.hints()):
         if hint:
-            say(one_line(hint))
+            say(hint)
     total = sum(counts.values())
     found = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda item: -item[1]))
     say(f"{total} message(s): {found or 'none'}")
@@ -205,9 +205,9 @@ def show(catalog: Catalog, xid: str, as_json: bool) -> int:
         print_json(_definition_to_json(definition), compact=True)
     else:
         for line in _definition_lines(definition):
-            click.echo(one_line(line))
+            print_words(line)
     for problem in (*definition.problems, *definition.notes) if not as_json else ():
-        say(one_line(f"signalbook: {problem.path}: {problem.message} [{problem.code}]"))
+        say(f"signalbook: {problem.path}: {problem.message} [{problem.code}]")
     return Exit.REFUSED if definition.problems else Exit.OK
 
 
@@ -328,4 +328,4 @@ def _show_built(result: Built, place: str) -> None:
     elif result.ok and result.cloudevent is not None:
         print_line(encode(result.cloudevent))
     for problem in result.problems:
-        say(one_line(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]"))
+        say(f"signalbook: {place}: {problem.path or '/'}: {problem.message} [{problem.code}]")

@@ -1,14 +1,16 @@
 """What commands print: JSON that a person or a program reads.
 
 Rule 1: data goes to standard output, everything else to standard error.
-Rule 2: what a message or a catalog holds cannot end a line of text or steer a terminal.
+Rule 2: what a message, a catalog or a peer says cannot end a line of text, steer a terminal or command a CI runner: it
+goes through `errors.one_line`. In JSON it is escaped so that the data stays what it is; a document is printed byte for
+byte, but to a terminal.
 """
 
 from __future__ import annotations
 
 import enum
+import re
 import sys
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,25 +20,27 @@ import orjson
 
 from signalbook.client import RemoteError
 from signalbook.cloudevents import CloudEventError
-from signalbook.errors import RegistryError, StoreError, UsageError
+from signalbook.errors import RegistryError, StoreError, UsageError, one_line
 from signalbook.protocols import WireError
 from signalbook.spec.error_types import ERROR_TYPES, title
 
 __all__ = [
     "EXTRAS",
     "Exit",
+    "json_line",
     "missing_extra",
-    "one_line",
     "print_bytes",
     "print_json",
     "print_text",
+    "print_words",
     "report",
     "say",
     "sentence",
 ]
 
-# Control and format characters (bidirectional ones among them), halves of surrogate pairs, line and paragraph ends.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# What JSON text may have that is not to reach a terminal or a log as it is; most texts have none of it.
+_DOUBTFUL = re.compile(r"[^\n -~]|##")
+_DOUBTFUL_BYTE = re.compile(rb"[^ -~]|##")
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:
@@ -45,9 +49,11 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 
 
 def print_text(text: str, *, compact: bool = False) -> None:
-    """JSON text as one line where `compact`, else indented; every number and string as it is written."""
+    """JSON text as one line where `compact`, else indented; every number and string means what it says."""
     if not compact:
         text = _indented(text)
+    if _DOUBTFUL.search(text):
+        text = _plain_json(text)
     if not compact and sys.stdout.isatty():
         from rich.console import Console
         from rich.syntax import Syntax
@@ -65,29 +71,36 @@ def _indented(text: str) -> str:
 
 
 def print_bytes(content: bytes) -> None:
-    """The bytes as they are."""
+    """The bytes as they are; to a terminal as text that cannot steer it."""
+    if sys.stdout.isatty():
+        click.echo(_lines(content.decode(errors="replace").replace("\r\n", "\n").expandtabs(4)), nl=False)
+        return
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 
-def one_line(text: str) -> str:
-    r"""The text with every character that is not to be seen, a line's end too, written as an escape.
-
-    >>> print(one_line("a\nb\x1b[31m"))
-    a\nb\u001b[31m
-    """
-    if text.isprintable():
-        return text
-    return "".join(_escape(one) if unicodedata.category(one) in _UNSEEN else one for one in text)
+def json_line(line: bytes) -> bytes:
+    """JSON text, the same data with whatever a terminal or a CI runner would act on escaped."""
+    return _plain_json(line.decode(errors="surrogateescape")).encode() if _DOUBTFUL_BYTE.search(line) else line
 
 
-def _escape(character: str) -> str:
-    return repr(character)[1:-1] if character in "\n\r\t" else f"\\u{ord(character):04x}"
+def print_words(text: str) -> None:
+    """A line of text for a person."""
+    click.echo(one_line(text))
 
 
 def say(text: str) -> None:
-    """A remark for the person at the terminal."""
-    click.echo(text, err=True)
+    """A remark, of one line, for the person at the terminal."""
+    click.echo(one_line(text), err=True)
+
+
+def _plain_json(text: str) -> str:
+    # In the strings of JSON blanks other than " " are escaped; so those that there are stand between its values.
+    return _lines(text.replace("\t", " ").replace("\r", "\n"))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(one_line, text.split("\n")))
 
 
 # How a failure reaches the person at the terminal: one sentence, the likely remedy, an exit code.
@@ -168,7 +181,7 @@ def sentence(error: BaseException) -> str:
 
 def report(error: BaseException) -> Exit:
     """Print the error and give the exit code it means."""
-    click.echo(f"signalbook: {sentence(error)}", err=True)
+    say(f"signalbook: {sentence(error)}")
     if isinstance(error, RegistryError) and error.name in ERROR_TYPES and ERROR_TYPES[error.name].status == 404:
         return Exit.ABSENT
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.ABSENT)

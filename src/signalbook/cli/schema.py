@@ -17,7 +17,7 @@ import click
 import orjson
 
 from signalbook import schemas
-from signalbook.cli.output import Exit, print_json, say
+from signalbook.cli.output import Exit, print_json, print_words, say
 from signalbook.errors import Problem, UsageError
 from signalbook.schemas import COMPATIBILITIES, Difference, References, Schema, SchemaError
 
@@ -132,7 +132,7 @@ def diff(
         if as_json:
             print_json({**_difference_to_json(found), "breaking": breaking}, compact=True)
         else:
-            click.echo(_difference_in_words(found))
+            print_words(_difference_in_words(found))
         for direction in found.breaks if not trusted else ():
             kept[direction] = False
     if not as_json:
@@ -194,7 +194,8 @@ def columns(file: str, format_: str | None, references: tuple[str, ...], fragmen
         if as_json:
             print_json({"name": field.name, "type": str(field.type), "nullable": field.nullable}, compact=True)
         else:
-            click.echo("\n".join(_column(field, "")))
+            for line in _column(field, ""):
+                print_words(line)
     return Exit.OK
 
 
@@ -289,7 +290,7 @@ def _print_problems(file: str, problems: tuple[Problem, ...], as_json: bool) -> 
         if as_json:
             print_json({"file": file, "path": problem.path, "message": problem.message}, compact=True)
         else:
-            click.echo(f"{file}: {problem.path + ': ' if problem.path else ''}{problem.message}")
+            print_words(f"{file}: {problem.path + ': ' if problem.path else ''}{problem.message}")
     return Exit.REFUSED if problems else Exit.OK
 
 

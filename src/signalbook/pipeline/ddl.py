@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from signalbook.errors import one_line
 from signalbook.messages.catalog import Catalog
 from signalbook.pipeline import delta
 from signalbook.pipeline.delta import KnownTables, files_of, table_state
@@ -100,8 +101,8 @@ def _joined(held: pa.DataType, wanted: pa.DataType) -> pa.DataType:
 
 
 def _create_table(path: str, schema: pa.Schema, comment: str, lake: Folder | None) -> str:
-    name = ".".join(sql_name(part) for part in path.split("/"))
-    columns = ",\n".join(f"  {sql_name(one.name)} {sql_type(one.type)}" for one in schema)
+    name = one_line(".".join(sql_name(part) for part in path.split("/")))
+    columns = ",\n".join(f"  {one_line(f'{sql_name(one.name)} {sql_type(one.type)}')}" for one in schema)
     where = "" if lake is None else f"\nLOCATION {_sql_text(lake.place(path))}"
     return f"CREATE TABLE IF NOT EXISTS {name} (\n{columns}\n) USING DELTA\nCOMMENT {_sql_text(comment)}{where};"
 
@@ -117,11 +118,12 @@ def sql_name(name: str) -> str:
 
 def _remark(text: str) -> str:
     """A text as a comment, which it cannot end."""
-    return f"-- {' '.join(text.split())}"
+    return f"-- {one_line(' '.join(text.split()))}"
 
 
 def _sql_text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A text as Spark SQL reads it back; it knows the escapes of `one_line`."""
+    return "'" + one_line(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 # The tables of a lake in a Spark session.

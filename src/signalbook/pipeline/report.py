@@ -26,7 +26,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from signalbook.errors import Problem
+from signalbook.errors import Problem, one_line
 from signalbook.pipeline import delta
 from signalbook.pipeline.files import PipelineError
 from signalbook.pipeline.lake import STOPPED, Lake, Manifest
@@ -203,15 +203,20 @@ def render(report: LakeReport) -> RenderableType:
     parts: list[RenderableType] = [head, _counts("outcome", report.outcomes), _counts("message", report.messages)]
     if report.problems:
         parts.append(_problems(report.problems))
-    parts += [f"[yellow]{escape(note)}[/yellow]" for note in report.notes]
+    parts += [f"[yellow]{_plain(note)}[/yellow]" for note in report.notes]
     return Group(*parts)
+
+
+def _plain(text: str) -> str:
+    """What messages said, neither markup nor anything that steers a terminal; any part of it may begin a line."""
+    return escape(one_line(text).replace("::", "\\u003a:"))
 
 
 def _counts(title: str, counts: dict[str, int]) -> Table:
     table = Table(title, "count", box=None, pad_edge=False)
     table.columns[1].justify = "right"
     for name, count in list(counts.items())[:_TOP]:
-        table.add_row(escape(name), f"{count:,}")
+        table.add_row(_plain(name), f"{count:,}")
     if len(counts) > _TOP:
         table.add_row(f"… {len(counts) - _TOP} more", "")
     return table
@@ -223,11 +228,11 @@ def _problems(problems: Sequence[dict[str, Any]]) -> Table:
         sample = example(one["samples"][0]) if one["samples"] else ""
         meant = one["definition"].rpartition("/")[2]
         table.add_row(
-            escape(f"{one['outcome']}: {one['code']}"),
-            escape(one["path"]),
-            escape(meant),
+            _plain(f"{one['outcome']}: {one['code']}"),
+            _plain(one["path"]),
+            _plain(meant),
             f"{one['count']:,}",
-            escape(sample),
+            _plain(sample),
         )
     return table
 

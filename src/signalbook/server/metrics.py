@@ -25,6 +25,8 @@ from contextlib import AbstractContextManager
 
 import orjson
 
+from signalbook.errors import one_line
+
 __all__ = ["DELAY", "CounterTable", "Metrics", "RequestLog", "shared_file"]
 
 _BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -234,7 +236,8 @@ def _stamp(at: float) -> str:
 
 
 def _printable(text: str) -> str:
-    return text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
+    """The text in ASCII alone, for whatever reads logs."""
+    return one_line(text if text.isascii() and text.isprintable() else ascii(text)[1:-1])
 
 
 def _text_lines(entries: Iterable[_LogEntry]) -> Iterable[str]:
@@ -243,14 +246,14 @@ def _text_lines(entries: Iterable[_LogEntry]) -> Iterable[str]:
         if int(at) != second:
             second, stamp = int(at), _stamp(at)
         target = _printable(f"{path}?{query}" if query else path)
-        yield f"{stamp}Z {client} {_printable(method)} {target} {status} {size} {seconds * 1000:.2f}ms"
+        yield f"{stamp}Z {_printable(client)} {_printable(method)} {target} {status} {size} {seconds * 1000:.2f}ms"
 
 
 def _json_lines(entries: Iterable[_LogEntry]) -> Iterable[str]:
     for at, method, path, query, status, size, seconds, client in entries:
         line = {
             "time": f"{_stamp(at)}.{int(at % 1 * 1000):03}Z",
-            "client": client,
+            "client": _printable(client),
             "method": _printable(method),
             "path": _printable(path),
             "query": _printable(query),

@@ -8,7 +8,8 @@
     POST /replicas                               write entries, and how far the replication has come
 
 Rule 1: reading is reading and writing is writing: the tokens are those of the whole server.
-Rule 2: an entry that cannot be kept, for a text or its depth, is refused alone, and the rest of its batch is written.
+Rule 2: where the capabilities say that entities are not mutable, clients write nothing here either.
+Rule 3: an entry that cannot be kept, for a text or its depth, is refused alone, and the rest of its batch is written.
 """
 
 from __future__ import annotations
@@ -49,10 +50,14 @@ _Query = Mapping[str, list[str]]
 
 
 class Replicas:
-    """Answers `/replicas` and what is below for one registry; `base` is its own, where the operator fixed one."""
+    """Answers `/replicas` and what is below for one registry; `base` is its own, where the operator fixed one.
 
-    def __init__(self, requests: Requests, base: str = "") -> None:
+    Its `owner` is not bound by what its capabilities offer to others.
+    """
+
+    def __init__(self, requests: Requests, base: str = "", *, owner: bool = False) -> None:
         self._requests = requests
+        self._owner = owner
         self._base = base.rstrip("/")
         keep_base(requests.store, self._base)
         self._reads: Mapping[str, Callable[[Request, Connection, _Query], Json]] = {
@@ -121,6 +126,8 @@ class Replicas:
         authorities = {f"urn:signalbook:catalog:{own}", f"{self._base or request.base}/messagecatalog"}
 
         def job(db: Connection) -> Json:
+            if not self._owner and not self._requests.setup(db).capabilities.is_mutable("entities"):
+                raise not_supported(request.path, request.method, "GET, OPTIONS", '"entities" is not mutable')
             if body.get("sweep") is True:
                 found = replicas.sweep(self._requests, db, own, link, MOST_ENTRIES)
                 links.note(db, link, found)

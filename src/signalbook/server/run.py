@@ -35,7 +35,7 @@ from granian.rsgi import Scope
 from granian.server import Server
 
 from signalbook import __version__
-from signalbook.errors import SignalbookError, UsageError
+from signalbook.errors import SignalbookError, UsageError, one_line
 from signalbook.server.access import access_by
 from signalbook.server.flow import Bases, BodyLimits, Flow, half_a_body
 from signalbook.server.http import Response, Service, Stream
@@ -187,7 +187,7 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         return made
     except SignalbookError as error:
-        sys.stderr.write(f"signalbook: {error}\n")
+        sys.stderr.write(f"signalbook: {one_line(str(error))}\n")
         sys.stderr.flush()
         os._exit(1)
 
@@ -210,13 +210,23 @@ def _die_with_parent(reading: int, writing: int, parent: int) -> None:
     os._exit(1)
 
 
+class _LineFormatter(logging.Formatter):
+    """An entry is one line, and each line of a traceback is indented: no text from outside looks like an entry."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return one_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(f"  {one_line(line)}" for line in super().formatException(ei).splitlines())
+
+
 def _log_to_stderr() -> None:
     for name in ("signalbook.requests", "signalbook"):
         logger = logging.getLogger(name)
         if not logger.handlers:
             handler = logging.StreamHandler()
             words = "%(message)s" if name == "signalbook.requests" else "%(asctime)s %(levelname)s %(name)s %(message)s"
-            handler.setFormatter(logging.Formatter(words))
+            handler.setFormatter(logging.Formatter(words) if name == "signalbook.requests" else _LineFormatter(words))
             logger.addHandler(handler)
         logger.propagate = False
         logger.setLevel(logging.INFO)

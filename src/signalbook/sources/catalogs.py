@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from signalbook.client import MEBIBYTE, Call, HttpTransport, RegistryReply, RemoteError, ReplyBounds, is_address
-from signalbook.errors import SignalbookError, UsageError
+from signalbook.errors import SignalbookError, UsageError, one_line
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.definition import Entities, addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
@@ -161,7 +161,7 @@ def external_bases(
         try:
             message = _message(fetcher.get(address, trusted=False).content, address)
         except SignalbookError as error:
-            _log.warning("the base message %s is left out: %s", address, error)
+            _log.warning("the base message %s is left out: %s", one_line(address), one_line(str(error)))
             continue
         found[address] = message
         waiting += _of_message(message)
@@ -202,7 +202,8 @@ def _pass_over(address: str, allowed: frozenset[str]) -> None:
     """Say it where the host of an address is allowed, and only its port is not."""
     place = place_of(address)
     if _without_port(place) in {_without_port(one) for one in allowed}:
-        _log.warning("the base message %s is not followed: only the host %s would allow it", address, place)
+        words = "the base message %s is not followed: only the host %s would allow it"
+        _log.warning(words, one_line(address), one_line(place))
 
 
 def _without_port(place: str) -> str:

@@ -94,3 +94,16 @@ def test_what_holds_nothing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"name" * 1000
     assert "the compressed file is damaged: more than 1,000 bytes hold nothing" == read(content, ".gz", 100)[1]
     assert content == rest_of(content, ".gz", 100)[1]
+
+
+@pytest.mark.parametrize(("log", "read_whole"), [(27, True), (28, False), (31, False)])
+def test_a_window_has_a_bound(log: int, read_whole: bool) -> None:
+    """A frame that asks for a window of more than 128 MiB is damaged, and all of it is kept."""
+    magic = (0xFD2FB528).to_bytes(4, "little")
+    frame = magic + bytes([0, log - 10 << 3]) + b"\x19\x00\x00" + b"abc"  # a raw block of three bytes, the last
+    found, damage = taken(frame, ".zst", 1000)
+    if read_whole:
+        assert (b"abc", None) == (found, damage)
+    else:
+        assert damage is not None
+        assert (b"", frame) == (found, b"".join(damage.rest))

@@ -1,3 +1,4 @@
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -108,6 +109,18 @@ def test_messages_are_named_when_a_file_is_full(tmp_path: Path) -> None:
         slow.append(MESSAGES[1:])
         assert 1 == len(lines(tmp_path))
     assert {message.to_bytes() for message in MESSAGES} == set(lines(tmp_path))
+
+
+def test_a_spool_is_for_whoever_spools(tmp_path: Path) -> None:
+    """Its files are made so that no one else can read them."""
+    before = os.umask(0)
+    try:
+        with Spool(str(tmp_path)) as spool:
+            spool.append(MESSAGES[:1])
+            assert {0o600} == {one.stat().st_mode & 0o777 for one in tmp_path.glob(".*.open")}
+    finally:
+        os.umask(before)
+    assert [0o600] == [one.stat().st_mode & 0o777 for one in tmp_path.glob("*.jsonl")]
 
 
 def test_an_old_file_is_named(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -187,3 +188,54 @@ def test_session_that_never_opened_can_be_forgotten(tmp_path: Path) -> None:
     """A connection that could not be opened leaves nothing to close."""
     with pytest.raises(StoreError):
         SqliteSession(str(tmp_path / "none" / "x.db"), "FULL")
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[None]:
+    """Files get the mode that they are made with, whatever mask the tests run under."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """The mode of each file."""
+    return {one.name: one.stat().st_mode & 0o777 for one in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_a_store_is_for_whoever_made_it(tmp_path: Path) -> None:
+    """The file, those beside it, a backup and what a backup is restored to: no one else can read them."""
+    place = tmp_path / "a.db"
+    with open_store(str(place)) as store:
+        store.write(lambda db: db.execute("CREATE TABLE t (a)"))
+        assert {"a.db", "a.db-wal", "a.db-shm", "a.db-turn"} == modes(tmp_path).keys()
+        assert {0o600} == set(modes(tmp_path).values())
+        store.backup(str(tmp_path / "copy.db"))
+    module.backup(place, tmp_path / "second.db")
+    module.restore(tmp_path / "copy.db", tmp_path / "restored.db")
+    assert {"copy.db", "second.db", "restored.db"} <= modes(tmp_path).keys()
+    assert {0o600} == set(modes(tmp_path).values())
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_the_mode_that_an_operator_gave_stays(tmp_path: Path) -> None:
+    """A store that others share stays theirs, with the files beside it; so does a copy that is written anew."""
+    place, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    place.touch()
+    place.chmod(0o660)
+    with open_store(str(place)) as store:
+        store.write(lambda db: db.execute("CREATE TABLE t (a)"))
+        assert {0o660} == set(modes(tmp_path).values())
+    module.backup(place, copy)
+    copy.chmod(0o640)
+    module.backup(place, copy, force=True)
+    assert 0o640 == modes(tmp_path)["copy.db"]
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_a_link_to_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
+    """What it leads to is made as any other store."""
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+    open_store(str(tmp_path / "link.db")).close()
+    assert 0o600 == modes(tmp_path)["a.db"]

@@ -13,6 +13,8 @@ from tests.server.sink import Sink
 PRIVATE = [
     "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
     "::1", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "::", "ff02::1", "64:ff9b::7f00:1", "2002:7f00:1::",
+    "64:ff9b:1::1", "64:ff9b:1:ffff::808:808", "::127.0.0.1", "::808:808", "fec0::1", "feff::1", "2001:0:4136:e378::1",
+    "::ffff:0:7f00:1", "::ffff:10.0.0.1", "2002:a00:1::1", "64:ff9b::a9fe:a9fe",
 ]  # fmt: skip
 
 
@@ -23,7 +25,7 @@ def test_private_addresses(address: str) -> None:
         Sinks().check("host", address)
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::808:808"])
 def test_public_addresses(address: str) -> None:
     """The public internet is allowed."""
     Sinks().check("host", address)

@@ -21,6 +21,8 @@ _GZIP = 31
 _MOST_AT_ONCE = 4 << 20
 # How much of a compressed file may give nothing: a name in a header, a frame to be skipped.
 _MOST_BARREN = 64 << 20
+# What a frame of Zstandard may ask a reader to hold: as much as `zstd -d` gives it. Eight bytes can ask for 2 GiB.
+_LARGEST_WINDOW = 128 << 20
 # RFC 8878, 3.1: the magic numbers of a frame, and of one to be skipped without its last four bits.
 _ZSTD_FRAME, _ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
 # RFC 8878, 3.1.1.1: how long the fields of a frame's header are, by the bits of its descriptor.
@@ -132,7 +134,7 @@ class _Zstd:
     """A frame of Zstandard, fed block by block: a block gives what it holds, or nothing."""
 
     def __init__(self) -> None:
-        self._reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+        self._reader = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
         self._waiting = b""
         self._barren: list[bytes] = []
         self._size: Callable[[bytes, int], int] = self._header

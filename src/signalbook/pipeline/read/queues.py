@@ -414,7 +414,9 @@ class Spool:
     def _open(self) -> IO[bytes]:
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}{_ENDING}"
         self._opened = time.monotonic()
-        self._file = (self._folder / f".{self._name}{_OPEN}").open("wb")
+        place = self._folder / f".{self._name}{_OPEN}"
+        # What messages say is for whoever spools them.
+        self._file = os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
         sync_folder(self._folder)
         return self._file
 

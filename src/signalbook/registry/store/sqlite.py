@@ -83,6 +83,32 @@ def _sweep(parent: Path) -> None:
                 os.close(claim)
 
 
+# Who may read a store: whoever made it, and no one else; what the operator has made of its mode stays.
+#
+# SQLite gives the files beside a database (-wal, -shm, -journal) the mode that the database has.
+
+
+_OWN = 0o600
+
+
+def _make(path: str | Path, like: Path | None = None) -> None:
+    """Make an empty file unless it is there; others may do with it what they may do with the one it is like.
+
+    A file that is there is not opened: to close it would give up the locks that this process has on it.
+    """
+    place = os.path.realpath(path)  # whatever a link leads to is made, as SQLite would
+    try:
+        file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWN)
+    except OSError:  # there already, or not to be made, which is said by whoever opens it
+        return
+    try:
+        with suppress(OSError):
+            if like is not None and like.exists():
+                os.fchmod(file, like.stat().st_mode & 0o666)
+    finally:
+        os.close(file)
+
+
 # The queue for the write lock, between processes that share a file.
 #
 # SQLite's lock has no queue: who finds it taken sleeps and tries again, and a process that writes group after group
@@ -104,7 +130,8 @@ class WriterQueue:
         self._path = path
         self._seconds = seconds
         try:
-            self._file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            _make(f"{path}-turn", Path(path))
+            self._file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWN)
         except OSError as error:
             raise StoreError(f"'{path}-turn' cannot be opened: {error}") from error
 
@@ -167,6 +194,7 @@ def _fill(copy_to: Callable[[sqlite3.Connection], None], path: Path) -> None:
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)
+        _make(partial, path)
         with closing(sqlite3.connect(partial, isolation_level=None)) as target:
             copy_to(target)
             target.execute("PRAGMA journal_mode = DELETE")  # the copy is one file, with no log beside it
@@ -275,6 +303,7 @@ class SqliteSession:
         self._owner = 0  # until there is something to close
         self._lock = threading.Lock()
         self._queue: WriterQueue | None = None
+        _make(path)
         try:
             self._db = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 
 from signalbook.cloudevents import CloudEvent
 from signalbook.cloudevents.event import ABSENT
-from signalbook.errors import RegistryError, SignalbookError
+from signalbook.errors import RegistryError, SignalbookError, one_line
 from signalbook.protocols import to_http
 from signalbook.registry.changes import Change, Position, read_changes, trim
 from signalbook.registry.store import Connection, Store
@@ -84,7 +84,7 @@ class Courier:
                 try:
                     pause = self._tick(pool)
                 except SignalbookError as error:
-                    _log.warning("deliveries wait: %s", error)
+                    _log.warning("deliveries wait: %s", one_line(str(error)))
                 self._stopping.wait(pause)
             for id_ in list(self._connections):
                 self._interrupt(id_, after=time.monotonic() - 2)
@@ -136,7 +136,7 @@ class Courier:
             if one is not None and one.state == "active":
                 self._deliver(one)
         except SignalbookError as error:
-            _log.warning("the delivery to subscription %s waits: %s", id_, error)
+            _log.warning("the delivery to subscription %s waits: %s", id_, one_line(str(error)))
         except Exception:
             _log.exception("the delivery to subscription %s failed", id_)
         finally:

@@ -102,18 +102,22 @@ class Sinks:
         place = ipaddress.ip_address(address.partition("%")[0])
         if isinstance(place, ipaddress.IPv6Address):
             place = _embedded(place) or place
-        if place.is_global and not place.is_multicast:
+        if place.is_global and not place.is_multicast and not any(place in network for network in _NOT_PUBLIC):
             return
         if not any(place in network for network in self._allowed if network.version == place.version):
             raise SinkError(f"{host} is at {place}, which is not public; the operator can allow it with --allow-sink")
 
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Ranges that lead into somebody's own network, whatever a version of `ipaddress` says of them: NAT64 with a prefix of
+# one's own (RFC 8215), IPv4-compatible and site-local addresses (RFC 4291), Teredo (RFC 4380).
+_NOT_PUBLIC = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "::/96", "fec0::/10", "2001::/32")))
+# Addresses whose last 32 bits are those of an IPv4 address: NAT64 (RFC 6052), IPv4-translated (RFC 2765).
+_LAST_BITS = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96")))
 
 
 def _embedded(place: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address that an IPv6 address leads to, where it is made from one."""
-    if place in _NAT64:
+    if any(place in network for network in _LAST_BITS):
         return ipaddress.IPv4Address(int(place) & 0xFFFFFFFF)
     return place.ipv4_mapped or place.sixtofour
 

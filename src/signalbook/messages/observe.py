@@ -15,7 +15,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import brotli
 import msgspec
@@ -253,6 +253,8 @@ class Observed:
     __slots__ = (
         "attributes", "event", "form", "kind", "message", "mode", "protocol", "unknown_encoding", "unreadable_payload",
     )  # fmt: skip
+    # One tuple, so that what another thread reads at the same time is of one message.
+    _last_batch: ClassVar[tuple[Message | None, str | None]] = (None, None)
 
     def __init__(
         self,
@@ -299,11 +301,22 @@ class Observed:
 
     def transport_content_type(self) -> str | None:
         """The content type that stands at the message itself."""
-        if self.message is None:
+        message = self.message
+        if message is None:
             return None
-        found = BINDINGS[self.message.protocol].content_types(self.message.fields)
-        stated = [text for text in found if isinstance(text, str)]
-        return stated[0] if stated else None
+        if self.mode is not Mode.BATCH:
+            return _stated_content_type(message)
+        # All events of a batch have the same, in headers that may be as many as they are.
+        last, stated = Observed._last_batch
+        if last is not message:
+            stated = _stated_content_type(message)
+            Observed._last_batch = (message, stated)
+        return stated
+
+
+def _stated_content_type(message: Message) -> str | None:
+    found = BINDINGS[message.protocol].content_types(message.fields)
+    return next((text for text in found if isinstance(text, str)), None)
 
 
 class Unreadable:

@@ -105,7 +105,7 @@ def parse_json(body: bytes, subject: str) -> Any:
         _refuse_duplicates(body, subject)
     marked = _marked(body) if fractions else None
     if big or marked is not None or b"\\u0000" in body:
-        for problem in _unkeepable(value if marked is None else marked, ""):
+        for problem in _unkeepable(value if marked is None else marked):
             _refuse(subject, problem)
     return value
 
@@ -122,7 +122,7 @@ def check_json(value: Any, subject: str, *, around: int = 0) -> Any:
     if (text is None or text.count(b"{") + text.count(b"[") > levels) and is_deeper(value, levels):
         _refuse(subject, _DEEP)
     if text is None or b"\\u0000" in text:
-        for problem in _unkeepable(value, ""):
+        for problem in _unkeepable(value):
             _refuse(subject, problem)
     return read[1] if read is not None else json.loads(json.dumps(value))
 
@@ -250,25 +250,37 @@ def _refuse_duplicates(body: bytes, subject: str) -> None:
     json.loads(body, object_pairs_hook=unique)
 
 
-def _unkeepable(value: Any, path: str) -> Iterator[str]:
+# The names and indexes that lead to a place, the last first: a path is written only where something is wrong, since a
+# long name written for each of many values would take the square of the text.
+_Steps: TypeAlias = "tuple[Any, _Steps] | None"
+
+
+def _place(steps: _Steps) -> str:
+    found: list[str] = []
+    while steps is not None:
+        step, steps = steps
+        found.append(f"[{step}]" if step.__class__ is int else f".{step[0]}")
+    return f"path '{''.join(reversed(found)) or '.'}': "
+
+
+def _unkeepable(value: Any, steps: _Steps = None) -> Iterator[str]:
     """Each value that is not kept as it is, with its place."""
-    where = f"path '{path or '.'}': "
     if isinstance(value, dict):
         for name, member in value.items():
             if not isinstance(name, str):
-                yield f"{where}a name is of type {type(name).__name__}, not a string"
+                yield f"{_place(steps)}a name is of type {type(name).__name__}, not a string"
             elif wrong := _wrong_text(name):
-                yield f"{where}a name holds {wrong}"
+                yield f"{_place(steps)}a name holds {wrong}"
             if type(member) is not str or _wrong_text(member):
-                yield from _unkeepable(member, f"{path}.{name}")
+                yield from _unkeepable(member, ((name,), steps))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unkeepable(item, f"{path}[{index}]")
+            yield from _unkeepable(item, (index, steps))
     elif isinstance(value, str):
         if wrong := _wrong_text(value):
-            yield f"{where}a string holds {wrong}"
+            yield f"{_place(steps)}a string holds {wrong}"
     elif wrong := _wrong_scalar(value):
-        yield f"{where}{wrong}"
+        yield f"{_place(steps)}{wrong}"
 
 
 def _wrong_text(text: str) -> str:
@@ -310,7 +322,7 @@ class _BrokenError(Exception):
 def find_flaw(text: str) -> tuple[str, int] | None:
     """The first thing in a text that is not JSON or would not be kept, in words, and the position where it begins."""
     try:
-        end = _skip(text, _scan(text, 0, "", 0))
+        end = _skip(text, _scan(text, 0, None, 0))
     except _BrokenError as broken:
         return str(broken), broken.at
     return (f"unexpected {text[end]!r} after the JSON value", end) if end < len(text) else None
@@ -330,7 +342,7 @@ def _where_broken(body: bytes, error: Exception) -> str:
     return flaw[0] if flaw is not None else str(error)
 
 
-def _scan(text: str, at: int, path: str, depth: int) -> int:
+def _scan(text: str, at: int, path: _Steps, depth: int) -> int:
     """The position after the value that starts at `at`; raises `_BrokenError` at the first thing that is not JSON."""
     if depth > MAX_DEPTH:
         raise _BrokenError(_DEEP, at)
@@ -347,7 +359,7 @@ def _scan(text: str, at: int, path: str, depth: int) -> int:
         raise _broken(path, "parsing value", "a JSON value", text, at)
     wrong = _flaw_of_string(found[0]) if opening == '"' else _flaw_of_scalar(found[0])
     if wrong:
-        raise _BrokenError(f"path '{path or '.'}': {wrong}", at)
+        raise _BrokenError(f"{_place(path)}{wrong}", at)
     return found.end()
 
 
@@ -367,7 +379,7 @@ def _flaw_of_scalar(raw: str) -> str:
 _LONGEST_INTEGER = 20
 
 
-def _scan_members(text: str, at: int, path: str, depth: int) -> int:
+def _scan_members(text: str, at: int, path: _Steps, depth: int) -> int:
     at = _skip(text, at + 1)
     if text[at : at + 1] == "}":
         return at + 1
@@ -378,14 +390,14 @@ def _scan_members(text: str, at: int, path: str, depth: int) -> int:
             raise _broken_string(path, "object key", text, at)
         plain = json.loads(name[0])
         if plain in names:
-            raise _BrokenError(f"path '{path or '.'}': {_TWICE.format(plain)}", at)
+            raise _BrokenError(f"{_place(path)}{_TWICE.format(plain)}", at)
         if wrong := _wrong_text(plain):
-            raise _BrokenError(f"path '{path or '.'}': a name holds {wrong}", at)
+            raise _BrokenError(f"{_place(path)}a name holds {wrong}", at)
         names.add(plain)
         at = _skip(text, name.end())
         if text[at : at + 1] != ":":
             raise _broken(path, "parsing object", "':' after the key", text, at)
-        at = _skip(text, _scan(text, at + 1, f"{path}.{name[0][1:-1]}", depth + 1))
+        at = _skip(text, _scan(text, at + 1, ((name[0][1:-1],), path), depth + 1))
         following = text[at : at + 1]
         if following == "}":
             return at + 1
@@ -394,13 +406,13 @@ def _scan_members(text: str, at: int, path: str, depth: int) -> int:
         at = _skip(text, at + 1)
 
 
-def _scan_items(text: str, at: int, path: str, depth: int) -> int:
+def _scan_items(text: str, at: int, path: _Steps, depth: int) -> int:
     at = _skip(text, at + 1)
     if text[at : at + 1] == "]":
         return at + 1
     index = 0
     while True:
-        at = _skip(text, _scan(text, at, f"{path}[{index}]", depth + 1))
+        at = _skip(text, _scan(text, at, (index, path), depth + 1))
         following = text[at : at + 1]
         if following == "]":
             return at + 1
@@ -413,7 +425,7 @@ def _skip(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
-def _broken_string(path: str, what: str, text: str, at: int) -> _BrokenError:
+def _broken_string(path: _Steps, what: str, text: str, at: int) -> _BrokenError:
     """What is wrong with the string that should begin here: it does not, it holds what none may, or the text ends."""
     begun = _STRING_BEGUN.match(text, at)
     if begun is None:
@@ -426,9 +438,9 @@ def _broken_string(path: str, what: str, text: str, at: int) -> _BrokenError:
     )
 
 
-def _broken(path: str, doing: str, expected: str, text: str, at: int) -> _BrokenError:
+def _broken(path: _Steps, doing: str, expected: str, text: str, at: int) -> _BrokenError:
     got = "the end of the text" if at >= len(text) else f"'{text[at]}'" if text[at] >= " " else f"U+{ord(text[at]):04X}"
-    return _BrokenError(f"path '{path or '.'}': {doing}: expected {expected}, got {got} instead", at)
+    return _BrokenError(f"{_place(path)}{doing}: expected {expected}, got {got} instead", at)
 
 
 # The members of one object --------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ __all__ = ["Placeholder", "Template", "TemplateRun", "decode", "encode", "encode
 
 
 _escapes = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+# Bytes that are not UTF-8, as the error handler `surrogateescape` leaves them; no UTF-8 decodes to those.
+_not_text = re.compile("[\udc80-\udcff]+")
 # RFC 6570 section 3.2.3: reserved expansion keeps reserved characters and escapes that are there already.
 _foreign = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 
@@ -53,17 +55,16 @@ def encode_reserved(text: str) -> str:
 def _decoded(found: re.Match[str]) -> str:
     escapes = found[0]
     raw = bytes.fromhex(escapes.replace("%", ""))
+    text = raw.decode(errors="surrogateescape")
     done: list[str] = []
-    at = 0
-    while at < len(raw):
-        try:
-            done.append(raw[at:].decode())
-            break
-        except UnicodeDecodeError as error:
-            bad, end = at + error.start, at + error.end
-            done += (raw[at:bad].decode(), escapes[3 * bad : 3 * end])
-            at = end
-    return "".join(done)
+    at, place = 0, 0  # where in the text, and at which byte
+    for bad in _not_text.finditer(text):
+        known = text[at : bad.start()]
+        place += len(known.encode())
+        end = place + bad.end() - bad.start()
+        done += (known, escapes[3 * place : 3 * end])
+        at, place = bad.end(), end
+    return "".join((*done, text[at:]))
 
 
 # Matching runs of text in which no placeholder crosses a separator (`/ ? #`).
@@ -113,7 +114,7 @@ class TemplateRun:
             at = found.end()
         return _next_separator(value, at) is None and _match(self.segments[-1], value, at, len(value), into)
 
-    def ahead(self, value: str, start: int, into: list[str]) -> int:
+    def ahead(self, value: str, start: int, into: list[str], stops: _Stops) -> int:
         """Where the run ends that begins at `start`, as short as can be; -1 where none does."""
         at = start
         for literals, separator in zip(self.segments, self.separators, strict=False):
@@ -121,16 +122,16 @@ class TemplateRun:
             if found is None or found[0] != separator or not _match(literals, value, at, found.start(), into):
                 return -1
             at = found.end()
-        return _reach(self.segments[-1], value, at, into)
+        return _reach(self.segments[-1], value, at, into, stops)
 
-    def within(self, value: str, start: int, into: list[str]) -> int:
+    def within(self, value: str, start: int, into: list[str], stops: _Stops) -> int:
         """The same of the leftmost place from `start` on where the first text of the run stands, one character on."""
         first, into_place = self._first_text(), len(into)
         at = value.find(first, start + 1)
         if at < 0:
             return -1
         into.append(value[start:at])
-        end = self.ahead(value, at, into)
+        end = self.ahead(value, at, into, stops)
         if end < 0:
             del into[into_place:]
         return end
@@ -197,13 +198,31 @@ def _match(literals: _Segment, value: str, start: int, end: int, into: list[str]
     return at < stop
 
 
-def _reach(literals: _Segment, value: str, start: int, into: list[str]) -> int:
+class _Stops:
+    """The next separator of a value, looked for once by all runs that end before it."""
+
+    __slots__ = ("_place", "_value")
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        self._place = -1
+
+    def after(self, at: int) -> int:
+        """The place of the first separator from `at` on, which is never before one that was asked for earlier."""
+        if self._place < at:
+            found = _next_separator(self._value, at)
+            self._place = len(self._value) if found is None else found.start()
+        return self._place
+
+
+def _reach(literals: _Segment, value: str, start: int, into: list[str], stops: _Stops) -> int:
     """Where the shortest text ends that begins at `start` and is one segment."""
     if not value.startswith(literals[0], start):
         return -1
     at = start + len(literals[0])
-    bound = _next_separator(value, at)
-    stop = len(value) if bound is None else bound.start()
+    if len(literals) == 1:
+        return at
+    stop = stops.after(at)
     for literal in literals[1:]:
         found = value.find(literal, at + 1, stop)
         if found < 0:
@@ -374,11 +393,12 @@ class Template:
         first, *middle = self._runs
         if not middle:
             return first.whole(value, 0, into)
-        at = first.ahead(value, 0, into)
+        stops = _Stops(value)
+        at = first.ahead(value, 0, into, stops)
         for run in middle[:-1]:
             if at < 0:
                 return False
-            at = run.within(value, at, into)
+            at = run.within(value, at, into, stops)
         return at >= 0 and middle[-1].behind(value, at, into)
 
 

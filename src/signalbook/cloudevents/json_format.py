@@ -43,7 +43,7 @@ from signalbook.jsontext import (
     split_members,
 )
 
-__all__ = ["decode", "decode_batch", "encode", "encode_batch", "iter_batch"]
+__all__ = ["count_batch", "decode", "decode_batch", "encode", "encode_batch", "iter_batch", "split_batch"]
 
 Document = bytes | bytearray | memoryview | str
 
@@ -96,7 +96,7 @@ def decode_batch(document: Document) -> list[CloudEvent]:
     """All events of a JSON batch; raises where an element is bad, and its path begins with the index of the element."""
     events: list[CloudEvent] = []
     wrong: list[Problem] = []
-    for index, element in enumerate(_split(document)):
+    for index, element in enumerate(split_batch(document)):
         try:
             events.append(decode(bytes(element)))
         except CloudEventError as error:
@@ -111,7 +111,7 @@ def iter_batch(document: Document) -> Iterator[CloudEvent | CloudEventError]:
 
     A text that is not a JSON array raises `CloudEventError` before the first.
     """
-    return _each(_split(document))
+    return _each(split_batch(document))
 
 
 def encode_batch(events: Iterable[CloudEvent]) -> bytes:
@@ -231,8 +231,8 @@ def _unbase64(text: str) -> bytes:
     return content
 
 
-def _split(document: Document) -> list[msgspec.Raw]:
-    """The texts of a batch's elements."""
+def split_batch(document: Document) -> list[msgspec.Raw]:
+    """The texts of a batch's elements; raises `CloudEventError` where it is not a JSON array."""
     text = document if isinstance(document, bytes) else _bytes(document)
     try:
         return _elements(text)
@@ -241,6 +241,55 @@ def _split(document: Document) -> list[msgspec.Raw]:
         raise CloudEventError(Problem("", "R35", words)) from None
     except (msgspec.DecodeError, RecursionError):
         raise CloudEventError(_syntax(text)) from None
+
+
+def count_batch(document: bytes, most: int) -> int:
+    """How many elements a JSON batch has; more than `most` where it has more, or a value that nobody reads.
+
+    What is not an array counts as one. Nothing is kept: the texts of an array of zeros take forty times its size.
+    """
+    if document.count(b",") < most:
+        return 1
+    counter = _Counter(most)
+    try:
+        msgspec.json.decode(document, type=list[_Element], dec_hook=counter)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return most + 1 if _is_split(document) else 1
+    except _TooManyError:
+        pass
+    return counter.seen
+
+
+def _is_split(document: bytes) -> bool:
+    """Whether a document is an array whose elements can be told apart, whatever they are."""
+    try:
+        _read_raw(document)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return document.lstrip(_WHITE)[:1] == b"["
+
+
+class _Element:
+    """An element of an array, whatever it is."""
+
+
+class _TooManyError(Exception):
+    """That the rest of an array need not be read."""
+
+
+class _Counter:
+    """Counts elements as they are read, and keeps none."""
+
+    def __init__(self, most: int) -> None:
+        self.seen = 0
+        self._most = most
+        self._any = _Element()
+
+    def __call__(self, kind: type, value: Any) -> _Element:
+        self.seen += 1
+        if self.seen > self._most:
+            raise _TooManyError
+        return self._any
 
 
 def _each(elements: list[msgspec.Raw]) -> Iterator[CloudEvent | CloudEventError]:

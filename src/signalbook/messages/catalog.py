@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from signalbook.messages.compile import Compiled, EndpointLimits, compile_defini
 from signalbook.messages.definition import Absolute, Definition, Entities, Entity, materialise
 from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
-from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
+from signalbook.messages.observe import Given, GivenAll, UndoBudget, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
 from signalbook.schemas import Schema
@@ -278,8 +278,15 @@ class Catalog:
 
     def match_all(self, message: GivenAll, within: Iterable[str] = ()) -> list[Answer]:
         """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
+        return list(self.match_each(message, within))
+
+    def match_each(
+        self, message: GivenAll, within: Iterable[str] = (), budget: UndoBudget | None = None
+    ) -> Iterator[Answer]:
+        """The same one by one, each made when it is asked for; `budget` bounds what content encodings may hide."""
         scope = self.scope(within)
-        return [answer for one in each(message) for answer in _answers(scope, one, self.absolute)]
+        for one in each(message):
+            yield from _answers(scope, one, self.absolute, budget)
 
     def validate(self, message: Given, xid: str) -> Answer:
         """What one definition says about a message: that it holds, or everything that is wrong."""
@@ -288,9 +295,14 @@ class Catalog:
 
     def validate_all(self, message: GivenAll, xid: str) -> list[Answer]:
         """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
+        return list(self.validate_each(message, xid))
+
+    def validate_each(self, message: GivenAll, xid: str, budget: UndoBudget | None = None) -> Iterator[Answer]:
+        """The same one by one, as `match_each` does."""
         compiled = self._of(xid)
-        observed = (found for one in each(message) for found in observe(one))
-        return [match.answer_by_one(compiled, found, self.absolute) for found in observed]
+        for one in each(message):
+            for found in observe(one, budget):
+                yield match.answer_by_one(compiled, found, self.absolute)
 
     def scope(self, within: Iterable[str] = ()) -> MatchScope:
         """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
@@ -385,16 +397,20 @@ def _with_plain_mappings(value: Any) -> Any:
     return value
 
 
-def _answers(scope: MatchScope, message: Given, absolute: Absolute) -> list[Answer]:
+def _answers(
+    scope: MatchScope, message: Given, absolute: Absolute, budget: UndoBudget | None = None
+) -> Iterator[Answer]:
     """The answers about one message, or about each event of a batch that is one document."""
-    if not isinstance(message, bytes):
-        return [match.answer(scope, observed, absolute) for observed in observe(message)]
-    fast = scope.fast.answer(message)
+    fast = scope.fast.answer(message) if isinstance(message, bytes) else None
     if fast is not None:
-        return [fast]
-    answers = [match.answer(scope, observed, absolute) for observed in observe(message)]
-    scope.fast.learn(message, answers)
-    return answers
+        yield fast
+        return
+    count, answer = 0, None
+    for observed in observe(message, budget):
+        count, answer = count + 1, match.answer(scope, observed, absolute)
+        yield answer
+    if count == 1 and answer is not None and isinstance(message, bytes):
+        scope.fast.learn(message, (answer,))
 
 
 def _expect_one(message: Given, instead: str) -> None:

@@ -15,14 +15,15 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import brotli
 import msgspec
 import orjson
 import zstandard
 
-from signalbook.cloudevents import CloudEvent, CloudEventError, decode, iter_batch
+from signalbook.cloudevents import CloudEvent, CloudEventError, decode
+from signalbook.cloudevents.json_format import count_batch, split_batch
 from signalbook.errors import Problem
 from signalbook.jsontext import encode_json
 from signalbook.protocols import (
@@ -41,11 +42,14 @@ from signalbook.protocols.values import ValueForm
 
 __all__ = [
     "LARGEST",
+    "MOST_EVENTS",
     "CannotUndo",
     "Given",
     "GivenAll",
     "MessageKind",
     "Observed",
+    "TooMuchUndone",
+    "UndoBudget",
     "UnknownEncoding",
     "Unreadable",
     "content_encodings",
@@ -65,8 +69,11 @@ __all__ = [
 
 
 LARGEST = 64 * 1024 * 1024
+# The events of a batch that a message carries; a few bytes that are compressed can hold millions.
+MOST_EVENTS = 100_000
 _MOST_ENCODINGS = 4
 _CHUNK = 64 * 1024
+_FIRST_STEP = 256
 
 
 class CannotUndo(Exception):
@@ -75,6 +82,25 @@ class CannotUndo(Exception):
 
 class UnknownEncoding(CannotUndo):
     """That nobody knows a content encoding."""
+
+
+class TooMuchUndone(Exception):  # noqa: N818, RUF100 - not a fault of one message
+    """That the payloads of several messages together became larger than their bound."""
+
+
+class UndoBudget:
+    """How many bytes the payloads of several messages may become together."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def spend(self, size: int) -> None:
+        """Take some bytes; `TooMuchUndone` where none is left."""
+        self.left -= size
+        if self.left < 0:
+            raise TooMuchUndone
 
 
 def is_label(name: str) -> bool:
@@ -93,7 +119,7 @@ def is_label(name: str) -> bool:
     return True
 
 
-def undo(encodings: str, payload: bytes) -> bytes:
+def undo(encodings: str, payload: bytes, budget: UndoBudget | None = None) -> bytes:
     """The payload before it was encoded; `encodings` is the list of a header, the last applied last."""
     names = [name.strip().lower() for name in encodings.split(",")]
     if len(names) > _MOST_ENCODINGS:
@@ -101,28 +127,43 @@ def undo(encodings: str, payload: bytes) -> bytes:
     for name in reversed(names):
         undo_one = _ENCODINGS.get(name)
         if undo_one is not None:
-            payload = undo_one(payload)
+            payload = undo_one(payload) if budget is None else _spending(undo_one, payload, budget)
         elif not is_label(name):
             raise UnknownEncoding(f'the content encoding "{name[:40]}" is not known')
     return payload
+
+
+def _spending(undo_one: Callable[[bytes], bytes], payload: bytes, budget: UndoBudget) -> bytes:
+    try:
+        found = undo_one(payload)
+    except CannotUndo:
+        budget.spend(LARGEST)  # which it may have become before it failed
+        raise
+    budget.spend(len(found))
+    return found
 
 
 def _inflate(window: int) -> Callable[[bytes], bytes]:
     def undo_one(payload: bytes) -> bytes:
         parts: list[bytes] = []
         size = 0
-        # A gzip file may have several members one after another.
-        while payload:
-            reader = zlib.decompressobj(window)
-            try:
-                parts.append(reader.decompress(payload, LARGEST - size + 1))
-            except zlib.error as error:
-                raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
-            size += len(parts[-1])
-            _bound(size)
-            if not reader.eof:
-                raise CannotUndo("the payload is not what its content encoding says: it ends too early")
-            payload = reader.unused_data
+        at = 0
+        # A gzip file may have several members one after another. What a reader leaves over is copied, so each gets a
+        # little at first: of many small members, each would copy all that follow.
+        while at < len(payload):
+            reader, step = zlib.decompressobj(window), _FIRST_STEP
+            while not reader.eof:
+                given = payload[at : at + step]
+                if not given:
+                    raise CannotUndo("the payload is not what its content encoding says: it ends too early")
+                try:
+                    parts.append(reader.decompress(given, LARGEST - size + 1))
+                except zlib.error as error:
+                    raise CannotUndo(f"the payload is not what its content encoding says: {error}") from None
+                size += len(parts[-1])
+                _bound(size)
+                at += len(given) - len(reader.unused_data)
+                step *= 2
         return b"".join(parts)
 
     return undo_one
@@ -212,6 +253,8 @@ class Observed:
     __slots__ = (
         "attributes", "event", "form", "kind", "message", "mode", "protocol", "unknown_encoding", "unreadable_payload",
     )  # fmt: skip
+    # One tuple, so that what another thread reads at the same time is of one message.
+    _last_batch: ClassVar[tuple[Message | None, str | None]] = (None, None)
 
     def __init__(
         self,
@@ -258,11 +301,22 @@ class Observed:
 
     def transport_content_type(self) -> str | None:
         """The content type that stands at the message itself."""
-        if self.message is None:
+        message = self.message
+        if message is None:
             return None
-        found = BINDINGS[self.message.protocol].content_types(self.message.fields)
-        stated = [text for text in found if isinstance(text, str)]
-        return stated[0] if stated else None
+        if self.mode is not Mode.BATCH:
+            return _stated_content_type(message)
+        # All events of a batch have the same, in headers that may be as many as they are.
+        last, stated = Observed._last_batch
+        if last is not message:
+            stated = _stated_content_type(message)
+            Observed._last_batch = (message, stated)
+        return stated
+
+
+def _stated_content_type(message: Message) -> str | None:
+    found = BINDINGS[message.protocol].content_types(message.fields)
+    return next((text for text in found if isinstance(text, str)), None)
 
 
 class Unreadable:
@@ -283,18 +337,18 @@ def each(given: GivenAll) -> Iterator[Given]:
         yield from given
 
 
-def observe(given: Given) -> Iterator[Observed | Unreadable]:
-    """What was given: one message, or the events of a batch in their order."""
+def observe(given: Given, budget: UndoBudget | None = None) -> Iterator[Observed | Unreadable]:
+    """What was given: one message, or the events of a batch in their order; `budget` is for content encodings."""
     if isinstance(given, CloudEvent):
         yield Observed(None, given)
     elif isinstance(given, Message):
         if given.protocol in BINDINGS:
-            yield from _observe_message(given)
+            yield from _observe_message(given, budget)
         else:
             words = f"the message came over {given.protocol}, which is not known"
             yield Unreadable((Problem("/protocol", "malformed", words),))
     else:
-        yield from _observe_paper(given)
+        yield from _observe_paper(given, budget)
 
 
 def is_batch(given: GivenAll) -> bool:
@@ -325,7 +379,7 @@ def holds_batch(given: GivenAll) -> bool:
     return not elements or any(bytes(one)[:1] == b"{" for one in elements)
 
 
-def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
+def _observe_paper(given: Any, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
     if not isinstance(given, _ONE):
         words = "is not a message; pass a mapping, a text, bytes, a CloudEvent or a Message"
         yield Unreadable((Problem("", "malformed", f"{words}, not {type(given).__name__}"),))
@@ -345,7 +399,7 @@ def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
         yield Unreadable((Problem("", "malformed", words),))
         return
     if "protocol" in members:
-        yield from _observe_written(text)
+        yield from _observe_written(text, budget)
     elif "specversion" in members:
         yield _observe_event(text)
     else:
@@ -390,7 +444,7 @@ def _check_json_value(value: Any, scalars: tuple[type, ...] = (object,)) -> None
             raise TypeError(f"a {type(one).__name__} is not a JSON value")
 
 
-def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
+def _observe_written(text: bytes, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
     try:
         message = Message.from_json(text)
     except WireError as error:
@@ -400,7 +454,7 @@ def _observe_written(text: bytes) -> Iterator[Observed | Unreadable]:
             tuple(Problem(one.path, "malformed", words) for one, words in zip(error.problems, named, strict=True))
         )
         return
-    yield from _observe_message(message)
+    yield from _observe_message(message, budget)
 
 
 def _observe_event(text: bytes) -> Observed | Unreadable:
@@ -413,18 +467,27 @@ def _observe_event(text: bytes) -> Observed | Unreadable:
 def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Observed | Unreadable]:
     """The events of a batch in their order, bare or carried by a message."""
     mode = None if message is None else Mode.BATCH
+    if message is not None and count_batch(text, MOST_EVENTS) > MOST_EVENTS:
+        words = f"the message carries a batch of more than {MOST_EVENTS:,} events; send them in several messages"
+        yield Unreadable((Problem("", "malformed", words),))
+        return
     try:
-        for place, element in enumerate(iter_batch(text)):
-            if isinstance(element, CloudEventError):
-                yield Unreadable(_malformed(element), _batch_hint(text, place, message))
-            else:
-                yield Observed(message, element, mode)
+        elements = split_batch(text)
     except CloudEventError as error:
         yield Unreadable(_malformed(error))
+        return
+    for element in elements:
+        one = bytes(element)
+        try:
+            event = decode(one)
+        except CloudEventError as error:
+            yield Unreadable(_malformed(error), _bare_hint(one, message))
+        else:
+            yield Observed(message, event, mode)
 
 
-def _observe_message(message: Message) -> Iterator[Observed | Unreadable]:
-    message, unreadable, unknown = _decoded(message)
+def _observe_message(message: Message, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
+    message, unreadable, unknown = _decoded(message, budget)
     if not claims_event(message):
         yield Observed(message, None, None, unreadable, unknown)
         return
@@ -451,13 +514,13 @@ def _is_native(message: Message) -> bool:
         return True
 
 
-def _decoded(message: Message) -> tuple[Message, str | None, str | None]:
+def _decoded(message: Message, budget: UndoBudget | None = None) -> tuple[Message, str | None, str | None]:
     """The message with its payload's content encodings undone, or why that cannot be: it is wrong, or not known."""
     encodings = content_encodings(message)
     if not encodings or not message.payload:
         return message, None, None
     try:
-        return Message(message.protocol, message.fields, undo(encodings, message.payload)), None, None
+        return Message(message.protocol, message.fields, undo(encodings, message.payload, budget)), None, None
     except UnknownEncoding as error:
         return message, None, str(error)
     except CannotUndo as error:
@@ -487,12 +550,12 @@ def _in_definition(path: str) -> str:
     return f"/envelopemetadata{path}"
 
 
-def _bare_hint(text: bytes) -> Observed | None:
+def _bare_hint(text: bytes, message: Message | None = None) -> Observed | None:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return _hint(None, value.get("type") if isinstance(value, dict) else None)
+    return _hint(message, value.get("type") if isinstance(value, dict) else None)
 
 
 def _carried_hint(message: Message) -> Observed | None:
@@ -510,14 +573,6 @@ def _carried_hint(message: Message) -> Observed | None:
             except ValueError:
                 return None
     return None
-
-
-def _batch_hint(text: bytes, place: int, message: Message | None) -> Observed | None:
-    try:
-        value = orjson.loads(text)[place]
-    except (orjson.JSONDecodeError, IndexError, KeyError):
-        return None
-    return _hint(message, value.get("type") if isinstance(value, dict) else None)
 
 
 def _hint(message: Message | None, named: Any) -> Observed | None:

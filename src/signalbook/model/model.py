@@ -8,6 +8,7 @@ Resource type appears as its Group type's own (MODEL-19).
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -47,7 +48,7 @@ __all__ = ["VERSION_MODES", "GroupType", "Model", "ResourceType", "read_model", 
 
 
 MAX_DEPTH = 300
-MAX_VALUES = 1_000_000
+MAX_VALUES = 100_000
 
 Load = Callable[[str], Any]
 
@@ -64,14 +65,13 @@ class _Resolver:
         self.load = load
         self.documents = {base: source}
         self.left = MAX_VALUES
+        # What each include brought, and the values that it took: what is included often is resolved once.
+        self.known: dict[tuple[str, str], tuple[dict[str, Any], int, int]] = {}
+        self.deepest = 0
 
     def expand(self, value: Any, base: str, open_: tuple[str, ...], depth: int) -> Any:
         """`value` with everything included that it asks for; `open_` are the includes that led here."""
-        self.left -= 1
-        if self.left < 0:
-            raise model_error(f"the model has more than {MAX_VALUES} values once its includes are resolved")
-        if depth > MAX_DEPTH:
-            raise model_error(f"the model is nested deeper than {MAX_DEPTH} levels")
+        self.spend(1, depth)
         if isinstance(value, list):
             return [self.expand(member, base, open_, depth + 1) for member in value]
         if not isinstance(value, dict):
@@ -86,8 +86,22 @@ class _Resolver:
             own |= {name: member for name, member in included.items() if name not in own}
         return own
 
+    def spend(self, values: int, depth: int) -> None:
+        """Count values that are written, the innermost at a depth."""
+        self.left -= values
+        if self.left < 0:
+            raise model_error(f"the model has more than {MAX_VALUES:,} values once its includes are resolved")
+        if depth > MAX_DEPTH:
+            raise model_error(f"the model is nested deeper than {MAX_DEPTH} levels")
+        self.deepest = max(self.deepest, depth)
+
     def include(self, reference: str, base: str, open_: tuple[str, ...], depth: int) -> dict[str, Any]:
         """The object that one include names, itself resolved."""
+        known = self.known.get((base, reference))
+        if known is not None:
+            found, values, levels = known
+            self.spend(values, depth + levels)
+            return copy.deepcopy(found)
         address = urljoin(base, reference)
         if address in open_:
             raise model_error(f"includes go in a circle: {' -> '.join((*open_, address))}")
@@ -96,9 +110,12 @@ class _Resolver:
             if self.load is None:
                 raise model_error(f'"{reference}" can\'t be included here, send the model with its includes resolved')
             self.documents[document] = self.load(document)
+        left, outer, self.deepest = self.left, self.deepest, depth
         found = self.expand(_point(self.documents[document], pointer, address), document, (*open_, address), depth + 1)
         if not isinstance(found, dict):
             raise model_error(f'"{address}" is not an object, so it can\'t be included')
+        self.known[base, reference] = found, left - self.left, self.deepest - depth
+        self.deepest = max(outer, self.deepest)
         return found
 
 

@@ -15,19 +15,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from signalbook.cloudevents import CloudEvent, CloudEventError
+from signalbook.cloudevents.json_format import count_batch
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer
 from signalbook.messages.build import read_values
 from signalbook.messages.carry import Built
 from signalbook.messages.catalog import Catalog, CatalogError
-from signalbook.messages.observe import Given
+from signalbook.messages.observe import Given, TooMuchUndone, UndoBudget
 from signalbook.protocols import Message, claims_event, from_message
 from signalbook.server import http
 from signalbook.server.http import JSON, Request, Response, refuse_coded
@@ -43,10 +41,12 @@ _MOST_SCOPES = 1000
 # What one request may ask for: a few bytes of it can make an answer of hundreds.
 MOST_MESSAGES = 100_000
 LARGEST_ANSWER = 256 << 20
+# What the payloads of a request may become together once their content encodings are undone.
+LARGEST_UNDONE = 256 << 20
 
 Asked = Mapping[str, tuple[str, ...]]
-Answers = Callable[[Catalog, bytes, Asked], Iterable[Answer | Built]]
-AnswersAboutEvent = Callable[[Catalog, Given, Asked], Iterable[Answer]]
+Answers = Callable[[Catalog, bytes, Asked, UndoBudget], Iterable[Answer | Built]]
+AnswersAboutEvent = Callable[[Catalog, Given, Asked, UndoBudget], Iterable[Answer]]
 _EVENT, _BATCH = "application/cloudevents", "application/cloudevents-batch"
 _SENT_AS = {"one event": f"{_EVENT}+json", "a batch": f"{_BATCH}+json", "several lines": LINES[1]}
 
@@ -90,6 +90,7 @@ def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Pa
         raise not_supported(request.path, request.method, _ALLOW)
     refuse_coded(request)
     asked = _asked(request, path.flags)
+    budget = UndoBudget(LARGEST_UNDONE)
 
     def reached() -> Catalog:
         return catalog(request.base, request.headers.get("host") or "")
@@ -97,19 +98,22 @@ def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Pa
     try:
         event = _binary_event(request) if path.event is not None else None
         if event is not None and path.event is not None:
-            found = _bounded(request, path.event(reached(), event, asked), told)
+            found = _bounded(request, path.event(reached(), event, asked, budget), told)
             return Response(200, [JSON], found[0])
         if not request.body:
             raise RegistryError("missing_body", request.path)
         if path.event is not None:
             _refuse_misnamed(request)
         if _has_lines(request):
-            found = _bounded(request, _of_lines(request, reached(), path.line, asked), told)
+            found = _bounded(request, _of_lines(request, reached(), path.line, asked, budget), told)
             return Response(200, [LINES], b"".join(answer + b"\n" for answer in found))
         _bound(request, _count(request.body))
-        found = _bounded(request, path.one(reached(), request.body, asked), told)
+        found = _bounded(request, path.one(reached(), request.body, asked, budget), told)
     except CatalogError as error:
         raise _bad(request, str(error)) from None
+    except TooMuchUndone:
+        words = f"the payloads become larger than {LARGEST_UNDONE:,} bytes together once they are decompressed"
+        raise _bad(request, f"{words}; send them in several requests") from None
     # A message, too, may carry a batch.
     several = _is_array(request.body) or len(found) != 1
     return Response(200, [JSON], b"[" + b",".join(found) + b"]" if several else found[0])
@@ -122,14 +126,16 @@ def _bad(request: Request, words: str) -> RegistryError:
 # How much one request may ask for ------------------------------------------------------------------------------------
 
 
-def _of_lines(request: Request, catalog: Catalog, answers: Answers, asked: Asked) -> Iterator[Answer | Built]:
+def _of_lines(
+    request: Request, catalog: Catalog, answers: Answers, asked: Asked, budget: UndoBudget
+) -> Iterator[Answer | Built]:
     """The answers to all lines, in their order."""
     found = (line[0].strip() for line in _LINE.finditer(request.body))
     lines = list(itertools.islice(found, MOST_MESSAGES + 1))
     _bound(request, len(lines))
     for line in lines:
         _bound(request, _count(line))
-        yield from answers(catalog, line, asked)
+        yield from answers(catalog, line, asked, budget)
 
 
 def _bounded(request: Request, answers: Iterable[Answer | Built], told: Judgements) -> list[bytes]:
@@ -159,48 +165,7 @@ def _is_array(text: bytes) -> bool:
 
 def _count(text: bytes) -> int:
     """At least how many messages a text holds: exact where they are more than are answered at once."""
-    if not _is_array(text) or text.count(b",") < MOST_MESSAGES:
-        return 1
-    counter = _Counter()
-    try:
-        msgspec.json.decode(text, type=list[_Element], dec_hook=counter)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # What is not an array is one malformed message. An array with a value that nobody reads may hold any number.
-        return MOST_MESSAGES + 1 if _is_split(text) else 1
-    except _TooManyError:
-        pass
-    return counter.seen
-
-
-def _is_split(text: bytes) -> bool:
-    """Whether the parts of a JSON text can be told apart, whatever they are."""
-    try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
-
-
-class _Element:
-    """An element of an array, whatever it is."""
-
-
-class _TooManyError(Exception):
-    """That the rest of an array need not be read."""
-
-
-class _Counter:
-    """Counts elements as they are read, and keeps none: an array of zeros would take forty times its size."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self._any = _Element()
-
-    def __call__(self, kind: type, value: Any) -> _Element:
-        self.seen += 1
-        if self.seen > MOST_MESSAGES:
-            raise _TooManyError
-        return self._any
+    return count_batch(text, MOST_MESSAGES) if _is_array(text) else 1
 
 
 # What a request says -------------------------------------------------------------------------------------------------
@@ -266,24 +231,24 @@ def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]
 # One row a path ------------------------------------------------------------------------------------------------------
 
 
-def _match(catalog: Catalog, text: Given, asked: Asked) -> Iterable[Answer]:
-    return catalog.match_all(text, asked.get("within", ()))
+def _match(catalog: Catalog, text: Given, asked: Asked, budget: UndoBudget) -> Iterable[Answer]:
+    return catalog.match_each(text, asked.get("within", ()), budget)
 
 
-def _validate(catalog: Catalog, text: Given, asked: Asked) -> Iterable[Answer]:
+def _validate(catalog: Catalog, text: Given, asked: Asked, budget: UndoBudget) -> Iterable[Answer]:
     if "definition" not in asked:
-        return _match(catalog, text, asked)
+        return _match(catalog, text, asked, budget)
     if "within" in asked:
         raise CatalogError("?definition= already names the only definition; leave ?within= out")
-    return catalog.validate_all(text, _definition(asked))
+    return catalog.validate_each(text, _definition(asked), budget)
 
 
-def _build(catalog: Catalog, text: bytes, asked: Asked) -> list[Built]:
+def _build(catalog: Catalog, text: bytes, asked: Asked, budget: UndoBudget) -> list[Built]:
     unless_said = _unless_said(catalog, asked)
     return [_built(catalog, text, unless_said)]
 
 
-def _build_line(catalog: Catalog, text: bytes, asked: Asked) -> list[Built]:
+def _build_line(catalog: Catalog, text: bytes, asked: Asked, budget: UndoBudget) -> list[Built]:
     unless_said = _unless_said(catalog, asked)
     try:
         built = _built(catalog, text, unless_said)

@@ -154,11 +154,14 @@ _XML_XSD = b"""<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetName
 <xs:attribute ref="xml:space"/><xs:attribute ref="xml:id"/></xs:attributeGroup></xs:schema>""" % _XML.encode()
 
 
-def parser() -> etree.XMLParser:
-    """A parser that expands nothing, fetches nothing, and keeps to libxml2's limits."""
+def parser(schema: etree.XMLSchema | None = None, *, recover: bool = False) -> etree.XMLParser:
+    """A parser that expands nothing, fetches nothing, and keeps to libxml2's limits.
+
+    With a schema it checks what it reads; one that recovers closes what is open where a text ends.
+    """
     return etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False,
-        remove_comments=True, remove_pis=True,
+        remove_comments=True, remove_pis=True, schema=schema, recover=recover,
     )  # fmt: skip
 
 

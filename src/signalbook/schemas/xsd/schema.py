@@ -10,8 +10,10 @@ Rule 4: a payload to build is XML text as it is; samples are made from what the 
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["XsdSchema", "encode", "read", "samples"]
 
 MOST_PROBLEMS = 100
+# libxml2 writes the path of every node in which it finds an error, and for that counts the nodes before it: in the
+# tree of a document with more than so many pairs (of an element, and an element or attribute that may be wrong) only
+# the errors that are listed are looked for.
+MOST_PATHS = 1_000_000
+_SMALL = 4096  # bytes, which hold no more than that
+_CHUNK = 1024
+_elements_of = etree.XPath("count(//*)")
+_attributes_of = etree.XPath("count(//@*)")
 
 # A parser serves one thread at a time.
 _PARSERS = threading.local()
@@ -45,12 +55,13 @@ def read(text: Text, references: References | None = None) -> XsdSchema:
 class XsdSchema:
     """One XML Schema; `root` is the only element that a document may begin with, or empty for any that is declared."""
 
-    __slots__ = ("_components", "_documents", "_explaining", "_lock", "_table", "_validate", "root")
+    __slots__ = ("_components", "_documents", "_explaining", "_lock", "_table", "_validate", "_validator", "root")
 
     format = "XSD/1.0"
 
     def __init__(self, documents: XsdDocuments, validator: etree.XMLSchema, root: str = "") -> None:
         self._documents = documents
+        self._validator = validator
         self._validate = validator.validate
         self.root = root
         # A validator's list of errors is its own, whoever calls it: those who need it take turns, at another validator.
@@ -73,22 +84,41 @@ class XsdSchema:
         except ValueError as error:
             return Checked((Problem("", "payload", str(error)),), None)
         try:
-            if self._validate(root) and (not self.root or root.tag == self.root):
+            wrong = b"" if len(payload) <= _SMALL or not _has_many_paths(root) else self._wrong_part(payload)
+            if not wrong and self._validate(root) and (not self.root or root.tag == self.root):
                 return Checked((), root)
-            problems = self._explain(root)
+            problems = self._explain(root, wrong)
         except etree.LxmlError as error:
             problems = [Problem("", "payload", f"the document could not be checked: {error}")]
         return Checked(tuple(problems), root)
 
-    def _explain(self, root: Any) -> list[Problem]:
+    def _wrong_part(self, payload: bytes) -> bytes:
+        """The document up to the last of the problems that are listed; empty where it has fewer.
+
+        The errors of a document that is checked while it is read have no paths, so they cost nothing but themselves.
+        """
+        reading = parser(self._validator)
+        for end in range(_CHUNK, len(payload) + _CHUNK, _CHUNK):
+            try:
+                reading.feed(payload[end - _CHUNK : end])
+            except etree.XMLSyntaxError:
+                return b""  # which whoever reads the tree finds out
+            if len(reading.feed_error_log) > MOST_PROBLEMS:
+                return payload[:end]
+        return b""
+
+    def _explain(self, root: Any, wrong: bytes = b"") -> list[Problem]:
         if self.root and root.tag != self.root:
             return [Problem("", "payload", f"the root element is {root.tag}, not {self.root}")]
+        judged = root if not wrong else etree.fromstring(wrong, parser(recover=True))
         with self._lock:
             if self._explaining is None:
                 self._explaining = compile_schema(self._documents)
-            self._explaining.validate(root)
-            entries = [(entry.path, entry.message) for entry in self._explaining.error_log][:MOST_PROBLEMS]
-        problems = [Problem(_place(root, path), "payload", _with_prefix(message)) for path, message in entries]
+            self._explaining.validate(judged)
+            found = itertools.islice(self._explaining.error_log, MOST_PROBLEMS)
+            entries = [(entry.path, entry.message) for entry in found]
+        places = _Places(root)
+        problems = [Problem(places.of(path), "payload", _with_prefix(message)) for path, message in entries]
         return problems or [Problem("", "payload", "the document is not valid")]
 
     def at(self, fragment: str) -> XsdSchema:
@@ -146,20 +176,45 @@ def _parser() -> etree.XMLParser:
         return _PARSERS.own
 
 
-def _place(root: Any, path: str | None) -> str:
-    """The place of a node that libxml2 names by an XPath of its own making."""
-    try:
-        found = root.getroottree().xpath(path) if path else []
-    except etree.XPathError:
-        found = []
-    node = found[0] if isinstance(found, list) and found and hasattr(found[0], "getparent") else None
-    steps: list[str | int] = []
-    while node is not None and node is not root and not isinstance(node, str):
-        parent = node.getparent()
-        same = [child for child in parent if child.tag == node.tag] if parent is not None else []
-        steps += [same.index(node), local(node.tag)] if len(same) > 1 else [local(node.tag)]
-        node = parent
-    return pointer(reversed(steps))
+def _has_many_paths(root: Any) -> bool:
+    elements = _elements_of(root)
+    return bool(elements * (elements + _attributes_of(root)) > MOST_PATHS)
+
+
+class _Places:
+    """The places of nodes that libxml2 names by XPaths of its own making; the children of a node are counted once."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._tree = root.getroottree()
+        self._counted: dict[Any, tuple[dict[Any, int], Counter[str]]] = {}
+
+    def of(self, path: str | None) -> str:
+        try:
+            found = self._tree.xpath(path) if path else []
+        except etree.XPathError:
+            found = []
+        node = found[0] if isinstance(found, list) and found and hasattr(found[0], "getparent") else None
+        steps: list[str | int] = []
+        while node is not None and node is not self._root and not isinstance(node, str):
+            parent = node.getparent()
+            if parent is not None:
+                indexes, counts = self._children(parent)
+                if counts[node.tag] > 1:
+                    steps.append(indexes[node])
+            steps.append(local(node.tag))
+            node = parent
+        return pointer(reversed(steps))
+
+    def _children(self, parent: Any) -> tuple[dict[Any, int], Counter[str]]:
+        """The index of each child among those of its name, and how many have each name."""
+        if parent not in self._counted:
+            indexes, counts = dict[Any, int](), Counter[str]()
+            for child in parent:
+                indexes[child] = counts[child.tag]
+                counts[child.tag] += 1
+            self._counted[parent] = indexes, counts
+        return self._counted[parent]
 
 
 def _with_prefix(message: str) -> str:

@@ -380,7 +380,10 @@ def _print_finding(finding: Finding, as_json: bool) -> None:
     if as_json:
         print_json(finding.to_dict(), compact=True)
     else:
-        click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
+        # The words of a named rule end with its name already, which says more than the error's.
+        words = finding.message.rstrip(".")
+        named = words if words.endswith(f"[{finding.rule}]") else f"{words} [{finding.code}]"
+        click.echo(f"{finding.source}: {finding.severity}: {named}")
 
 
 def _keep_errors(findings: Iterable[Finding], errors: list[Finding]) -> Iterator[Finding]:

@@ -387,7 +387,10 @@ def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
     error = RegistryError(problem.code, entity.xid)
     error.args_.update(problem.args)
     named = _RULE.search(problem.message)
-    return replace(refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
+    found = refusal(entity.source, error)
+    # What a registry would take is valid all the same.
+    words = found.message if severity == "error" else found.message.replace('" is not valid: ', '": ', 1)
+    return replace(found, severity=severity, message=words, rule=named[1] if named else problem.code)
 
 
 # A finding of a named rule ends with the rule's name (`model.message_rules`).

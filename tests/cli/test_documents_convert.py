@@ -191,7 +191,7 @@ def test_load_takes_any_dialect(tmp_path: Path, capsys: pytest.CaptureFixture[st
     group.write_text(json.dumps(FIRST), encoding="utf-8")
     lone.write_text(json.dumps({"id": "m", "binding": "Kafka", "message": {"topic": {"value": "t"}}}), encoding="utf-8")
     assert Exit.OK == main(["load", str(group), "--store", store])
-    assert "loaded 1 groups with 1 resources from 1 document(s)" in capsys.readouterr().err
+    assert "loaded 1 group with 1 resource from 1 document" in capsys.readouterr().err
     assert Exit.USAGE == main(["load", str(lone), "--store", store])
     assert Exit.OK == main(["load", str(lone), "--store", store, "--group", "h"])
     capsys.readouterr()
@@ -231,7 +231,7 @@ def test_a_history_is_loaded_once(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert Exit.OK == loaded(tmp_path, history("a", "b"))
     told = capsys.readouterr().err
     assert "assigned: /definitions/1 left out, for the catalog gives it anew: createdtimeutc" in told
-    assert "loaded 1 groups with 2 resources from 1 document(s)" in told
+    assert "loaded 1 group with 2 resources from 1 document" in told
     for texts in (("a", "b"), ("a", "b", "c")):
         assert Exit.OK == loaded(tmp_path, history(*texts))
         assert list(texts) == said(tmp_path)
@@ -277,10 +277,17 @@ def test_a_sticky_default_of_a_message(tmp_path: Path, capsys: pytest.CaptureFix
     assert "held: /messagegroups/g/messages/m/defaultversionsticky" in capsys.readouterr().err
 
 
+def test_a_mislabelled_document_is_refused_with_a_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The words name the command that takes --from: `load` does not."""
+    group = {"id": "g", "messages": {"m": {"id": "m", "binding": "NATS", "message": {"subject": {"value": "s"}}}}}
+    assert Exit.USAGE == loaded(tmp_path, {"specversion": "1.0-rc4", "id": "r", "messagegroups": {"g": group}})
+    assert "correct the label, or say what it is: signalbook convert --from" in capsys.readouterr().err
+
+
 def test_an_unknown_label_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A label that no dialect has is no reason to refuse a document, and is told."""
     assert Exit.OK == loaded(tmp_path, {"specversion": "9.9", "messagegroups": {"g": {}}})
-    assert "changed: /specversion '9.9' is not the label of a known dialect" in capsys.readouterr().err
+    assert 'changed: /specversion "9.9" is not the label of a known dialect' in capsys.readouterr().err
 
 
 def test_labels_of_a_meta_are_loaded_as_they_are_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ Target = tuple[str, str]
 def test_load_a_file(run: Run, target: Target, catalog: Path) -> None:
     """A file's groups and resources are there after load; standard output stays empty."""
     result = run("load", str(catalog), *target)
-    assert (0, "", "loaded 2 groups with 3 resources from 1 document(s)\n") == (result.code, result.out, result.err)
+    assert (0, "", "loaded 2 groups with 3 resources from 1 document\n") == (result.code, result.out, result.err)
     assert "A vehicle moved." == run("get", "/messagegroups/fleet/messages/moved", *target).json["description"]
 
 
@@ -37,14 +37,12 @@ def test_what_is_written_and_what_is_unchanged_are_told(run: Run, target: Target
     assert (everything, nothing) == counts()
     for chunk in ("1", "2", "0"):
         assert (nothing, everything) == counts("--chunk", chunk)
-    told = (
-        "no group or resource was written: 2 groups with 3 resources from 1 document(s) are there already, unchanged\n"
-    )
+    told = "no group or resource was written: 2 groups with 3 resources from 1 document are there already, unchanged\n"
     assert told == run("load", str(catalog), *target).err
     changed = json.loads(catalog.read_text())
     changed["messagegroups"]["fleet"]["messages"]["moved"]["description"] = "Another one."
     catalog.write_text(json.dumps(changed))
-    told = "1 resources written, 2 groups and 2 resources unchanged\n"
+    told = "1 resource written, 2 groups and 2 resources unchanged\n"
     result = run("load", str(catalog), "--chunk", "1", *target)
     assert result.err.endswith(f": 0 groups and {told}"), result.err
     changed["messagegroups"]["fleet"]["description"] = "Of vehicles."
@@ -109,7 +107,7 @@ def test_keep_going(run: Run, target: Target, tmp_path: Path, catalog: Path) -> 
     for name in ("a", "b", "d"):
         assert f"{name}.xreg.json was not loaded: " in result.err
     assert "[invalid_attribute]" in result.err
-    assert "loaded 2 groups with 3 resources from 1 document(s)" in result.err
+    assert "loaded 2 groups with 3 resources from 1 document" in result.err
     assert "3 document(s) were not loaded" in result.err
     assert ["fleet"] == list(run("get", "/messagegroups", *target).json)
     assert 2 == run("load", "files", *target).code
@@ -251,7 +249,7 @@ def test_files_refer_to_each_other(run: Run, target: Target, tmp_path: Path, chu
     (tmp_path / "z.xreg.json").write_text(schemas("z", z1={"type": "object"}, z2=ref("a", "a2")))
     assert 0 == run("lint", ".").code
     result = run("load", ".", "--chunk", chunk, *target)
-    assert (0, "loaded 2 groups with 4 resources from 2 document(s)\n") == (result.code, result.err)
+    assert (0, "loaded 2 groups with 4 resources from 2 documents\n") == (result.code, result.err)
     for place in ("a/schemas/a1", "z/schemas/z2"):
         assert run("get", f"/schemagroups/{place}", *target).json["formatvalidated"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from signalbook.protocols import Typed, WireError
 
 pytest.importorskip("proton", reason="python-qpid-proton is not installed")
-from signalbook.clients.amqp import FORMATS, write_value
+from signalbook.clients.amqp import FORMATS, Format, write_value
 
 
 def test_lists_may_be_lists_or_tuples() -> None:
@@ -63,6 +63,11 @@ def test_known_numbers(name: str, text: str, bits: int) -> None:
     """Numbers whose bits are known from the standard's own library."""
     assert bits == FORMATS[name].write(text)
     assert text == FORMATS[name].read(bits)
+
+
+def test_the_formats_have_their_public_name() -> None:
+    """The class of the formats is public under the name `Format`."""
+    assert all(isinstance(one, Format) for one in FORMATS.values())
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -104,4 +104,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _command(args: Sequence[str] | None) -> str:
     """The command that was given, as far as one can tell."""
-    return next((word for word in (sys.argv[1:] if args is None else args) if word in COMMANDS), "")
+    words = list(sys.argv[1:] if args is None else args)
+    name = next((word for word in words if word in COMMANDS), "")
+    command = getattr(sys.modules.get(COMMANDS.get(name, "")), name, None)
+    if isinstance(command, click.Group):
+        name = " ".join([name, *[word for word in words if word in command.commands][:1]])
+    return name

@@ -85,7 +85,8 @@ class LoadTally:
         return {**{name: getattr(self, name) for name in counted}, "written": written, "unchanged": unchanged}
 
     def __str__(self) -> str:
-        whole = f"{self.groups} groups with {self.resources} resources from {self.documents} document(s)"
+        whole = f"{_counted(self.groups, 'group')} with {_counted(self.resources, 'resource')}"
+        whole += f" from {_counted(self.documents, 'document')}"
         groups, resources = self.groups - self.written_groups, self.resources - self.written_resources
         if not self.documents:
             return "nothing was loaded"
@@ -93,8 +94,13 @@ class LoadTally:
             return f"loaded {whole}"
         if not self.written_groups and not self.written_resources:
             return f"no group or resource was written: {whole} are there already, unchanged"
-        written = f"{self.written_groups} groups and {self.written_resources} resources written"
-        return f"loaded {whole}: {written}, {groups} groups and {resources} resources unchanged"
+        written = f"{_counted(self.written_groups, 'group')} and {_counted(self.written_resources, 'resource')} written"
+        unchanged = f"{_counted(groups, 'group')} and {_counted(resources, 'resource')} unchanged"
+        return f"loaded {whole}: {written}, {unchanged}"
+
+
+def _counted(count: int, singular: str) -> str:
+    return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
 
 
 @click.command(
@@ -140,9 +146,9 @@ def load(
 
     In a folder that has files named *.xreg.json, *.xreg.yaml or *.xreg.yml only these are read, else every JSON and
     YAML file. Entities that are there already are replaced where the documents say something else, and left alone
-    where they do not; others stay. Documents of older dialects are read too, as `signalbook convert` would; those that
-    break the rules of their dialect are refused, and so are those of which lint finds that the whole catalog has an
-    error, unless a configuration of lint says that this is not one.
+    where they do not; others stay. Documents of older dialects are read too, as `signalbook convert` would. A document
+    that breaks a rule of its dialect is refused. So is one in which `signalbook lint` finds an error about the catalog
+    as a whole, unless the configuration of lint lowers that rule.
     """
     if keep_going and click.get_current_context().get_parameter_source("chunk") is ParameterSource.COMMANDLINE:
         raise UsageError("--keep-going writes each document in one request; leave --chunk out")

@@ -124,8 +124,8 @@ def push(compare: bool, as_json: bool, **named: Any) -> int:
 def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: Any) -> None:
     """Write what changes at a source to a target as it changes, until stopped (Ctrl+C).
 
-    With --listen the source is subscribed to, which takes a token for writing there. Where it cannot call here, its
-    change feed is waited at.
+    With --listen the source is subscribed to, which takes a token for writing there. If the source
+    cannot reach that address, its change feed is polled instead.
     """
     if sink and not listen:
         raise UsageError("--sink is the address at which the source reaches --listen; give --listen too")

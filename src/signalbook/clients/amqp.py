@@ -22,7 +22,7 @@ from signalbook.clients import MissingLibrary, checked_to_send, wire_error
 from signalbook.errors import Problem
 from signalbook.protocols import Message, Typed, WireError, amqp
 
-__all__ = ["FORMATS", "DecimalFormat", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
+__all__ = ["FORMATS", "Format", "decode", "encode", "read_value", "to_client", "to_paper", "write_value"]
 
 # Decimal floating-point numbers as AMQP has them: IEEE 754-2008, section 3.5.2, binary integer significand.
 #
@@ -71,6 +71,9 @@ class DecimalFormat:
             rest = (0b11 << (self.width - 3)) | (biased << (low - 2)) | (significand & ((1 << (low - 2)) - 1))
         return (sign << (self.width - 1)) | rest
 
+
+# The public name; "format" by itself means a schema's elsewhere in this package.
+Format = DecimalFormat
 
 FORMATS: Mapping[str, DecimalFormat] = {
     "decimal32": DecimalFormat(32, 8, 101, 7),

@@ -73,7 +73,7 @@ def detect(document: Any) -> Detection:
 def relabelled(found: Detection) -> Iterator[Problem]:
     """A note where a document has a label that no dialect has: it is taken for something that it does not say."""
     if found.label and plain_label(found.label) not in _LABELS:
-        words = f"'{found.label}' is not the label of a known dialect; the document is read as {found.dialect.name}"
+        words = f'"{found.label}" is not the label of a known dialect; the document is read as {found.dialect.name}'
         yield Problem("/specversion", "changed", words)
 
 
@@ -199,12 +199,12 @@ def _refuse_relabelled(label: str, named: Dialect, older: list[_DetectedEntity],
     if named.modern:
         wrong = [one for one in older if not one.newer and (len(one.older) >= TELLING or one.kind == "registry")]
         if wrong:
-            words = "as documents before 1.0 have; correct the label, or say what it is with --from"
+            words = "as documents before 1.0 have; correct the label, or say what it is: signalbook convert --from"
             raise UsageError(f'the label is "{label}", but {_all_named(wrong, "older")}, {words}')
         return
     wrong = [one for one in newer if not one.older and (_IDS & set(one.newer) or len(one.newer) >= TELLING)]
     if wrong:
-        words = "as documents of 1.0 have; correct the label, or say what it is with --from"
+        words = "as documents of 1.0 have; correct the label, or say what it is: signalbook convert --from"
         raise UsageError(f'the label is "{label}", but {_all_named(wrong, "newer")}, {words}')
 
 
@@ -216,7 +216,7 @@ def _all_named(entities: list[_DetectedEntity], side: str) -> str:
 
 
 def _mixture(older: _DetectedEntity, newer: _DetectedEntity) -> UsageError:
-    words = "which no one dialect has; label the document with its specversion, or say what it is with --from"
+    words = "which no one dialect has; label it with its specversion, or say what it is: signalbook convert --from"
     if older.place == newer.place:
         return UsageError(f"{older.named(older.older)} beside {_quoted(newer.newer)}, {words}")
     return UsageError(f"{older.named(older.older)}, and {newer.named(newer.newer)}, {words}")

@@ -426,7 +426,8 @@ class Overlaps:
     """Each pair that could be ambiguous, as xids; `complete` is false once there were too many to compare."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        shapes = [_comparable(one) for one in definitions if one.target is None and not one.problems]
+        usable = (one for one in definitions if one.target is None and not one.problems and not why_never(one))
+        shapes = [_comparable(one) for one in usable]
         self._shapes = [shape for shape in shapes if shape.key is not None]
         self._keyless = [shape for shape in shapes if shape.key is None]
         self._left = _MOST_PAIRS

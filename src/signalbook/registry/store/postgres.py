@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from signalbook.errors import StoreError
+from signalbook.errors import StoreError, UsageError
 from signalbook.registry.store.connection import ResultRow, StoreBusy, migrate
 
 try:
     import psycopg
 except ImportError as error:
-    raise StoreError("PostgreSQL needs one more package: pip install 'signalbook[postgres]'") from error
+    raise UsageError("PostgreSQL needs one more package: pip install 'signalbook[postgres]'") from error
 
 __all__ = ["PostgresDatabase", "PostgresSession", "open_server"]
 
@@ -124,7 +124,7 @@ class PostgresSession:
     def check_transaction(self) -> None:
         """After any error PostgreSQL takes no further statement, and answers COMMIT with a rollback, silently."""
         if self._db.pgconn.transaction_status != _IN_TRANSACTION:
-            raise StoreError("PostgreSQL: a statement failed, and the transaction with it")
+            raise UsageError("PostgreSQL: a statement failed, and the transaction with it")
 
     def release(self) -> None:
         """Keep that part: the next `savepoint`, or the commit, tells the server."""

@@ -189,6 +189,18 @@ def test_an_export_in_01_of_a_group_with_several_formats(run: Run, tmp_path: Pat
     assert _timeless(exported.json) == _timeless(run("export", "--specversion", "0.1", *copy).json)
 
 
+def test_an_export_in_01_keeps_the_ids(run: Run, target: Target, tmp_path: Path) -> None:
+    """An extension attribute called `id` does not become the id of a definition of 0.1."""
+    for name in ("one", "two"):
+        message = {"protocol": "NATS", "id": "two", "protocoloptions": {"subject": name}}
+        assert 0 == run("put", f"/messagegroups/h/messages/{name}", "--data", json.dumps(message), *target).code
+    exported = run("export", "--specversion", "0.1", *target)
+    assert ["one", "two"] == [one["id"] for one in exported.json["definitions"]]
+    copy = ("--store", str(tmp_path / "copy.db"))
+    assert 0 == run("load", "-", *copy, stdin=exported.out).code
+    assert "two" == run("get", "/messagegroups/h/messages/one", *copy).json["id"]
+
+
 def _timeless(value: Any) -> Any:
     """Documents of 0.1 without the times that each catalog gives."""
     if isinstance(value, dict):

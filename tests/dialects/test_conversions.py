@@ -67,6 +67,33 @@ def test_a_group_goes_through_01(case: Case) -> None:
     assert [] == list(broken(Raw("back", back.content), RC2))
 
 
+EXTENSIONS_NAMED_AS_IN_01 = {
+    "id": "two", "tags": ["a"], "format": 1, "definition": "d", "definitions": [1], "createdtimeutc": "noon",
+}  # fmt: skip
+
+
+def test_an_extension_is_not_taken_for_a_member_of_01() -> None:
+    """An extension of 1.0 that has the name of a member of 0.1 is held in a label, and comes back as it was."""
+    both = EXTENSIONS_NAMED_AS_IN_01
+    messages = {
+        name: {"messageid": name, "protocol": "NATS", "protocoloptions": {"subject": name}} for name in ("one", "two")
+    }
+    messages["one"] |= {**both, "version": "nine", "labels": {"bare": ""}}
+    group = {"messagegroupid": "h", "protocol": "NATS", **both, "updatedtimeutc": 1, "versions": {}}
+    document = {"specversion": "1.0-rc2", "messagegroups": {"h": {**group, "messages": messages}}}
+    there = convert(document, DIALECTS["0.1"])
+    assert ("h", ["one", "two"]) == (there.content["id"], [one["id"] for one in there.content["definitions"]])
+    assert "bare" == there.content["definitions"][0]["tags"]
+    held = {note.path.removeprefix("/messagegroups/h/") for note in there.notes if note.code == "held"}
+    assert {*both, "updatedtimeutc", "versions", "messages/one/version"} <= held
+    assert {f"messages/one/{name}" for name in both} <= held
+    back = convert(there.content, DIALECTS["1.0-rc2"]).content["messagegroups"]["h"]
+    found = back.pop("messages")
+    assert group == back
+    for name, message in messages.items():
+        assert message == {key: value for key, value in found[name].items() if key != "versionid"}
+
+
 def test_a_value_that_was_changed_since_is_not_the_held_one() -> None:
     """A label holds a value as long as the document says it: another one is read by itself."""
     kept = {"envelopemetadata/subject": {"value": "x{my-name}"}, "protocoloptions/subject": {"value": "x{a-b}"}}

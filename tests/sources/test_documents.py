@@ -1,4 +1,5 @@
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,12 @@ def test_yaml_has_the_types_of_json(tmp_path: Path, text: str, expected: Any) ->
         ("a.json", "", "a.json is not JSON"),
         ("a.yaml", "", "a.yaml holds nothing"),
         ("a.json", "[" * 5000, "a.json is not JSON"),
-        ("a.yaml", "[" * 5000, "a.yaml is"),
+        ("a.yaml", "[" * 100_000, "a.yaml is not YAML: nested deeper than 64 levels at line 1, column 65"),
+        ("a.yaml", "- " * 50_000, "a.yaml is not YAML: nested deeper than 64 levels at line 1, column 129"),
+        ("a.yaml", "a: " + "{a: " * 50_000, "a.yaml is not YAML: nested deeper than 64 levels at line 1"),
+        ("a.yaml", "? " * 50_000, "a.yaml is not YAML: nested deeper than 64 levels at line 1"),
+        ("a.yaml", "a: " + "[" * 64 + "]" * 64, "a.yaml is not YAML: nested deeper than 64 levels at line 1"),
+        ("a.yaml", "l0: &l0 []\n" + "".join(f"l{n}: &l{n} [*l{n - 1}]\n" for n in range(1, 70)), "deeper than 64"),
         ("a.yaml", "b: 1\na: 99999999999999999999999", "an integer beyond 64 bits at line 2, column 4"),
         ("a.yaml", "a: 0.10000000000000000000001", "a number with more digits .* at line 1, column 4"),
         ("a.yaml", "a: !!int x", "not an integer as JSON has them at line 1"),
@@ -135,6 +141,13 @@ def test_aliases_cannot_blow_a_document_up(tmp_path: Path, text: str) -> None:
     """A YAML document whose aliases multiply, or contain themselves, is refused before it fills the memory."""
     with pytest.raises(UsageError, match="aliases make more than"):
         read_document(write(tmp_path / "bomb.yaml", text))
+
+
+def test_yaml_may_be_as_deep_as_json(tmp_path: Path) -> None:
+    """A YAML document of 64 levels is read, aliases counted, as a JSON document is."""
+    deep = "a: &a " + "[" * 32 + "]" * 32 + "\nb: " + "[" * 31 + "*a" + "]" * 31
+    content = read_document(write(tmp_path / "a.yaml", deep)).content
+    assert read_document(write(tmp_path / "a.json", json.dumps(content))).content == content
 
 
 def test_a_mark_of_the_byte_order_is_no_content(tmp_path: Path) -> None:

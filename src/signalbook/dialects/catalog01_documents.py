@@ -92,6 +92,7 @@ def read_version(version: Json, form: str, dialect: Dialect, notes: list[Problem
 def _converted(version: Json, form: str, dialect: Dialect, notes: list[Problem], at: str, protocol: str) -> Json:
     rest = {name: value for name, value in version.items() if name not in HEAD}
     taken = {name: name for name in names_in(version.get("definition"))}
+    labels_of_tags(rest, at)
     labels = rest.get("labels")
     if isinstance(labels, dict):
         rest["labels"] = labels = dict(labels)
@@ -104,7 +105,6 @@ def _converted(version: Json, form: str, dialect: Dialect, notes: list[Problem],
     found = inward(step, rows, FORMS)
     if protocol == NO_PROTOCOL and found.get("protocoloptions") == {}:
         del found["protocoloptions"]
-    labels_of_tags(found, at)
     for name, value in selectors(form, dialect, (), protocol).items():
         found.setdefault(name, value)
     if isinstance(version.get("id"), str):
@@ -159,18 +159,18 @@ def authored(entity: Json) -> Json:
     return {name: value for name, value in entity.items() if name not in (*_ASSIGNED, "labels")}
 
 
-def labels_of_tags(found: Json, at: str) -> None:
-    """Make labels without a value of the tags; all of them are kept as one text where some cannot be labels."""
-    if found.get("labels") is not None and not isinstance(found["labels"], dict):
+def labels_of_tags(entity: Json, at: str) -> None:
+    """Make labels without a value of the tags of 0.1; all are kept as one text where some cannot be labels."""
+    if entity.get("labels") is not None and not isinstance(entity["labels"], dict):
         raise refuse(at, "labels", "must be a map")
-    tags = found.pop("tags", None)
+    tags = entity.pop("tags", None)
     if not isinstance(tags, str) or not tags:
         return
     names = [tag.strip() for tag in tags.split(",")]
     labels = {name: "" for name in names if can_be_label(name)}
     if len(labels) != len(names):
         labels[TAGS_LABEL] = tags
-    found["labels"] = {**labels, **(found.get("labels") or {})}
+    entity["labels"] = {**labels, **(entity.get("labels") or {})}
 
 
 def can_be_label(tag: str) -> bool:
@@ -362,9 +362,9 @@ def _family(selector: str) -> str:
 
 def _read_own(rest: Json, dialect: Dialect, notes: list[Problem], at: str) -> Json:
     """The attributes that a group has of itself."""
-    found = inward(ConversionStep(dialect, notes, at, dict(rest)), dialect.tables["messagegroup"].rows, FORMS)
-    labels_of_tags(found, at)
-    return found
+    own = dict(rest)
+    labels_of_tags(own, at)
+    return inward(ConversionStep(dialect, notes, at, own), dialect.tables["messagegroup"].rows, FORMS)
 
 
 def read_definition(

@@ -274,7 +274,7 @@ def inward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionFo
     """The canonical attributes of the step's entity."""
     step.rests = _popped(step.source, "1.0.properties")
     rows = tuple(rows)
-    _put_back(step, "1.0", _one_sided(rows)[0])
+    _put_back(step, "1.0", _only_there(step, rows))
     for row in _expanded(step, rows, "out"):
         value = step.take(row.there)
         if value is MISSING and row.there:
@@ -289,7 +289,7 @@ def inward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionFo
                 step.put(row.here, made)
             step.said.setdefault(row.here, row.there)
     step.row = None
-    _put_aside(step, step.dialect.prefix, _one_sided(rows)[1])
+    _put_aside(step, step.dialect.prefix, _only_here(step, rows))
     for name, value in step.source.items():
         _refuse_other(step, name, value, name)
     _carry_over(step)
@@ -326,7 +326,7 @@ def outward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionF
     """The attributes of the step's entity, which is canonical, as the dialect has them."""
     step.rests = _popped(step.source, f"{step.dialect.prefix}.properties")
     rows = tuple(rows)
-    _put_back(step, step.dialect.prefix, _one_sided(rows)[1])
+    _put_back(step, step.dialect.prefix, _only_here(step, rows))
     gone = sorted(table.assigned & step.source.keys())
     for name in gone:
         del step.source[name]
@@ -342,7 +342,7 @@ def outward(step: ConversionStep, rows: Iterable[DialectRow], forms: ConversionF
                 step.hold(row.there[len(LABELS) :], made, row.here)
             else:
                 step.put(row.there, made)
-    _put_aside(step, "1.0", _one_sided(rows)[0])
+    _put_aside(step, "1.0", _only_there(step, rows))
     _carry_over(step)
     if step.kept:
         step.hold("1.0.properties", step.kept)
@@ -386,20 +386,26 @@ def _tops(places: Iterable[str]) -> frozenset[str]:
     return frozenset(place.partition("/")[0] for place in places if place) - {"labels"}
 
 
-def _has_extensions(step: ConversionStep) -> bool:
-    return step.dialect.form == "registry" and bool(step.dialect.prefix)
+def _only_there(step: ConversionStep, rows: tuple[DialectRow, ...]) -> frozenset[str]:
+    """The names that mean something in the dialect, and are those of extensions in the canonical form."""
+    return _one_sided(rows)[0] | step.dialect.members if step.dialect.prefix else frozenset()
+
+
+def _only_here(step: ConversionStep, rows: tuple[DialectRow, ...]) -> frozenset[str]:
+    """The names that mean something in the canonical form, and are those of extensions in the dialect."""
+    return _one_sided(rows)[1] if step.dialect.prefix and step.dialect.form == "registry" else frozenset()
 
 
 def _put_aside(step: ConversionStep, prefix: str, names: frozenset[str]) -> None:
     """Hold in labels the extension attributes that have a meaning of their own on the other side."""
-    for name in sorted(names & step.source.keys()) if _has_extensions(step) else ():
+    for name in sorted(names & step.source.keys()):
         step.hold(f"{prefix}.{name}", orjson.dumps(step.source.pop(name)).decode(), name)
 
 
 def _put_back(step: ConversionStep, prefix: str, names: frozenset[str]) -> None:
     """Take the extension attributes out of the labels that hold them; they are the last to be carried over."""
     labels = step.source.get("labels")
-    if not isinstance(labels, dict) or not _has_extensions(step):
+    if not isinstance(labels, dict):
         return
     step.aside = {
         name: parsed(labels[f"{prefix}.{name}"]) for name in names if isinstance(labels.get(f"{prefix}.{name}"), str)

@@ -25,7 +25,7 @@ import yaml
 from signalbook.dialects.catalog01_documents import in_line
 from signalbook.dialects.convert import Detection, ForeignDocument, detect, whole
 from signalbook.errors import Problem, RegistryError, UsageError
-from signalbook.jsontext import find_flaw, keeps_integer, keeps_number, parse_json
+from signalbook.jsontext import MAX_DEPTH, find_flaw, keeps_integer, keeps_number, parse_json
 from signalbook.model.attributes import model_error
 from signalbook.spec.dialects import DIALECTS, Dialect
 from signalbook.spec.versions import DEFAULT
@@ -119,8 +119,9 @@ class _JsonTypesLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: 
         return float(node.value)
 
 
-def _flaw(words: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=words, problem_mark=node.start_mark)
+def _flaw(words: str, where: Any) -> yaml.MarkedYAMLError:
+    """An error at a node or an event."""
+    return yaml.MarkedYAMLError(problem=words, problem_mark=where.start_mark)
 
 
 for _type in ("int", "float"):
@@ -273,6 +274,7 @@ NEWLINE = "\n"
 
 
 def _yaml(content: bytes) -> Any:
+    _refuse_deep(content)
     value = yaml.load(content, _JsonTypesLoader)
     _bound(value)
     # Once through JSON: what JSON cannot hold is refused here and not half way in.
@@ -282,21 +284,44 @@ def _yaml(content: bytes) -> Any:
 MAX_VALUES = 5_000_000
 
 
+_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+
+
+def _refuse_deep(content: bytes) -> None:
+    """Refuse a text that is nested deeper than JSON may be, before libyaml composes it by recursion in C."""
+    depth = 0
+    for event in yaml.parse(content, _JsonTypesLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _flaw(_DEEP, event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
 def _bound(value: Any) -> None:
-    """Refuse a document that a few aliases blow up to more values than a catalog has."""
+    """Refuse a document that a few aliases blow up to more values, or more levels, than a catalog has."""
     sizes: dict[int, int] = {}
+    heights: dict[int, int] = {}
 
-    def size(part: Any) -> int:
+    def measure(part: Any, depth: int) -> tuple[int, int]:
         if not isinstance(part, dict | list):
-            return 1
+            return 1, 0
         if id(part) not in sizes:
-            sizes[id(part)] = MAX_VALUES  # what an alias inside itself counts for
+            if depth > MAX_DEPTH:
+                raise yaml.YAMLError(_DEEP)
+            sizes[id(part)], heights[id(part)] = MAX_VALUES, 0  # what an alias inside itself counts for
             members = part.values() if isinstance(part, dict) else part
-            sizes[id(part)] = 1 + sum(size(member) for member in members)
-        return sizes[id(part)]
+            measured = [measure(member, depth + 1) for member in members]
+            sizes[id(part)] = 1 + sum(size for size, _ in measured)
+            heights[id(part)] = 1 + max((height for _, height in measured), default=0)
+        return sizes[id(part)], heights[id(part)]
 
-    if size(value) > MAX_VALUES:
+    size, height = measure(value, 1)
+    if size > MAX_VALUES:
         raise yaml.YAMLError(f"its aliases make more than {MAX_VALUES:,} values of it")
+    if height > MAX_DEPTH:
+        raise yaml.YAMLError(_DEEP)
 
 
 def _kind(value: Any) -> str:

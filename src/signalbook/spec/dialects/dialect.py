@@ -70,7 +70,8 @@ class Dialect:
     """One dialect.
 
     `label` is the `specversion` its documents carry, `prefix` that of the labels for what only it has; `collections`
-    are its names of the canonical collections; `options` the rows of `protocoloptions` by canonical protocol.
+    are its names of the canonical collections; `options` the rows of `protocoloptions` by canonical protocol. `members`
+    are the names of its entities' members that no row has, and that an extension of 1.0 cannot have beside them.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Dialect:
     form: Literal["registry", "catalog"] = "registry"
     collections: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, DialectTable] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
     options: Mapping[str, tuple[DialectRow, ...]] = field(default_factory=dict)
     protocols: Mapping[str, str] = field(default_factory=dict)
     # Names of property types: there -> here, and here -> there; and the timestamp that means "now".

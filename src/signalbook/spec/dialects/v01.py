@@ -194,6 +194,7 @@ V01 = Dialect(
     prefix="0.1",
     written=True,
     form="catalog",
+    members=frozenset({"id", "format", "tags", "definition", "definitions", "versions"}),
     tables={
         "messagegroup": DialectTable(
             (

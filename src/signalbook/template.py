@@ -19,7 +19,12 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
-__all__ = ["Placeholder", "Template", "TemplateRun", "decode", "encode", "encode_reserved", "pattern_of"]
+__all__ = [
+    "NAME_IN_BRACES", "Placeholder", "Template", "TemplateRun", "decode", "encode", "encode_reserved", "pattern_of",
+]  # fmt: skip
+
+# What a template can have in its braces, in words that follow what is wrong.
+NAME_IN_BRACES = "in braces stands a name of letters, digits and underscores"
 
 # Percent-encoding as templates use it (RFC 3986 section 2, RFC 6570 section 1.5).
 #

@@ -151,11 +151,15 @@ def test_a_payload_in_an_encoding_that_nobody_knows(definition: dict[str, Any], 
         ({"dataschemaxid": "/schemagroups/s/schemas/n"}, [], None),
     ],
 )
-def test_the_dataschema_of_a_mapped_event(named: dict[str, str], roots: list[str], expected: str | None) -> None:
+@pytest.mark.parametrize("is_said_twice", [False, True])
+def test_the_dataschema_of_a_mapped_event(
+    named: dict[str, str], roots: list[str], expected: str | None, is_said_twice: bool
+) -> None:
     """A native message that is an event by its definition has the `dataschema` that a built event has."""
+    stated = {"dataschema": {"value": named["dataschemauri"]}} if is_said_twice and "dataschemauri" in named else {}
     definition = {
         "envelope": "CloudEvents/1.0",
-        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}},
+        "envelopemetadata": {"type": {"value": "t"}, "source": {"value": "/s"}, **stated},
         "protocol": "KAFKA",
         "protocoloptions": {"topic": "t"},
         **named,
@@ -174,6 +178,18 @@ def test_the_dataschema_of_a_mapped_event(named: dict[str, str], roots: list[str
     ):
         assert found is not None
         assert wanted == found.get("dataschema")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "field", "template"),
+    [("HTTP", "path", "/{a}/{b}"), ("NATS", "subject", "s.{a}.{b}"), ("MQTT/5.0", "topic_name", "t/{a}/{b}")],
+)
+def test_a_gap_is_named_by_its_placeholder(protocol: str, field: str, template: str) -> None:
+    """What needs a value says for which name, in the same words whatever the protocol is."""
+    built = catalog_of({"protocol": protocol, "protocoloptions": {field: template}}).message(XID).build()
+    assert {name: f"{field} needs a value for {name}" for name in "ab"} == {
+        name: problem.message for name, problem in zip(built.missing, built.problems, strict=True)
+    }
 
 
 def test_data_that_has_no_form() -> None:

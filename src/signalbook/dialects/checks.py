@@ -19,6 +19,7 @@ from signalbook.dialects.detect import level_of
 from signalbook.dialects.rows import SEGMENT, may_become, to_id
 from signalbook.errors import Problem
 from signalbook.jsontext import Json
+from signalbook.model.xids import is_authority
 from signalbook.protocols.message import find_protocol
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
 from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section01
@@ -64,7 +65,7 @@ def check_definition(definition: Json, form: str) -> Iterator[Problem]:
     if not isinstance(definition.get("version", 1), int) or isinstance(definition.get("version"), bool):
         yield _problem("/version", "must be an integer")
     authority = definition.get("authority")
-    if isinstance(authority, str) and authority and not _is_authority(authority):
+    if isinstance(authority, str) and authority and not is_authority(authority):
         yield _problem("/authority", f"must be a URI, and '{authority}' is not a valid one")
     if definition.get("relatedvia") is not None and definition.get("relatedto") is None:
         yield _problem("/relatedvia", 'needs "relatedto", the message that it relates to')
@@ -77,14 +78,6 @@ def check_definition(definition: Json, form: str) -> Iterator[Problem]:
         yield from _sections(body, metaschema)
         yield from _RULES.get(form, _none)(definition, body, metaschema)
         yield from _related(definition, body, metaschema)
-
-
-def _is_authority(text: str) -> bool:
-    """Whether a text is a URI; without a scheme it is a name like `cloudevents.io`, as the text's example has it."""
-    scheme, colon, rest = text.partition(":")
-    if not is_uri_reference(text) or (colon and not rest):
-        return False
-    return scheme.lower() not in ("http", "https") or bool(re.match(r"//[^/?#:]|//[^/?#@]*@[^/?#:]", rest))
 
 
 def _times(entity: Json, names: tuple[str, ...]) -> Iterator[Problem]:

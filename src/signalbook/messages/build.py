@@ -603,10 +603,11 @@ class _MessageBuild:
         answer = self.plan.judge(built)
         self.unchecked = answer.unchecked
         for problem in answer.problems:
-            names = self.filling.left_out.get(problem.path, ())
-            for name in names if problem.code == "missing" else ():
-                self.filling.missing.setdefault(name, problem)
-            if not names and problem.path not in said and not (bad_data and problem.path.startswith("/data")):
+            slot, names = self.filling.left_out.get(problem.path, (None, ()))
+            if slot is not None and problem.code == "missing":
+                for name in names:
+                    self.filling.lacks(slot, name)
+            if slot is None and problem.path not in said and not (bad_data and problem.path.startswith("/data")):
                 self.filling.problems.append(problem)
 
     def _reported_paths(self) -> set[str]:

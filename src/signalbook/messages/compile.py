@@ -18,13 +18,13 @@ from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_proto
 from signalbook.protocols.protocol import Fields, Option, Protocol, pointer
 from signalbook.protocols.values import (
     CONTENT_TYPE,
-    ENVELOPE,
     EVENT_FORMAT,
     EVENT_MODE,
     Property,
     PropertyPlace,
     PropertySection,
     ValueForm,
+    attribute_place,
     canonical,
     fault,
     name_fault,
@@ -71,15 +71,16 @@ TYPE = "/envelopemetadata/type"
 _SAME_FOR_ALL = "/envelopemetadata/specversion"
 
 
-def envelope_constraints(stated: Any) -> Iterator[PropertyConstraint]:
+def envelope_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstraint]:
     """What `envelopemetadata` says about an event, in the order in which it stands there."""
+    stated = document.get("envelopemetadata")
     for name, given in stated.items() if isinstance(stated, Mapping) else ():
         if given is not None:
             yield PropertyConstraint.of(
                 pointer("/envelopemetadata", name),
                 _attribute(name) if name != "dataschema" else _schema_named(Property.of(given).value),
                 Property.of(given),
-                ENVELOPE.place(name),
+                attribute_place(name, given, document),
                 ValueForm.TEXT if name in ATTRIBUTE_TYPES else None,
                 attribute=name,
             )
@@ -432,7 +433,7 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
         definition=definition,
         envelope=definition.envelope,
         protocol=protocol,
-        on_envelope=tuple(envelope_constraints(document.get("envelopemetadata"))),
+        on_envelope=tuple(envelope_constraints(document)),
         on_protocol=tuple(
             protocol_constraints(protocol or "", document.get("protocoloptions"), held=holds_more(document))
         ),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, format_timestamp
+from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, format_timestamp, is_absolute_uri
 from signalbook.errors import Problem
 from signalbook.protocols.message import OPTIONS, PROTOCOLS, address_of
 from signalbook.protocols.protocol import Protocol, pointer
@@ -78,7 +78,10 @@ def envelope_slots(document: Mapping[str, Any]) -> Iterator[Slot]:
         place = ENVELOPE.place(name)
         kind = str(member.get("type") or place.name)
         required = name in REQUIRED or member.get("required") is True
-        yield Slot(path, "", name, kind, member.get("value"), required, place.is_content_type)
+        value = member.get("value")
+        if name == "dataschema" and value == document.get("dataschemauri") and not is_absolute_uri(str(value)):
+            value = None  # the event has the absolute one, as where `dataschemauri` alone says it
+        yield Slot(path, "", name, kind, value, required, place.is_content_type)
 
 
 def protocol_slots(protocol: str, document: Mapping[str, Any]) -> Iterator[Slot]:
@@ -217,7 +220,7 @@ class Filling:
     origin: Origin
     missing: dict[str, Problem] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: dict[str, tuple[Slot, tuple[str, ...]]] = field(default_factory=dict)
 
     def learn(self, pairs: Iterable[tuple[Slot, Any]]) -> None:
         """Take the names' values from properties that are given whole."""
@@ -257,7 +260,7 @@ class Filling:
     def _expanded(self, slot: Slot, template: Template) -> Any:
         absent = tuple(name for name in template.names if name not in self.context)
         if absent:
-            self.left_out[slot.path] = absent
+            self.left_out[slot.path] = slot, absent
             if slot.required:
                 for name in absent:
                     self.lacks(slot, name)

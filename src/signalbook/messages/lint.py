@@ -25,7 +25,7 @@ from signalbook.model.xids import kept_of
 from signalbook.protocols.message import OPTIONS, PROTOCOLS, find_protocol
 from signalbook.protocols.protocol import pointer
 from signalbook.protocols.values import canonical
-from signalbook.template import Template
+from signalbook.template import NAME_IN_BRACES, Template
 
 __all__ = [
     "RULES",
@@ -181,7 +181,7 @@ def _braces(subjects: Subjects, definition: Definition) -> Iterator[Found]:
             if "{" in text or "}" in text:
                 yield (
                     slot.path,
-                    f'the braces in "{slot.value}" are text: a placeholder holds letters, digits and _ only',
+                    f'the braces in "{slot.value}" are text: {NAME_IN_BRACES}',
                 )
                 break
 

@@ -47,6 +47,9 @@ def stated(reference: str) -> str | None:
     return reference if is_absolute_uri(reference) else None
 
 
+_SCHEMA = "/envelopemetadata/dataschema"
+
+
 def mapped_event(
     compiled: Compiled, observed: Observed, context: Context, absolute: Absolute = stated
 ) -> CloudEvent | None:
@@ -57,7 +60,7 @@ def mapped_event(
     attributes: dict[str, Any] = {"specversion": "1.0"}
     for constraint in compiled.on_envelope:
         value = _attribute_value(constraint, context)
-        if value is not None:
+        if value is not None and (constraint.path != _SCHEMA or is_absolute_uri(str(value))):
             attributes[constraint.path.rpartition("/")[2]] = value
     attributes.setdefault("id", _message_identity(message))
     attributes.setdefault("time", _event_time(message))

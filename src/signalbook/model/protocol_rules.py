@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, is_template, section
-from signalbook.model.xids import Xid
-from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_names
+from signalbook.model.xids import Xid, is_authority
+from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, is_protocol_name, stated_names
 from signalbook.protocols.values import PropertySection, name_fault, unique_fault
 
 USAGES = ("subscriber", "consumer", "producer")
@@ -36,6 +36,23 @@ def _objects(subject: Subject, name: str) -> Iterator[tuple[int, Mapping[str, An
 def _usage(subject: Subject) -> list[str]:
     usage = subject.attrs.get("usage")
     return [str(role) for role in usage] if isinstance(usage, list) else []
+
+
+# --- names and authorities --------------------------------------------------------------------------------------
+
+
+def protocol_name(subject: Subject) -> Iterator[Finding]:
+    """M-2: a name, or a name and a version; one of ours has a version that is well formed."""
+    value = subject.whole["protocol"]
+    if isinstance(value, str) and not is_protocol_name(value):
+        yield ("protocol",), f"value ({value}) must be a name, or a name and a version separated by a slash"
+
+
+def authority(subject: Subject) -> Iterator[Finding]:
+    """Message Catalog 0.1, 2.2.4: a URI, or a name without a scheme."""
+    value = subject.attrs.get("authority")  # it may be there by the base alone
+    if isinstance(value, str) and value and not is_authority(value):
+        yield ("authority",), f"value ({value}) must be a URI"
 
 
 # --- usage, channel, envelope -----------------------------------------------------------------------------------

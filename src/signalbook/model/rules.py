@@ -55,8 +55,14 @@ RULES: tuple[Rule, ...] = (
     _messagegroup(
         "messagegroup-protocol-name",
         "The `protocol` of a message group is a name, or a name and a version, such as `MQTT/5.0`.",
-        message.named("protocol", NAME, _SHORT),
+        protocol.protocol_name,
         on="protocol",
+    ),
+    _messagegroup(
+        "messagegroup-authority",
+        "The `authority` of a message group is a URI, or a name such as `example.com`.",
+        protocol.authority,
+        on="authority",
     ),
     _message(
         "message-envelope-name",
@@ -67,8 +73,14 @@ RULES: tuple[Rule, ...] = (
     _message(
         "message-protocol-name",
         "The `protocol` of a message is a name, or a name and a version, such as `MQTT/5.0`.",
-        message.named("protocol", NAME, _SHORT),
+        protocol.protocol_name,
         on="protocol",
+    ),
+    _message(
+        "message-authority",
+        "The `authority` of a message is a URI, or a name such as `example.com`.",
+        protocol.authority,
+        on="authority",
     ),
     _message(
         "message-envelope-of-group",
@@ -284,7 +296,7 @@ RULES: tuple[Rule, ...] = (
     _endpoint(
         "endpoint-protocol-name",
         "The `protocol` of an endpoint is a name, or a name and a version.",
-        message.named("protocol", NAME, _SHORT),
+        protocol.protocol_name,
         on="protocol",
     ),
     _endpoint(

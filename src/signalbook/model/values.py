@@ -34,6 +34,7 @@ from signalbook.model.xids import (
     of_target,
     parse_xidtype,
 )
+from signalbook.template import NAME_IN_BRACES
 
 __all__ = [
     "CLIENT", "NONEMPTY", "TYPE_ALIASES", "VALUE_TYPES", "Attribute", "Attributes", "Check", "Level", "Report",
@@ -169,8 +170,6 @@ _RELATIVE = re.compile(rf"(?![^/?#]*:){_CHARACTERS}*")
 _VARIABLE = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\*|:[1-9][0-9]{0,3})?"
 _TEMPLATE = re.compile(rf"(?:[^\x00-\x1f\x7f{{}}]|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*")
 
-_OF_LETTERS = ": a variable in braces is letters, digits, _ and dots"
-
 
 def _matching(pattern: re.Pattern[str], article_and_name: str, hint: str = "") -> Callable[[Any], Any]:
     matches = pattern.fullmatch
@@ -220,7 +219,7 @@ VALUE_TYPES: Mapping[str, ValueType] = MappingProxyType(
             ("uri", True, _matching(_LOOSE, "a uri")),
             ("uriabsolute", True, _matching(_ABSOLUTE, "a uriabsolute")),
             ("urirelative", True, _matching(_RELATIVE, "a urirelative")),
-            ("uritemplate", True, _matching(_TEMPLATE, "a uritemplate", _OF_LETTERS)),
+            ("uritemplate", True, _matching(_TEMPLATE, "a uritemplate", f": {NAME_IN_BRACES}")),
             ("url", True, _matching(_LOOSE, "a url")),
             ("urlabsolute", True, _matching(_ABSOLUTE, "a urlabsolute")),
             ("urlrelative", True, _matching(_RELATIVE, "a urlrelative")),

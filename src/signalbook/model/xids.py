@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from signalbook.cloudevents.attributes import is_uri_reference
 from signalbook.errors import RegistryError
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Types",
     "Xid",
     "check_id",
+    "is_authority",
     "kept_id",
     "kept_of",
     "known_xid",
@@ -57,6 +59,14 @@ RESERVED_VERSION_IDS = frozenset({"null", "request"})
 
 # What an id ends with where a copy is kept beside another entity of its name: see `kept_id`.
 _KEPT = re.compile(r"(.+)~[0-9a-f]{8}", re.DOTALL)
+
+
+def is_authority(text: str) -> bool:
+    """Whether a text is a URI; without a scheme it is a name like `cloudevents.io` (seed 004, the example of 2.2.4)."""
+    scheme, colon, rest = text.partition(":")
+    if not is_uri_reference(text) or (colon and not rest):
+        return False
+    return scheme.lower() not in ("http", "https") or bool(re.match(r"//[^/?#:]|//[^/?#@]*@[^/?#:]", rest))
 
 
 def kept_id(id_: str, authority: str) -> str:

@@ -203,11 +203,11 @@ def render(report: LakeReport) -> RenderableType:
     parts: list[RenderableType] = [head, _counts("outcome", report.outcomes), _counts("message", report.messages)]
     if report.problems:
         parts.append(_problems(report.problems))
-    parts += [f"[yellow]{_plain(note)}[/yellow]" for note in report.notes]
+    parts += [f"[yellow]{_one_line_markup(note)}[/yellow]" for note in report.notes]
     return Group(*parts)
 
 
-def _plain(text: str) -> str:
+def _one_line_markup(text: str) -> str:
     """What messages said, neither markup nor anything that steers a terminal; any part of it may begin a line."""
     return escape(one_line(text).replace("::", "\\u003a:"))
 
@@ -216,7 +216,7 @@ def _counts(title: str, counts: dict[str, int]) -> Table:
     table = Table(title, "count", box=None, pad_edge=False)
     table.columns[1].justify = "right"
     for name, count in list(counts.items())[:_TOP]:
-        table.add_row(_plain(name), f"{count:,}")
+        table.add_row(_one_line_markup(name), f"{count:,}")
     if len(counts) > _TOP:
         table.add_row(f"… {len(counts) - _TOP} more", "")
     return table
@@ -228,11 +228,11 @@ def _problems(problems: Sequence[dict[str, Any]]) -> Table:
         sample = example(one["samples"][0]) if one["samples"] else ""
         meant = one["definition"].rpartition("/")[2]
         table.add_row(
-            _plain(f"{one['outcome']}: {one['code']}"),
-            _plain(one["path"]),
-            _plain(meant),
+            _one_line_markup(one["outcome"] if one["outcome"] == one["code"] else f"{one['outcome']}: {one['code']}"),
+            _one_line_markup(one["path"]),
+            _one_line_markup(meant),
             f"{one['count']:,}",
-            _plain(sample),
+            _one_line_markup(sample),
         )
     return table
 

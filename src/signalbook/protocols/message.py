@@ -33,13 +33,14 @@ from signalbook.protocols.mqtt import MQTT3, MQTT5
 from signalbook.protocols.nats import NATS
 from signalbook.protocols.protocol import BINARY, BYTES, Binding, FieldKind, PaperField, Protocol, Read, pointer
 from signalbook.protocols.values import (
-    ENVELOPE,
     EVENT_FORMAT,
     EVENT_MODE,
     Flaw,
     Property,
     PropertyPlace,
     PropertySection,
+    attribute_place,
+    canonical,
     named_members,
     section_fault,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "address_of",
     "exclusion_faults",
     "find_protocol",
+    "is_protocol_name",
     "sendable",
     "sending_problems",
     "stated_names",
@@ -81,6 +83,11 @@ _NO_PROTOCOL = frozenset({"", "none"})
 _ANY_VERSION = "|".join(re.escape(name.lower()) for name, row in PROTOCOLS.items() if row.any_version)
 _VERSIONED = re.compile(rf"({_ANY_VERSION})/[0-9]+(?:\.[0-9]+)*", re.ASCII)
 
+_NAME = re.compile(r"[^/\s]+(/\S+)?")
+_OUR_NAMES = frozenset(name.partition("/")[0].lower() for name in PROTOCOLS)
+# Of any protocol, so that one that is not known yet is not refused: MQTT/6, AMQP/0.9.1, HTTP/3-draft.
+_VERSION = re.compile(r"[0-9A-Za-z]+(?:[.+_~-][0-9A-Za-z]+)*")
+
 
 def find_protocol(name: object) -> str | None:
     """The specification's name of a protocol, from any spelling of it; None where it is not one of those."""
@@ -91,6 +98,14 @@ def find_protocol(name: object) -> str | None:
         return found
     versioned = _VERSIONED.fullmatch(lower)
     return ALIASES[versioned[1]] if versioned else None
+
+
+def is_protocol_name(text: str) -> bool:
+    """Whether a text is a name, or a name and a version; one of ours has no version but a well-formed one."""
+    name, slash, version = text.partition("/")
+    if not _NAME.fullmatch(text):
+        return False
+    return not slash or name.lower() not in _OUR_NAMES or _VERSION.fullmatch(version) is not None
 
 
 def stated_protocol(value: object) -> str | None:
@@ -118,7 +133,8 @@ def stated_properties(
     `event` says that its envelope is CloudEvents, `protocol` is the canonical name of its protocol.
     """
     if event:
-        yield from _stated_members(("envelopemetadata",), ENVELOPE, attrs.get("envelopemetadata"))
+        for key, name, member in named_members(attrs.get("envelopemetadata")):
+            yield ("envelopemetadata", key), attribute_place(name, member, attrs), Property.of(member)
         stated = attrs.get("envelopeoptions")
         chosen: Mapping[str, Any] = stated if isinstance(stated, Mapping) else {}
         for name, place in (("mode", EVENT_MODE), ("format", EVENT_FORMAT)):
@@ -265,8 +281,9 @@ def _known_protocol(name: Any) -> str:
     protocol = find_protocol(name)
     if protocol is None:
         known = ", ".join(FIELDS)
+        shown = canonical(name) if isinstance(name, (int, float)) else f'"{name}"'
         words = (
-            f'"{name}" is not a protocol; use one of {known}' if name is not None else f"is missing; use one of {known}"
+            f"{shown} is not a protocol; use one of {known}" if name is not None else f"is missing; use one of {known}"
         )
         raise WireError(Problem("/protocol", "value", words))
     return protocol

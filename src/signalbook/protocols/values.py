@@ -35,7 +35,7 @@ from signalbook.cloudevents.attributes import (
     is_uri_reference,
     read_media_type,
 )
-from signalbook.template import Template
+from signalbook.template import NAME_IN_BRACES, Template
 
 __all__ = [
     "CONTENT_TYPE",
@@ -57,6 +57,7 @@ __all__ = [
     "PropertySection",
     "Typed",
     "ValueForm",
+    "attribute_place",
     "canonical",
     "decoded",
     "fault",
@@ -547,7 +548,7 @@ def _filled(template: Template, text: str, whole: bool) -> str:
 def _template_flaw(place: PropertyPlace, text: str) -> str | None:
     literals = Template.parse(text).literals
     if any("{" in one or "}" in one for one in literals):
-        return "must have nothing in braces but a name of letters, digits and underscores"
+        return f"must be a URI template of which each variable has a name alone: {NAME_IN_BRACES}"
     if place.is_route:
         return "must not have control characters" if _control(text) else None
     if not all(map(_is_literal, literals)):
@@ -639,12 +640,10 @@ ENVELOPE = PropertySection(
         "specversion": PropertyPlace(test=_of_event("specversion"), types=frozenset({"string"})),
         **{name: PropertyPlace(test=_of_event(name)) for name in ("id", "type", "subject")},
         "source": PropertyPlace("uritemplate", test=_of_event("source"), whole=True, types=STATED_URIS),
-        # In an event it is absolute; one that is relative, as `dataschemauri` may be, is the end of that.
         "dataschema": PropertyPlace(
             "uritemplate",
-            test=_of_event("source"),
-            filled=_of_event("dataschema"),
-            fillings=("x", "1", "https://x/x"),
+            test=_of_event("dataschema"),
+            fillings=("x", "1", "urn:x", "https://x/x"),
             whole=True,
             types=STATED_URIS,
         ),
@@ -655,3 +654,11 @@ ENVELOPE = PropertySection(
     },
     other=PropertyPlace(test=_of_event("extension")),
 )
+# In an event it is absolute; the relative one that `dataschemauri` says too is the end of that.
+_RELATIVE_SCHEMA = replace(ENVELOPE.named["dataschema"], test=_of_event("source"), filled=_of_event("dataschema"))
+
+
+def attribute_place(name: str, given: Any, attrs: Mapping[str, Any]) -> PropertyPlace:
+    """The place of an event's attribute, of which a definition with `attrs` states a property."""
+    uri = attrs.get("dataschemauri") if name == "dataschema" and isinstance(given, Mapping) else None
+    return ENVELOPE.place(name) if uri is None or given.get("value") != uri else _RELATIVE_SCHEMA

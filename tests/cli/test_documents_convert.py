@@ -20,6 +20,11 @@ OLD: Json = {
     "id": "r",
     "messagegroups": {"g": {"id": "g", "origin": "urn:x", "messages": {}}},
 }
+EVENT: Json = {
+    "id": "m",
+    "format": "CloudEvents/1.0",
+    "metadata": {"type": {"value": "m"}, "time": {"value": "noon"}},
+}
 FIRST: Json = {"id": "g", "specversion": "0.1", "format": "NATS", "definitions": [{"id": "d", "definition": {}}]}
 
 
@@ -63,6 +68,25 @@ def test_what_breaks_a_rule_of_10_is_told(
     assert [at + place for place in case.expect] == [note["path"] for note in notes if note["code"] == "invalid"]
     assert (Exit.REFUSED if case.expect else Exit.OK) == code
     assert json.loads(shown.out)
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({**OLD, "messagegroups": {"g": {"messages": {"m": EVENT}}}}, "/messagegroups/g/messages/m/metadata/time"),
+        ({"specversion": "0.5-wip", **EVENT}, "/metadata/time"),
+    ],
+)
+def test_what_a_registry_refuses_of_an_older_document_is_told(
+    document: Json, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `load` refuses of an older document is reported at its place, and is not good enough for --strict."""
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert Exit.OK == main(["convert", str(path), "--to", "1.0-rc2"])
+    assert f"{path}: changed: {place}/value is refused by a registry: value (noon) must be" in capsys.readouterr().err
+    assert Exit.REFUSED == main(["convert", str(path), "--to", "1.0-rc2", "--strict"])
+    assert Exit.REFUSED == main(["load", str(path), "--group", "g", "--store", str(tmp_path / "a.db")])
 
 
 def test_detect(old: Path, capsys: pytest.CaptureFixture[str]) -> None:

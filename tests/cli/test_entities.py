@@ -201,6 +201,16 @@ def test_an_export_in_01_keeps_the_ids(run: Run, target: Target, tmp_path: Path)
     assert "two" == run("get", "/messagegroups/h/messages/one", *copy).json["id"]
 
 
+def test_an_export_in_01_says_what_breaks_its_rules(run: Run, target: Target) -> None:
+    """A definition of an export that a load would refuse by the rules of 0.1 is named."""
+    message = json.dumps({"envelope": "CloudEvents/1.0"})
+    assert 0 == run("put", "/messagegroups/h/messages/m", "--data", message, *target).code
+    exported = run("export", "--specversion", "0.1", *target)
+    place = "/definitions/0/versions/0/definition/attributes/type"
+    words = f"signalbook: changed: {place} is against the rules of 0.1: must be present, with a value\n"
+    assert (0, words) == (exported.code, exported.err)
+
+
 def _timeless(value: Any) -> Any:
     """Documents of 0.1 without the times that each catalog gives."""
     if isinstance(value, dict):

@@ -63,7 +63,9 @@ def test_conflicts_are_findings(source: str, tmp_path: Path, capsys: pytest.Capt
     with Registry.open(target) as registry:
         registry.put(MESSAGE, {"description": "y"})
     assert 1 == main(["replicate", "pull", "--from", source, "--to", str(target)])
-    assert f"conflict: {MESSAGE}: there is one of this catalog's own" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"conflict: {MESSAGE}: there is one of this catalog's own" in told
+    assert "--on-conflict keep-both keeps" in told
 
 
 def test_a_conflict_is_told_again(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -380,7 +380,10 @@ def _print_finding(finding: Finding, as_json: bool) -> None:
     if as_json:
         print_json(finding.to_dict(), compact=True)
     else:
-        click.echo(f"{finding.source}: {finding.severity}: {finding.message.rstrip('.')} [{finding.code}]")
+        # The words of a named rule end with its name already, which says more than the error's.
+        words = finding.message.rstrip(".")
+        named = words if words.endswith(f"[{finding.rule}]") else f"{words} [{finding.code}]"
+        click.echo(f"{finding.source}: {finding.severity}: {named}")
 
 
 def _keep_errors(findings: Iterable[Finding], errors: list[Finding]) -> Iterator[Finding]:
@@ -429,8 +432,8 @@ def convert(
     """Convert the catalog document in a file, a folder or standard input into another dialect.
 
     The result goes to standard output, the report to standard error: what the target has no place for is kept in labels
-    (held), left out (lost), or means something else there (changed). What breaks a rule of the document's own dialect
-    (invalid) is converted as it stands, and the exit code is 1.
+    (held), left out (lost), or means something else there, or is refused there (changed). What breaks a rule of the
+    document's own dialect (invalid) is converted as it stands, and the exit code is 1.
 
     In a folder, every JSON or YAML file that is a catalog document is converted, with its subfolders; others are
     reported as skipped. A file named *.xreg.json, *.xreg.yaml or *.xreg.yml has to be a catalog document.
@@ -457,7 +460,9 @@ def convert(
     counted: set[str] = set()
     for document, result, file in zip(documents, results, files, strict=True):
         _write_document(result.content, file)
-        for note in (*result.problems, *broken(document, result.source.dialect), *result.notes):
+        dialect = result.source.dialect
+        told = bool(result.problems) and dialect.spec is None  # of what its own text forbids, that is said
+        for note in (*result.problems, *(() if told else broken(document, dialect)), *result.notes):
             counted.add(note.code)
             _report_note(document.source, note, as_json)
     refused = {"invalid", "lost", "changed"} if strict else {"invalid"}

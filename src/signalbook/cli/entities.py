@@ -193,7 +193,8 @@ def export(client: Client, output: Path | None, specversion: str | None, as_json
     The documents of schemas come back byte for byte: those that JSON would not carry so stand as text or in base64.
 
     In 0.1 it is the message groups alone, one document or a list of several, and each definition has its log of
-    versions, which `load` brings back.
+    versions, which `load` brings back. What breaks a rule of 0.1 or 0.5-wip, which `load` refuses, is reported on
+    standard error.
     """
     document = client.export(specversion)
     older = versions.find_older(specversion or "")
@@ -204,6 +205,17 @@ def export(client: Client, output: Path | None, specversion: str | None, as_json
     else:
         output.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         say(f"wrote {output}")
+    if older is not None:
+        _report_broken_rules(document, str(older))
+
+
+def _report_broken_rules(document: Any, older: str) -> None:
+    """Say what of an export is against the rules of its dialect, which has others than 1.0."""
+    from signalbook.dialects.checks import check
+    from signalbook.spec.dialects import DIALECTS
+
+    for one in check(document, DIALECTS[older]):
+        say(f"signalbook: changed: {one.path} is against the rules of {older}: {one.message}")
 
 
 def _left_out(registry: dict[str, Any]) -> list[str]:

@@ -65,7 +65,7 @@ _FROM = click.option(
     type=click.Choice(["auto", *FORMATS, *PROTOCOLS]),
     default="auto",
     show_default=True,
-    help="What is read: events, a batch, or messages on paper; auto decides for each input.",
+    help="What is read: events, a batch, or messages of a protocol written as JSON; auto decides for each input.",
 )
 _TO = click.option("--to", "target", type=click.Choice([*FORMATS, *PROTOCOLS]), required=True, help="What is written.")
 _MODE = click.option(

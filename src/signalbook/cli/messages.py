@@ -62,8 +62,8 @@ _PLAIN = re.compile(r"""[^\s,()="'\\]+""")
 def match(catalog: Catalog, file: IO[bytes], within: tuple[str, ...], as_json: bool, number: bool) -> int:
     """Find the definition of each message, with the values of its placeholders, or say why there is none.
 
-    Messages are read one a line: CloudEvents in JSON, or messages on paper ("protocol", its fields, "payload"). The
-    exit code is 1 where one of them is not matched. FILE is standard input unless it is named.
+    Messages are read one a line: CloudEvents in JSON, or messages of a protocol written as JSON ("protocol", its
+    fields, "payload"). The exit code is 1 where one of them is not matched. FILE is standard input unless it is named.
     """
     return _judge(catalog, file, lambda text: catalog.match_all(text, within), as_json, number)
 

@@ -85,7 +85,7 @@ _COMPARE = click.option("--compare", is_flag=True, help="Read everything, regard
 def pull(compare: bool, as_json: bool, **named: Any) -> int:
     """Read what changed at a source, and write it to a target."""
     with _replication(**named) as replication:
-        return _print_report(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), named["on_conflict"], as_json=as_json)
 
 
 @replicate.command(
@@ -97,7 +97,7 @@ def pull(compare: bool, as_json: bool, **named: Any) -> int:
 def push(compare: bool, as_json: bool, **named: Any) -> int:
     """Write what changed at a source, such as a store of this machine, to a target."""
     with _replication(**named) as replication:
-        return _print_report(replication.run(compare=compare), as_json=as_json)
+        return _print_report(replication.run(compare=compare), named["on_conflict"], as_json=as_json)
 
 
 @replicate.command(
@@ -140,16 +140,19 @@ def follow(every: float, listen: str | None, sink: str, as_json: bool, **named: 
         for report in reports:
             wrong = (report.problems, report.failure) if report.problems or report.failure else None
             if report.changed or (wrong is not None and wrong != reported):
-                _print_report(report, as_json=as_json)
+                _print_report(report, named["on_conflict"], as_json=as_json)
             reported = wrong
 
 
-def _print_report(report: ReplicationReport, *, as_json: bool) -> int:
+def _print_report(report: ReplicationReport, on_conflict: str, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_dict(), compact=True)
     else:
         for problem in report.problems.values():
             say(f"{problem.code}: {problem.path}: {problem.message}")
+        conflicts = (one.path for one in report.problems.values() if one.code == "conflict")
+        if on_conflict == "report" and any(path.count("/") == 4 for path in conflicts):
+            say("signalbook: --on-conflict keep-both keeps the source's beside the target's, under a name of its own")
         for xid, words in report.notes:
             say(f"note: {xid}: {words}")
         counted = ", ".join(f"{number} {outcome}" for outcome, number in sorted(report.outcomes.items()))

@@ -203,6 +203,7 @@ Read = Callable[[Observed], Sequence[Any]]
 
 _LONGEST_SHOWN = 100
 _MOST_TRIED = 32
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _NOT_QUOTED = frozenset({"boolean", "integer", "number", "ulong"})
 _ANY_STRING = frozenset({"any", "string", "uritemplate"})
 # The types of which one value has several spellings.
@@ -348,7 +349,9 @@ class PropertyConstraint:
     def _wanted(self, value: Any) -> str:
         """The constant in an error's words: as JSON has it where the value is one of JSON, too."""
         constant = self.constant or ""
-        return _cut(constant) if not isinstance(value, str) and self.type in _NOT_QUOTED else _shown(constant)
+        is_number = value.__class__ in (int, float) and _NUMBER.fullmatch(constant) is not None
+        is_json = is_number or (not isinstance(value, str) and self.type in _NOT_QUOTED)
+        return _cut(constant) if is_json else _shown(constant)
 
     def _differs(self, value: Any, expected: str, code: str | None = None) -> Problem:
         return Problem(self.path, code or self.code, f"{self._property_name} {expected}, not {_shown(value)}")

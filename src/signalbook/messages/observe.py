@@ -341,7 +341,7 @@ def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
     try:
         members = read_members(text)
     except JsonError as error:
-        words = f"is neither a message on paper nor a CloudEvent: {error}"
+        words = f"is neither a message written as JSON nor a CloudEvent: {error}"
         yield Unreadable((Problem("", "malformed", words),))
         return
     if "protocol" in members:
@@ -349,7 +349,7 @@ def _observe_paper(given: Any) -> Iterator[Observed | Unreadable]:
     elif "specversion" in members:
         yield _observe_event(text)
     else:
-        words = "is neither a message on paper, which has a protocol, nor a CloudEvent, which has a specversion"
+        words = "is neither a message written as JSON, which has a protocol, nor a CloudEvent, which has a specversion"
         yield Unreadable((Problem("", "malformed", words),), _bare_hint(text))
 
 

@@ -557,7 +557,8 @@ def properties(subject: Subject) -> Iterator[Finding]:
         if (words := form_fault(place, given)) is not None:
             yield path, words
         elif (words := fault(place, given)) is not None and path != _SPECVERSION:
-            yield path if given.is_plain else (*path, "value"), f"value ({canonical(given.value)}) {words}"
+            shown = canonical(given.value)
+            yield path if given.is_plain else (*path, "value"), f"value ({shown}) {words}" if shown else words
     for path, member in _property_definitions(attrs):
         if member.get("description") == "":
             yield (*path, "description"), "must not be empty"

@@ -223,7 +223,7 @@ def _problems(problems: Sequence[dict[str, Any]]) -> Table:
         sample = example(one["samples"][0]) if one["samples"] else ""
         meant = one["definition"].rpartition("/")[2]
         table.add_row(
-            escape(f"{one['outcome']}: {one['code']}"),
+            escape(one["outcome"] if one["outcome"] == one["code"] else f"{one['outcome']}: {one['code']}"),
             escape(one["path"]),
             escape(meant),
             f"{one['count']:,}",

@@ -40,6 +40,7 @@ from signalbook.protocols.values import (
     PropertyPlace,
     PropertySection,
     attribute_place,
+    canonical,
     named_members,
     section_fault,
 )
@@ -280,8 +281,9 @@ def _known_protocol(name: Any) -> str:
     protocol = find_protocol(name)
     if protocol is None:
         known = ", ".join(FIELDS)
+        shown = canonical(name) if isinstance(name, (int, float)) else f'"{name}"'
         words = (
-            f'"{name}" is not a protocol; use one of {known}' if name is not None else f"is missing; use one of {known}"
+            f"{shown} is not a protocol; use one of {known}" if name is not None else f"is missing; use one of {known}"
         )
         raise WireError(Problem("/protocol", "value", words))
     return protocol

@@ -428,11 +428,11 @@ def epoch_of(body: Mapping[str, Any], subject: str, detail: str = "must be a uin
     return int(given)
 
 
-def check_epoch(body: Mapping[str, Any], current: int, subject: str, ignore: frozenset[str]) -> None:
-    """Refuse a request made on an older state: EPOCH-2."""
+def check_epoch(body: Mapping[str, Any], current: int | None, subject: str, ignore: frozenset[str]) -> None:
+    """Refuse a request made on an older state: EPOCH-2; of a new entity any epoch will do, if it is one."""
     if "epoch" in body and "epoch" not in ignore:
         given = epoch_of(body, subject)
-        if given is not None and given != current:
+        if given is not None and current is not None and given != current:
             raise RegistryError("mismatched_epoch", subject, bad_epoch=given, epoch=current)
 
 

@@ -266,6 +266,7 @@ def _located(content: bytes, error: RegistryError) -> str:
     if found is None:
         return error.args_["error_detail"]
     words, at = found
+    words = words.removeprefix("path '.': ")  # the whole document: the line says where
     return f"{words} at line {text.count(NEWLINE, 0, at) + 1}, column {at - text.rfind(NEWLINE, 0, at)}"
 
 

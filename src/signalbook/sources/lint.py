@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from signalbook.dialects.convert import check as check_dialect
-from signalbook.dialects.convert import level_of, relabelled, respellings
+from signalbook.dialects.convert import is_lone, level_of, relabelled, respellings
 from signalbook.errors import Problem, RegistryError, UsageError
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.compile import payload_check
@@ -387,7 +387,10 @@ def _found(entity: _Entity, severity: Severity, problem: Problem) -> Finding:
     error = RegistryError(problem.code, entity.xid)
     error.args_.update(problem.args)
     named = _RULE.search(problem.message)
-    return replace(refusal(entity.source, error), severity=severity, rule=named[1] if named else problem.code)
+    found = refusal(entity.source, error)
+    # What a registry would take is valid all the same.
+    words = found.message if severity == "error" else found.message.replace('" is not valid: ', '": ', 1)
+    return replace(found, severity=severity, message=words, rule=named[1] if named else problem.code)
 
 
 # A finding of a named rule ends with the rule's name (`model.message_rules`).
@@ -548,27 +551,38 @@ def _documents(raw: Raw, model: str, group: str) -> tuple[tuple[Document, ...], 
 
 
 def broken(raw: Raw, dialect: Dialect) -> Iterator[Problem]:
-    """What of a document of 1.0 a registry would refuse, by its own model where it has one, at its place.
+    """What of a document a registry would refuse, by its own model where it has one, at its place.
 
-    What a schema's document says is not judged.
+    In a document of 1.0 that is `invalid`; in an older one, whose own text may allow it, it is `changed`. What a
+    schema's document says is not judged.
     """
-    if dialect.spec is None or not isinstance(raw.value, dict):
+    older, nested = dialect.spec is None, dialect.form == "registry"
+    if not isinstance(raw.value, dict) and nested:
         return
-    level = level_of(raw.value)
-    own = "document" if isinstance(raw.value.get("modelsource"), dict) else "builtin"
-    id_ = raw.value.get(f"{level}id") or _LONE
+    level = level_of(raw.value) if nested else "message" if is_lone(raw.value, dialect) else "registry"
+    own = "document" if not older and isinstance(raw.value.get("modelsource"), dict) else "builtin"
+    name = "id" if older else f"{level}id"
+    id_ = (raw.value.get(name) if level != "registry" else "") or _LONE
     root = {"registry": "", "message": f"/messagegroups/{_LONE}/messages/{id_}"}.get(level, f"/{level}s/{id_}")
-    given = raw.value if level == "registry" else {**raw.value, f"{level}id": id_}
+    given = raw.value if level == "registry" else {**raw.value, name: id_}
     try:
         documents, _ = in_canonical(Raw(raw.source, given), dialect, group=_LONE)
-        found = list(check(documents, own))
+        found = list(each_once(check(documents, own)))
     except (RegistryError, UsageError):  # for its reader to refuse
         return
     for one in found:
         if one.severity == "error" and one.code not in _JUDGED and one.xid.startswith(root):
             name = re.sub(r"\[(\d+)\]", r"/\1", one.args.get("name", "")).replace(".", "/")
-            place = one.xid.removeprefix(root).rstrip("/")
-            yield Problem(f"{place}/{name}" if name else place, "invalid", one.args.get("error_detail") or one.message)
+            place = one.xid.removeprefix(root).rstrip("/") + (f"/{_in_dialect(name, dialect)}" if name else "")
+            code, before = ("changed", "is refused by a registry: ") if older else ("invalid", "")
+            yield Problem(place, code, before + (one.args.get("error_detail") or one.message))
+
+
+def _in_dialect(name: str, dialect: Dialect) -> str:
+    """The place of an attribute of a message, by the name that a dialect has for the attribute."""
+    first, slash, rest = name.partition("/")
+    rows = (row for level, table in dialect.tables.items() if level == "message" for row in table.rows)
+    return next((row.there for row in rows if row.here == first and row.there), first) + slash + rest
 
 
 _LONE = "group"  # stands for the ids that an entity by itself has not

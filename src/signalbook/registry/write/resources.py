@@ -108,8 +108,7 @@ def write_group(work: Work, kind: GroupType, id_: str, body: Mapping[str, Any], 
     body = canonical_members(kind.normaliser.read_request(body, group.xid, patch=ask.patch), work.spec, group.xid)
     if work.checks_id(group.xid):
         check_id_matches(body, kind.singular, id_, group.xid)
-    if group.row is not None:
-        check_epoch(body, group.row.epoch, group.xid, work.ignore)
+    check_epoch(body, group.row and group.row.epoch, group.xid, work.ignore)
     group.createdat = created_at(body, group.row and group.createdat, work.now, group.xid)
     modified = modified_at(body, group.row and group.row.modifiedat, work.now, group.xid)
     drop = GROUP_SYSTEM | _collection_names(kind.resources) | {kind.singular + "id"}
@@ -365,6 +364,7 @@ def _apply_version(
         state.versions[versionid] = version
         work.touch_meta(state)
         state.reshuffled = True
+        check_epoch(body, None, xid, work.ignore)
     else:
         check_epoch(body, version.row.epoch if version.row else 1, xid, work.ignore)
     _apply_ancestor(state, version, body)

@@ -183,6 +183,7 @@ def definitions(draw: st.DrawFn) -> list[Stated]:
         # What content types have to do with each other, and what excludes each other, is for rules of their own.
         alone = ALONE.get(one.field, one.field)
         key = alone if one.name is None else f"{one.field}.{one.name}"
+        key = ".ext" if key == "user_properties.ext" else key  # MQTT has there what an event's attribute says
         key = "content type" if re.search("content[-_]?type$", key) else key
         found.setdefault(key, Stated(one.protocol, one.field, one.name, _renamed(one.how, number)))
     return list(found.values())

@@ -467,7 +467,7 @@ def content_types_agree(subject: Subject) -> Iterator[Finding]:
     attrs = subject.whole
     found: list[tuple[Path, str]] = []
     templates: list[tuple[Path, str]] = []
-    for path, value in _content_types(attrs):
+    for path, value in content_types(attrs):
         if isinstance(value, str):
             (found if Template.parse(value).literal else templates).append((path, value))
     options = section(attrs, "envelopeoptions") if is_event(attrs.get("envelope")) else _EMPTY
@@ -507,7 +507,8 @@ def _of_envelope(value: str) -> bool:
     return value.lower().startswith("application/cloudevents")
 
 
-def _content_types(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+def content_types(attrs: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Every place where a definition states the content type, with what it says there."""
     if "datacontenttype" in attrs:
         yield ("datacontenttype",), attrs["datacontenttype"]
     options = section(attrs, "protocoloptions")

@@ -14,10 +14,29 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, is_template, section
+from signalbook.cloudevents.attributes import EVENT
+from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, content_types, is_template, section
+from signalbook.model.normalise import is_event
 from signalbook.model.xids import Xid, is_authority
-from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, is_protocol_name, stated_names
-from signalbook.protocols.values import PropertySection, name_fault, unique_fault
+from signalbook.protocols.message import (
+    BINDINGS,
+    PROTOCOLS,
+    exclusion_faults,
+    find_protocol,
+    is_protocol_name,
+    stated_names,
+)
+from signalbook.protocols.values import (
+    NOW,
+    Property,
+    PropertySection,
+    canonical,
+    name_fault,
+    named_members,
+    same,
+    unique_fault,
+)
+from signalbook.template import Template, decode
 
 USAGES = ("subscriber", "consumer", "producer")
 
@@ -252,6 +271,44 @@ def names(*parts: str) -> Check:
                 yield (*path, "name") if isinstance(path[-1], int) else path, words
 
     return check
+
+
+def binding_agrees(subject: Subject) -> Iterator[Finding]:
+    """M-16: a binary event has each attribute in a property of its message, so what both say is the same."""
+    attrs = subject.whole
+    binding = BINDINGS.get(find_protocol(attrs.get("protocol")) or "")
+    if binding is None or not binding.attributes_in or not is_event(attrs.get("envelope")) or _is_structured(attrs):
+        return
+    metadata = section(attrs, "envelopemetadata")
+    members = section(attrs, "protocoloptions").get(binding.attributes_in)
+    for key, name, member in named_members(members):
+        found = name.lower() if binding.any_case else name
+        prefix = next((one for one in binding.prefixes if found.startswith(one)), None)
+        attribute = found.removeprefix(prefix) if prefix is not None else ""
+        own, carried = section(metadata, attribute).get("value"), Property.of(member).value
+        if attribute != "datacontenttype" and _differ(own, carried):
+            path = ("protocoloptions", binding.attributes_in, key, "value")
+            words = f'must be the same as "envelopemetadata.{attribute}.value" ({canonical(own)})'
+            yield path, f"value ({canonical(carried)}) {words}"
+
+
+def _is_structured(attrs: Mapping[str, Any]) -> bool:
+    """Whether the definition says that the event holds its data, so that nothing is read from properties."""
+    options = section(attrs, "envelopeoptions")
+    texts = (options.get("format"), *(value for _, value in content_types(attrs)))
+    return str(options.get("mode")).lower() == "structured" or (
+        options.get("mode") is None and any(str(one).lower().startswith(EVENT) for one in texts)
+    )
+
+
+def _differ(own: Any, carried: Any) -> bool:
+    """Whether two stated values are never the same; a header has its text percent-encoded."""
+    if own is None or carried is None or own == NOW or carried == NOW:
+        return False
+    one, other = canonical(own), canonical(carried)
+    if not (Template.parse(one).literal and Template.parse(other).literal):
+        return False
+    return one not in (other, decode(other)) and not same("timestamp", one, other)
 
 
 def unique_names(subject: Subject) -> Iterator[Finding]:

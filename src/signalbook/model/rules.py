@@ -209,6 +209,13 @@ RULES: tuple[Rule, ...] = (
         on="envelopeoptions",
         reads=("envelope", "protocol"),
     ),
+    _event(
+        "cloudevents-binding-agrees",
+        "What a binary event has of an attribute in a property of its message (`ce-type` of HTTP and NATS, `ce_type` of"
+        " Kafka, `cloudEvents:type` of AMQP, `type` of MQTT) is the value of that attribute, where both are stated.",
+        protocol.binding_agrees,
+        reads=("envelope", "protocol"),
+    ),
     _event("cloudevents-id-value", "The event's `id` has no fixed value.", message.event_id, severity="warning"),
     _event(
         "cloudevents-time-value",

@@ -75,9 +75,8 @@ __all__ = [
 # Which schema documents of a catalog a registry would refuse, found by writing them into one in memory.
 #
 # Rule 1: the registry that a load meets judges, so lint and load say the same of formats, references and compatibility.
-# Rule 2: each resource is judged with the documents of all others there, so neither the order of documents nor
-# another's
-# fault matters.
+# Rule 2: each resource is checked with the documents of all others there, so neither their order nor a fault of another
+# matters.
 # Rule 3: what is refused for another reason than its document is not judged here: the other checks tell it.
 
 
@@ -158,11 +157,9 @@ def _unjudged(resource: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-# What is wrong with catalog documents, found without a registry: `signalbook lint`.
-#
-# Rule 1: an error is what a registry would refuse, by the same model levels and named rules that a write goes through,
-# and by a registry itself where documents have a format; a warning is what it would take though it is likely a mistake.
-# Rule 2: every finding is yielded; nothing stops at the first.
+# What is wrong with documents: an error is what a registry would refuse, by model levels and named rules that a write
+# goes through, and by a registry itself where documents have a format; a warning is what it takes though it is likely a
+# mistake.
 
 
 # Attributes that refer to another entity, in a catalog's own terms: an xid, or a URI that is one.

@@ -64,7 +64,7 @@ def test_references_that_wait_are_told_of_the_file_that_holds_them() -> None:
         ({"messagegroup": {}}, "unreadable_document"),
         ({"id": "m", "format": "NATS", "definition": {}}, "unreadable_document"),
         ({"id": "g", "specversion": "0.1", "format": "NATS", "definitions": 5}, "invalid_attribute"),
-        ({"id": "g", "format": "NATS", "definitions": [{"id": "a", "authority": "not a uri", "definition": {}}]},
+        ({"id": "g", "format": "NATS", "definitions": [{"id": "a", "relatedto": "", "definition": {}}]},
          "invalid"),
     ],
 )  # fmt: skip

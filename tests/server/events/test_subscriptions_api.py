@@ -262,7 +262,7 @@ def test_the_rate_that_a_sink_allows(api: Api, sink: Sink, monkeypatch: pytest.M
     subscribe(api, wish(sink))
     api("PUT", "/messagegroups/g", {})
     for number in (1, 2, 3):
-        # A pause begins when a delivery is recorded, which may be after the sink has it: then one more minute has to go.
+        # A pause begins when a delivery is recorded, which may be after the sink has it; then it takes a minute more.
         while not until(lambda number=number: len(sink.received) >= number, seconds=0.5):  # type: ignore[misc]
             assert len(sink.received) <= minutes[0] + 1
             minutes[0] += 1

@@ -33,12 +33,12 @@ def test_without_psycopg_the_remedy_is_named() -> None:
     program = """
 import sys
 sys.modules["psycopg"] = None
-from signalbook.errors import StoreError
+from signalbook.errors import UsageError
 from signalbook.registry.store import open_store
 open_store("memory:").close()
 try:
     open_store("postgresql://localhost/x")
-except StoreError as error:
+except UsageError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LONG, check=True)

@@ -124,7 +124,7 @@ class PostgresSession:
     def check_transaction(self) -> None:
         """After any error PostgreSQL takes no further statement, and answers COMMIT with a rollback, silently."""
         if self._db.pgconn.transaction_status != _IN_TRANSACTION:
-            raise UsageError("PostgreSQL: a statement failed, and the transaction with it")
+            raise StoreError("PostgreSQL: a statement failed, and the transaction with it")
 
     def release(self) -> None:
         """Keep that part: the next `savepoint`, or the commit, tells the server."""

@@ -31,7 +31,7 @@ from grpc_tools import _protoc_compiler
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unsupported, unusable
 
-__all__ = ["MOST_BLOCKS", "WELL_KNOWN", "Import", "Scan", "compile_text", "place", "scan"]
+__all__ = ["MOST_BLOCKS", "WELL_KNOWN", "Import", "Scan", "compile_text", "place", "scan", "tokens"]
 
 # A first look at a .proto text, before the compiler sees it: what it imports, which language it is in, and its bounds.
 #
@@ -84,7 +84,7 @@ def scan(text: str) -> Scan:
     counts = _Counts()
     statement: list[str] = []
     begins = 0
-    for token, at in _tokens(text):
+    for token, at in tokens(text):
         beyond = counts.beyond(token, statement[0] if statement else "")
         if beyond:
             raise _refused(text, at, f"too large to be compiled: {beyond}")
@@ -149,7 +149,7 @@ def _refused(text: str, at: int, words: str) -> SchemaError:
     return SchemaError([Problem(place(text, at), "schema", words)])
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
+def tokens(text: str) -> Iterator[tuple[str, int]]:
     """The words and signs of a text without its comments."""
     at = 0
     while (found := _TOKEN.search(text, at)) is not None:

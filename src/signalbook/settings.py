@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signalbook.errors import UsageError
+from signalbook.model.xids import ID, must_match
 from signalbook.spec import versions
 
 __all__ = ["MEBIBYTE", "OPTIONAL_PATHS", "Settings", "is_loopback"]
 
 MEBIBYTE = 1024 * 1024
 # The server's own paths that a model may take, where they are switched off.
-OPTIONAL_PATHS = frozenset({"match", "validate", "build", "messagecatalog", "messagedefinition"})
+OPTIONAL_PATHS = frozenset({"match", "validate", "build", "messagecatalog", "messagedefinition", "confluent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
-    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers.
+    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers. `confluent_contexts` is
+    `named` or `all`: which schema groups are contexts of Confluent's API; `confluent_associations` is `catalog` or
+    `stored`: whether the catalog says which subject a topic's values belong to.
     """
 
     store: str = "signalbook.db"
@@ -55,6 +58,10 @@ class Settings:
     keep_changes: float = 30.0
     allow_sinks: tuple[str, ...] = ()
     deliver: bool = True
+    confluent_root: bool = False
+    confluent_group: str = "confluent"
+    confluent_contexts: str = "named"
+    confluent_associations: str = "catalog"
 
     @property
     def takes_writes(self) -> bool:
@@ -68,6 +75,7 @@ class Settings:
             raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
         _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
         self._check_changes()
+        self._check_confluent()
         if self.workers < 1:
             raise UsageError("at least one worker is needed; give --workers 1 or more")
         if self.workers > 1 and self.store.startswith("memory:"):
@@ -100,6 +108,12 @@ class Settings:
             raise UsageError("--keep-changes is the days that changes are kept, and 0 for ever")
         for network in self.allow_sinks:
             _check_network(network)
+
+    def _check_confluent(self) -> None:
+        _one_of("--confluent-contexts", [self.confluent_contexts], ["named", "all"])
+        _one_of("--confluent-associations", [self.confluent_associations], ["catalog", "stored"])
+        if not ID.fullmatch(self.confluent_group):
+            raise UsageError(f"--confluent-group '{self.confluent_group}' cannot be a group's id: an id {must_match(ID)}")
 
     @property
     def address(self) -> str:

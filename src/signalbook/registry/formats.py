@@ -52,6 +52,10 @@ class SchemaReferences(References, Protocol):
 
     asked: set[str]
 
+    def begin(self, attrs: dict[str, Any], /) -> None:
+        """Begin with a version, whose attributes may say what it means by a name."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -77,12 +81,14 @@ class DocumentValidator:
     base: str
     budget: StepBudget
     trust_unknown: bool = False
+    judged: bool = False  # who writes has judged the documents; what is found is noted, and refused only by strictness
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 
     def validate_format(self, version: VersionDocument, external: bool) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a document has the format it claims: FMT-3, FMT-5, FMT-6."""
         verdict = self.find_format_verdict(version, external)
-        if verdict is not None and verdict.error and (verdict.error in _VIOLATIONS or self.kind.strictvalidation):
+        refused = (verdict.error in _VIOLATIONS and not self.judged) or self.kind.strictvalidation if verdict else False
+        if verdict is not None and verdict.error and refused:
             error = "format_violation" if verdict.error == _BY_OTHERS else verdict.error
             detail = verdict.reason if error == "format_violation" else ""
             args = {} if external else {"format": version.attrs["format"]}
@@ -94,7 +100,7 @@ class DocumentValidator:
     ) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether the last of a line (oldest first) keeps the promise: FMT-4, FMT-8."""
         verdict = self.find_compatibility_verdict(compatibility, line)
-        if verdict is not None and verdict.error in _VIOLATIONS:
+        if verdict is not None and verdict.error in _VIOLATIONS and not self.judged:
             raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
         if verdict is not None and verdict.error and self.kind.strictvalidation:
             args = {"compat": compatibility, "format": line[-1].attrs["format"]}
@@ -179,6 +185,7 @@ class DocumentValidator:
             except _RefersToOthersError:
                 pass
         ask = self.ask(row.family)
+        ask.begin(version.attrs)
         try:
             return row.read(version.document, Located(ask, self.base))
         finally:

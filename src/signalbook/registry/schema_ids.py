@@ -26,13 +26,13 @@ from signalbook.registry import rows
 from signalbook.registry.store import Connection
 from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
 from signalbook.registry.write.checks import document_of
-from signalbook.schemas.canonical import Content, Reference, canonical_text, content_of, type_of
+from signalbook.schemas.canonical import Content, NamedReferences, Reference, canonical_text, content_of, type_of
 from signalbook.schemas.format import SchemaError
 
 __all__ = [
-    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "assign",
+    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered", "assign",
     "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of", "ids_of_content",
-    "name_in", "referrers", "save_contexts", "split_name", "subject_at", "subject_of", "subjects", "texts_of",
+    "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at", "subject_of", "subjects", "texts_of",
     "version_of", "versions",
 ]  # fmt: skip
 
@@ -188,6 +188,14 @@ def texts_of(db: Connection, context: str, references: Sequence[Reference]) -> d
     return found
 
 
+def stated_references(db: Connection, group: str, attrs: Mapping[str, Any]) -> NamedReferences:
+    """What a version in a group means by the names of the references that it states."""
+    found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
+    type_ = type_of(attrs.get("format") or "")
+    stated = content_of(type_, "", attrs.get("confluentreferences")).references
+    return NamedReferences(type_, texts_of(db, found[0] if found is not None else DEFAULT, stated))
+
+
 def _entry(row: Sequence[Any]) -> SchemaEntry:
     context, number, guid, type_, document, beside, createdat = row
     more = orjson.loads(beside)
@@ -275,6 +283,21 @@ def contexts_of(db: Connection) -> Contexts:
 @lru_cache(maxsize=8)
 def _contexts(text: str) -> Contexts:
     return Contexts(**orjson.loads(text))
+
+
+def are_entered(db: Connection, chosen: Contexts) -> bool:
+    """Tell whether every schema group that is to be a context is one, and no other."""
+    if contexts_of(db) != chosen:
+        return False
+    entered = {xid: context for context, xid in db.execute("SELECT context, xid FROM schema_contexts")}
+    wanted = {}
+    for xid, doc in db.execute(
+        "SELECT xid, doc FROM entities WHERE key > ? AND key < ?", rows.range_of(rows.GROUP, f"/{GROUPS}")
+    ):
+        context = chosen.name(xid.rpartition("/")[2], orjson.loads(doc))
+        if context is not None:
+            wanted[xid] = context
+    return entered == wanted
 
 
 def save_contexts(db: Connection, chosen: Contexts) -> None:

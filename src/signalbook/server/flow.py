@@ -336,6 +336,11 @@ def _dict_of(headers: Headers) -> dict[str, str]:
     return found if len(found) == len(names) else {**dict.fromkeys(names, "\ufffd"), **found}
 
 
+def _writes(request: Request) -> bool:
+    """A service that says nothing else has no POST that only asks."""
+    return False
+
+
 class Flow:
     """The way of requests through one process."""
 
@@ -358,7 +363,8 @@ class Flow:
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
-        self._asking: frozenset[str] = getattr(service, "asking", frozenset())
+        self._asks: Callable[[Request], bool] = getattr(service, "asks", _writes)
+        self._respond: Callable[[BaseException, str], Response] = getattr(service, "respond", problems.respond)
         self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
         self._closing = asyncio.Event()
@@ -414,7 +420,7 @@ class Flow:
                 self._access.check(request)
             response = self._quick(request)
         except Exception as error:
-            response = problems.respond(error, path)
+            response = self._respond(error, path)
         if response is None:
             return request
         if len(response.body) > SMALLEST and "accept-encoding" in headers:
@@ -440,7 +446,7 @@ class Flow:
         held = 0
         try:
             if request.path != "/healthz":
-                self._access.check(request, asks=request.path in self._asking)
+                self._access.check(request, asks=self._asks(request))
             request.headers = _dict_of(request.headers)
             if request.method not in READS:
                 length = request.headers.get("content-length")
@@ -454,7 +460,7 @@ class Flow:
                 return await self._wait(request, waiting, self._pool)
             return await self._pool.run(self._work, request)
         except Exception as error:
-            return self._finish(request, problems.respond(error, request.path))
+            return self._finish(request, self._respond(error, request.path))
         finally:
             self._limits.release(held)
             self._metrics.ended()
@@ -480,7 +486,7 @@ class Flow:
             else:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
-            response = problems.respond(error, request.path)
+            response = self._respond(error, request.path)
         return self._coded(request, self._finish(request, response))
 
     # What every response has -----------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from signalbook.schemas.format import (
     SECOND,
     Format,
     Located,
+    References,
     SchemaError,
     StepBudget,
     TooMuch,
@@ -72,6 +73,7 @@ class StoredReferences:
     whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
+    named: References | None = None  # what the version itself says it means by a name
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,11 @@ class StoredReferences:
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
-        found = look_up(uri, self.state.xid, self._at, self._declared)
+        named = self.named(uri) if self.named is not None else None
+        if isinstance(named, str):
+            found: bytes | None = named.encode()
+        else:
+            found = look_up(uri, self.state.xid, self._at, self._declared)
         if found is not None:
             if too_large(self.family, found):
                 raise unreachable(f"{uri} is too large to be read with it")
@@ -88,6 +94,13 @@ class StoredReferences:
             except TooMuch:
                 raise unreachable(f"{uri} and what else it refers to are too large to be read with it") from None
         return found
+
+    def begin(self, attrs: dict[str, Any]) -> None:
+        """Begin with a version: the references that it states (`confluentreferences`) are looked at first."""
+        if attrs.get("confluentreferences"):
+            from signalbook.registry import schema_ids  # which needs the documents of this module
+
+            self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
 
     def _declared(self, name: str) -> bytes | None:
         """Return the document that declares a name."""
@@ -427,7 +440,9 @@ def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
         work.budget = StepBudget(MOST_STEPS)
     ask = partial(StoredReferences, work, state, None)
-    return DocumentValidator(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
+    return DocumentValidator(
+        state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown, work.judged
+    )
 
 
 def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions: list[VersionState]) -> None:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from signalbook import schemas
+from signalbook.jsontext import decode_json, encode_json
 from signalbook.schemas.canonical import Content, read_schema
 from signalbook.schemas.format import Difference, Direction, SchemaError, StepBudget
 from signalbook.schemas.protobuf import confluent as protobuf_rules
@@ -84,11 +85,11 @@ def breaks(directions: Iterable[Direction], older: Candidate, newer: Candidate, 
     if older.content.type != newer.content.type:
         words = f"the type changes from {older.content.type} to {newer.content.type}"
         return [Finding("TYPE_MISMATCH", "/", words, older)]
+    kind = newer.content.type
     try:
-        one, two = (read_schema(each.content.type, each.content.text, each.texts) for each in (older, newer))
+        one, two = (_read(each) for each in (older, newer))
     except SchemaError as error:
         return [Finding("UNREADABLE_SCHEMA", "/", str(error), older)]
-    kind = newer.content.type
     if kind == "PROTOBUF":
         given = ((name, path, words) for name, path, words in protobuf_rules.broken(one, two, wanted))
         return [Finding(name, path, words, older) for name, path, words in islice(given, _MOST)]
@@ -101,10 +102,75 @@ def breaks(directions: Iterable[Direction], older: Candidate, newer: Candidate, 
 def _broken(
     kind: str, older: Any, newer: Any, wanted: frozenset[Direction], budget: StepBudget
 ) -> Iterator[Difference]:
-    found = schemas.compatible([older, newer], "full", budget=budget)
-    for one in found:
-        if one.breaks & wanted and not (kind == "AVRO" and one.kind == "logical_type_changed"):
+    for one in schemas.compatible([older, newer], "full", budget=budget):
+        broken = one.breaks & wanted
+        if kind == "AVRO" and one.kind == "logical_type_changed":
+            continue
+        if kind == "JSON" and one.kind in _REQUIRED:
+            reader = newer if broken == {"backward"} else older
+            if len(broken) == 1 and _has_default(reader.index.root.schema, one.path):
+                continue
+        if broken:
             yield one
+
+
+_REQUIRED = ("required_added", "required_removed")
+# What stands in a schema without being one.
+_DATA = frozenset({"enum", "const", "default", "examples", "required"})
+
+
+def _read(one: Candidate) -> Any:
+    """A schema as it is compared: for JSON, whether one alternative or several hold makes no difference."""
+    content = one.content
+    if content.type != "JSON" or '"oneOf"' not in f"{content.text}{''.join(one.texts.values())}":
+        return read_schema(content.type, content.text, one.texts)
+    texts = {name: _with_any_of(text) for name, text in one.texts.items()}
+    return read_schema(content.type, _with_any_of(content.text), texts)
+
+
+def _with_any_of(text: str) -> str:
+    return encode_json(_any_of(decode_json(text.encode())))
+
+
+def _any_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_any_of(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: one if name in _DATA else _any_of(one) for name, one in value.items()}
+    if isinstance(made.get("oneOf"), list):
+        branches = made.pop("oneOf")
+        if "anyOf" not in made:
+            made["anyOf"] = branches
+        else:
+            more = made.get("allOf") if isinstance(made.get("allOf"), list) else []
+            made["allOf"] = [*(more or []), {"anyOf": branches}]
+    return made
+
+
+def _has_default(root: Any, path: str) -> bool:
+    """Tell whether the property at a path of a JSON Schema has a default; local references are followed."""
+    at = root
+    for step in path.split("/")[1:]:
+        at = _followed(root, at)
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, list):
+            at = at[int(name)] if name.isdigit() and int(name) < len(at) else None
+        else:
+            at = at.get(name) if isinstance(at, dict) else None
+    at = _followed(root, at)
+    return isinstance(at, dict) and "default" in at
+
+
+def _followed(root: Any, at: Any) -> Any:
+    for _ in range(20):
+        link = at.get("$ref") if isinstance(at, dict) else None
+        if not isinstance(link, str) or not link.startswith("#/") or "default" in at:
+            return at
+        at = root
+        for step in link[2:].split("/"):
+            at = at.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(at, dict) else None
+    return at
 
 
 def messages(found: Sequence[Finding], level: str, policy: str = "") -> list[str]:
@@ -112,7 +178,7 @@ def messages(found: Sequence[Finding], level: str, policy: str = "") -> list[str
     if not found:
         return []
     lines = [
-        f"{{errorType:'{one.name}', description:'{one.message} at path {one.path}', additionalInfo:''}}"
+        f"{{errorType:'{one.name}', description:'{one.message}, at path {one.path}', additionalInfo:''}}"
         for one in found
     ]
     older = found[0].older

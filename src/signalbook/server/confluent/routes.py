@@ -237,6 +237,8 @@ class Confluent:
             every = schema_ids.versions(db, *where)
             if not any(deleted or not one.deleted for one in every):
                 raise ConfluentError(40401, f"Subject '{call.parts[0]}' not found.")
+            if not sent.text.strip():
+                raise ConfluentError(40403, "Schema not found")
             normalise = call.flag("normalize") or bool(scopes.find_config(db, where).get("normalize"))
             found = self._subjects.find(db, *where, sent, normalise=normalise, deleted=deleted)
             if found is None:
@@ -403,8 +405,6 @@ class Confluent:
             if number == -1:
                 return live[-1:]
             found = [one for one in live if one.number == number]
-            if not live:
-                raise ConfluentError(40401, f"Subject '{call.parts[0]}' not found.")
             if not found:
                 raise ConfluentError(40402, f"Version {number} not found.")
             return found

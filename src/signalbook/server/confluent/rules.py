@@ -85,11 +85,11 @@ def reserved_findings(newer: Candidate, older: Sequence[Candidate]) -> list[Find
     found = []
     if older:
         for name in sorted(_reserved(older[0]) - reserved):
-            words = f"the name '{name}' was reserved and no longer is"
+            words = f"reserved field {name} removed: a name that is reserved stays reserved"
             found.append(Finding("RESERVED_FIELD_REMOVED", f"/{name}", words, older[0]))
     schema = read_schema(newer.content.type, newer.content.text, newer.texts)
     for name in sorted(reserved & _fields(schema)):
-        words = f"the field '{name}' has a name that is reserved"
+        words = f"the schema has a field that conflicts with the reserved field {name}"
         found.append(Finding("FIELD_CONFLICTS_WITH_RESERVED_FIELD", f"/{name}", words, (older or [newer])[0]))
     return found
 

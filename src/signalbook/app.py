@@ -140,7 +140,8 @@ def _given_way(reserved: Collection[str], groups: Collection[str]) -> frozenset[
     off = frozenset(GIVE_WAY & set(reserved) & set(groups))
     for name in sorted(off):
         _log.warning(
-            "/%s is off: the model in this store has a group type of that name, which came first; rename that to have both",
+            "/%s is off: the model in this store has a group type of that name, which goes before; "
+            "rename the group type to have both",
             name,
         )
     return off

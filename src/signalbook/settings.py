@@ -113,7 +113,9 @@ class Settings:
         _one_of("--confluent-contexts", [self.confluent_contexts], ["named", "all"])
         _one_of("--confluent-associations", [self.confluent_associations], ["catalog", "stored"])
         if not ID.fullmatch(self.confluent_group):
-            raise UsageError(f"--confluent-group '{self.confluent_group}' cannot be a group's id: an id {must_match(ID)}")
+            raise UsageError(
+                f"--confluent-group '{self.confluent_group}' cannot be a group's id: an id {must_match(ID)}"
+            )
 
     @property
     def address(self) -> str:

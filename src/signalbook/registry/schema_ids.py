@@ -24,16 +24,15 @@ from signalbook.model.model import GroupType
 from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.store import Connection
-from signalbook.registry.work import GroupState, ResourceState, VersionState, Work
-from signalbook.registry.write.checks import document_of
+from signalbook.registry.work import KEEP, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.canonical import Content, NamedReferences, Reference, canonical_text, content_of, type_of
 from signalbook.schemas.format import SchemaError
 
 __all__ = [
-    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered", "assign",
-    "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of", "ids_of_content",
-    "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at", "subject_of", "subjects", "texts_of",
-    "version_of", "versions",
+    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
+    "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
+    "ids_of_content", "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at",
+    "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -355,9 +354,9 @@ def _assign_group(work: Work, kind: GroupType, group: GroupState, chosen: Contex
         return
     if context is None:
         return
-    for state in list(work.resources.values()):
-        if state is not None and state.group is group and state.type.plural == SCHEMAS and _is_written(state):
-            _assign_schema(work, context, state)
+    for one in list(work.resources.values()):
+        if one is not None and one.group is group and one.type.plural == SCHEMAS and _is_written(one):
+            _assign_schema(work, context, one)
 
 
 def _forget_context(db: Connection, context: str) -> None:
@@ -420,7 +419,7 @@ def _content(work: Work, state: ResourceState, version: VersionState) -> Content
     """The content of a version; None where Confluent's registry has no such schemas, or it cannot be read."""
     attrs = version.attrs
     type_ = type_of(attrs.get("format") or "")
-    document = document_of(work, state, version) if type_ else None
+    document = _document(work, state, version) if type_ else None
     if not document:
         return None
     try:
@@ -429,6 +428,13 @@ def _content(work: Work, state: ResourceState, version: VersionState) -> Content
         return None
     parts = (attrs.get(f"confluent{name}") for name in ("references", "metadata", "ruleset"))
     return content_of(type_, text, *parts)
+
+
+def _document(work: Work, state: ResourceState, version: VersionState) -> bytes | None:
+    if isinstance(version.content, bytes):
+        return version.content
+    stored = version.content is KEEP and version.row is not None
+    return rows.load_content(work.db, rows.version_key(state.xid, version.versionid)) if stored else None
 
 
 @lru_cache(maxsize=64)

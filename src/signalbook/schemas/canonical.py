@@ -287,4 +287,3 @@ def written_out(content: Content, texts: Mapping[str, str]) -> str:
     if content.type != "AVRO" or not texts:
         return content.text
     return source.printed(_json(content.text), NamedReferences("AVRO", texts).types)
-

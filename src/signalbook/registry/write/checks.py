@@ -25,7 +25,7 @@ from signalbook.model.constraints import check_instance_constraints, constraint_
 from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
 from signalbook.model.model import GroupType
 from signalbook.model.rules import rereads
-from signalbook.registry import rows
+from signalbook.registry import rows, schema_ids
 from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
 from signalbook.registry.rows import fold, term_number
@@ -98,8 +98,6 @@ class StoredReferences:
     def begin(self, attrs: dict[str, Any]) -> None:
         """Begin with a version: the references that it states (`confluentreferences`) are looked at first."""
         if attrs.get("confluentreferences"):
-            from signalbook.registry import schema_ids  # which needs the documents of this module
-
             self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
 
     def _declared(self, name: str) -> bytes | None:

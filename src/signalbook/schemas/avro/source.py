@@ -18,9 +18,7 @@ __all__ = ["definitions", "normalised", "printed"]
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
-_SCHEMA = frozenset(
-    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
-)
+_SCHEMA = frozenset({"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"})
 _FIELD = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 _DEEPEST = 200
 
@@ -179,9 +177,7 @@ class _Normaliser:
             return {"type": kind, **others} if others else kind
         return kind if "." in kind else _full(kind, space)
 
-    def _named(
-        self, one: dict[str, Any], kind: str, around: str, depth: int, others: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _named(self, one: dict[str, Any], kind: str, around: str, depth: int, others: dict[str, Any]) -> dict[str, Any]:
         name, space = _split(str(one.get("name")), one.get("namespace"), around)
         made: dict[str, Any] = {"name": _full(name, space), "type": kind}
         if isinstance(one.get("doc"), str):

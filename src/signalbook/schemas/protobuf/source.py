@@ -29,7 +29,9 @@ __all__ = ["ProtoFile", "of_descriptor", "parse", "resolved"]
 
 _LABELS = ("optional", "required", "repeated")
 _TYPES = {
-    value: name.removeprefix("TYPE_").lower() for name, value in FieldDescriptorProto.Type.items() if value not in (10, 11, 14)
+    value: name.removeprefix("TYPE_").lower()
+    for name, value in FieldDescriptorProto.Type.items()
+    if value not in (10, 11, 14)
 }
 _SCALARS = frozenset(_TYPES.values())
 _MAX = 536870911
@@ -588,10 +590,12 @@ def _known_options(options: Any) -> list[_Option]:
 
 # ---- normalising
 
+_Names = dict[tuple[str, ...], Any]
+
 
 def resolved(made: ProtoFile, proto: FileDescriptorProto) -> ProtoFile:
     """A file normalised: sorted where order means nothing, with the type names that its descriptor has."""
-    full = {}
+    full: _Names = {}
     prefix = f".{proto.package}" if proto.package else ""
     for one in proto.message_type:
         _collect(one, prefix, full)
@@ -606,9 +610,6 @@ def resolved(made: ProtoFile, proto: FileDescriptorProto) -> ProtoFile:
             rpc.request, rpc.response = method.input_type, method.output_type
             rpc.options.sort(key=_by_name)
     return made
-
-
-_Names = dict[tuple[str, ...], Any]
 
 
 def _collect(proto: DescriptorProto, prefix: str, full: _Names) -> None:
@@ -651,4 +652,3 @@ def _normalise(block: _Block, name: str, full: _Names) -> None:
 def _in_order(item: str) -> tuple[bool, int, str]:
     first = item.partition(" ")[0]
     return (item.startswith('"'), int(first) if first.lstrip("-").isdigit() else 0, item)
-

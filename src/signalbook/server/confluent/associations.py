@@ -19,7 +19,7 @@ from signalbook.registry import rows, schema_ids
 from signalbook.registry.requests import now
 from signalbook.registry.schema_ids import name_in, split_name
 from signalbook.registry.store import Connection
-from signalbook.server.confluent.errors import ConfluentError
+from signalbook.server.confluent.calls import ConfluentError
 
 __all__ = ["Associations"]
 
@@ -49,9 +49,7 @@ class Associations:
         found = db.execute(f"SELECT {_COLUMNS} FROM schema_associations WHERE resource = ?", (resource,))
         return list(_picked([_shown(one) for one in found], wanted))
 
-    def of_subject(
-        self, db: Connection, context: str, subject: str, wanted: Mapping[str, Sequence[str]]
-    ) -> list[Any]:
+    def of_subject(self, db: Connection, context: str, subject: str, wanted: Mapping[str, Sequence[str]]) -> list[Any]:
         """The associations of a subject."""
         sql = f"SELECT {_COLUMNS} FROM schema_associations WHERE context = ? AND subject = ? ORDER BY resource"
         return list(_picked([_shown(one) for one in db.execute(sql, (context, subject))], wanted))
@@ -126,7 +124,9 @@ class Associations:
         for one in self.of_subject(db, context, subject, {}):
             if one["resourceId"] != resource and "STRONG" in (one["lifecycle"], lifecycle):
                 code = 40904 if one["lifecycle"] == "STRONG" else 40905
-                raise ConfluentError(code, f"The subject '{name_in(context, subject)}' belongs to {one['resourceName']}")
+                raise ConfluentError(
+                    code, f"The subject '{name_in(context, subject)}' belongs to {one['resourceName']}"
+                )
 
     def delete(self, db: Connection, resource: str, kind: str, kinds: Sequence[str], dry: bool) -> None:
         """Take associations of a resource away."""
@@ -210,9 +210,9 @@ def _derived(db: Connection, namespace: str, topic: str) -> list[dict[str, Any]]
         return []
     found: dict[tuple[str, str], str] = {}
     for endpoint, message in _messages(db, namespace, topic):
-        subject = _subject_of(db, message)
-        if subject is not None:
-            found.setdefault(subject, endpoint)
+        meant = _subject_of(db, message)
+        if meant is not None:
+            found.setdefault(meant, endpoint)
     if len(found) != 1:
         return []
     ((context, subject), endpoint), *_ = found.items()

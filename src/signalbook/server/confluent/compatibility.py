@@ -16,7 +16,6 @@ from signalbook import schemas
 from signalbook.jsontext import decode_json, encode_json
 from signalbook.schemas.canonical import Content, read_schema
 from signalbook.schemas.format import Difference, Direction, SchemaError, StepBudget
-from signalbook.schemas.protobuf import confluent as protobuf_rules
 
 __all__ = ["Candidate", "Finding", "breaks", "compare_all", "messages"]
 
@@ -91,8 +90,10 @@ def breaks(directions: Iterable[Direction], older: Candidate, newer: Candidate, 
     except SchemaError as error:
         return [Finding("UNREADABLE_SCHEMA", "/", str(error), older)]
     if kind == "PROTOBUF":
-        given = ((name, path, words) for name, path, words in protobuf_rules.broken(one, two, wanted))
-        return [Finding(name, path, words, older) for name, path, words in islice(given, _MOST)]
+        from signalbook.schemas.protobuf.compare import confluent_breaks  # with the compiler, where there is one
+
+        given = islice(confluent_breaks(one, two, wanted), _MOST)
+        return [Finding(name, path, words, older) for name, path, words in given]
     return [
         Finding(_NAMES.get(one.kind, one.kind.upper()), one.path or "/", one.message, older)
         for one in islice(_broken(kind, one, two, wanted, budget), _MOST)

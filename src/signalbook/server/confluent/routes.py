@@ -9,15 +9,13 @@ Rule 3: every answer, an error too, is JSON of the type that the client accepts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
 
 from signalbook import __version__
-from signalbook.jsontext import JsonError, decode_json
 from signalbook.registry import schema_ids
 from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, SchemaEntry, SubjectVersion, name_in, split_name
@@ -25,8 +23,19 @@ from signalbook.registry.store import Connection
 from signalbook.server import http
 from signalbook.server.confluent import compatibility, scopes
 from signalbook.server.confluent.associations import Associations
-from signalbook.server.confluent.errors import MEDIA, ConfluentError, answered, respond
-from signalbook.server.confluent.subjects import Subjects, check_subject, read_request, read_version
+from signalbook.server.confluent.calls import (
+    MEDIA,
+    MEDIA_TYPES,
+    Call,
+    ConfluentError,
+    SchemaText,
+    accepted,
+    answered,
+    context_of,
+    respond,
+)
+from signalbook.server.confluent.changes import Changes
+from signalbook.server.confluent.subjects import read_request, read_version
 from signalbook.server.http import Request, Response, refuse_coded
 
 __all__ = ["ROOT", "ROOT_NAMES", "Confluent"]
@@ -35,41 +44,8 @@ ROOT = "/confluent"
 # The first parts of the API's paths, where it is served at the root too.
 ROOT_NAMES = frozenset({"subjects", "schemas", "compatibility", "config", "mode", "contexts", "associations", "v1"})
 
-_MEDIA = (MEDIA, "application/vnd.schemaregistry+json", "application/json")
-_BODIES = frozenset({*_MEDIA, "application/octet-stream"})
+_BODIES = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MOST_SCHEMAS = 1000
-
-
-@dataclass(slots=True)
-class Call:
-    """One request: what its path names, its parameters, and the context that it is made in."""
-
-    request: Request
-    parts: tuple[str, ...] = ()
-    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    context: str = DEFAULT
-
-    def text(self, name: str, default: str = "") -> str:
-        """A parameter; the first where it is repeated."""
-        return next(iter(self.query.get(name, ())), default)
-
-    def flag(self, name: str) -> bool:
-        """A parameter that is true or false."""
-        return self.text(name).lower() == "true"
-
-    def page(self, found: list[Any], most: int = 0) -> list[Any]:
-        """The part of a list that was asked for."""
-        offset, limit = (_whole(self.text(name), default) for name, default in (("offset", 0), ("limit", -1)))
-        start = max(offset, 0)
-        size = limit if 0 < limit and (not most or limit <= most) else most
-        return found[start : start + size] if size else found[start:]
-
-
-def _whole(text: str, default: int) -> int:
-    try:
-        return int(text) if text else default
-    except ValueError:
-        raise ConfluentError(404, "HTTP 404 Not Found") from None
 
 
 Handler = Callable[["Confluent", Call], Any]
@@ -82,21 +58,18 @@ def _route(pattern: str, **methods: Handler) -> None:
     _ROUTES.append((re.compile(pattern, re.DOTALL), methods))
 
 
-class Confluent:
+class Confluent(Changes):
     """Answers the paths of Confluent's API for one registry."""
 
     def __init__(self, requests: Requests, *, catalog: bool = True, keep_deleted: bool = False) -> None:
-        self._requests = requests
-        self._store = requests.store
-        self._subjects = Subjects(requests)
-        self._associations = Associations(catalog=catalog)
+        super().__init__(requests, Associations(catalog=catalog))
         self._keep_deleted = keep_deleted
 
     def answer(self, request: Request) -> Response:
         """Answer a request for a path of the API."""
         media = MEDIA
         try:
-            media = _accepted(request.headers.get("accept") or "")
+            media = accepted(request.headers.get("accept") or "")
             path = _plain(request.path)
             found, methods = self._find(path)
             if request.method == "OPTIONS":
@@ -112,7 +85,7 @@ class Confluent:
             return Response(204, [])
         if isinstance(value, Response):
             return value
-        if isinstance(value, _Text):
+        if isinstance(value, SchemaText):
             return Response(200, [("content-type", media)], value.text.encode("utf-8", "surrogatepass"))
         return answered(200, value, media)
 
@@ -147,20 +120,10 @@ class Confluent:
         query = parse_qs(request.query, keep_blank_values=True, max_num_fields=1000)
         return Call(request, found.groups(), query, _inner(path)[0])
 
-    def _read(self, job: Callable[[Connection], Any]) -> Any:
-        return self._store.read(job)
-
-    def _write(self, job: Callable[[Connection], Any]) -> Any:
-        self._check_writable()
-        return self._store.write(job)
-
-    def _check_writable(self) -> None:
-        if not self._requests.setup(self._store.reader()).capabilities.is_mutable("entities"):
-            raise ConfluentError(42205, "This registry does not take writes")
-
     # ---- subjects and versions
 
     def list_subjects(self, call: Call) -> Any:
+        """Answer `GET /subjects`."""
         prefix = call.text("subjectPrefix")
         if "subjectPrefix" not in call.query:
             prefix = ":*:" if call.context == DEFAULT else f":{call.context}:"
@@ -170,6 +133,8 @@ class Confluent:
         return call.page(self._read(lambda db: self._subjects.listed(db, prefix, deleted, only)))
 
     def list_versions(self, call: Call) -> Any:
+        """Answer `GET /subjects/{subject}/versions`."""
+
         def job(db: Connection) -> list[int]:
             every = schema_ids.versions(db, *self._subject(db, call))
             only, deleted = call.flag("deletedOnly"), call.flag("deleted")
@@ -181,9 +146,6 @@ class Confluent:
 
         return call.page(self._read(job))
 
-    def _subject(self, db: Connection, call: Call) -> tuple[str, str]:
-        return self._subjects.resolve(db, call.parts[0], call.context)
-
     def _version(self, db: Connection, call: Call) -> SubjectVersion:
         number = read_version(call.parts[1])
         where = self._subject(db, call)
@@ -191,19 +153,24 @@ class Confluent:
         return self._subjects.version(db, *where, number, call.flag("deleted"))
 
     def get_version(self, call: Call) -> Any:
+        """Answer `GET /subjects/{subject}/versions/{version}`."""
         qualified = call.text("referenceFormat").lower() == "qualified"
         return self._read(
             lambda db: self._subjects.shown(db, self._version(db, call), call.text("format"), qualified=qualified)
         )
 
     def get_version_text(self, call: Call) -> Any:
-        def job(db: Connection) -> _Text:
+        """Answer `GET /subjects/{subject}/versions/{version}/schema`."""
+
+        def job(db: Connection) -> SchemaText:
             found = self._subjects.entry(db, self._version(db, call))
-            return _Text(self._subjects.text(db, found, call.text("format")))
+            return SchemaText(self._subjects.text(db, found, call.text("format")))
 
         return self._read(job)
 
     def list_referrers(self, call: Call) -> Any:
+        """Answer `GET /subjects/{subject}/versions/{version}/referencedby`."""
+
         def job(db: Connection) -> list[int]:
             one = self._version(db, call)
             found = schema_ids.referrers(db, one.context, one.subject, one.number)
@@ -212,6 +179,7 @@ class Confluent:
         return call.page(self._read(job))
 
     def find_by_metadata(self, call: Call) -> Any:
+        """Answer `GET /subjects/{subject}/metadata`."""
         pairs = list(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False))
 
         def job(db: Connection) -> Any:
@@ -228,7 +196,8 @@ class Confluent:
         return self._read(job)
 
     def look_up(self, call: Call) -> Any:
-        sent = read_request(_body(call.request))
+        """Answer `POST /subjects/{subject}`."""
+        sent = read_request(call.body())
 
         def job(db: Connection) -> Any:
             where = self._subject(db, call)
@@ -246,31 +215,6 @@ class Confluent:
             return self._subjects.shown(db, found, call.text("format"))
 
         return self._read(job)
-
-    def register(self, call: Call) -> Any:
-        sent = read_request(_body(call.request))
-        where = self._read(lambda db: self._subject(db, call))
-        self._check_writable()
-        return self._subjects.register(
-            *where, sent, normalise=call.flag("normalize"), force=call.flag("force"), base=call.request.base
-        )
-
-    def delete_subject(self, call: Call) -> Any:
-        def job(db: Connection) -> list[int]:
-            where = self._subject(db, call)
-            self._associations.refuse_deleting(db, *where)
-            return self._subjects.delete(db, *where, call.flag("permanent"), call.request.base)
-
-        return self._write(job)
-
-    def delete_version(self, call: Call) -> Any:
-        number = read_version(call.parts[1])
-
-        def job(db: Connection) -> int:
-            where = self._subject(db, call)
-            return self._subjects.delete_version(db, *where, number, call.flag("permanent"), call.request.base)
-
-        return self._write(job)
 
     # ---- ids
 
@@ -304,6 +248,8 @@ class Confluent:
         return [*((other, plain) for other in schema_ids.all_contexts(db)[1:]), (DEFAULT, plain)]
 
     def get_id(self, call: Call) -> Any:
+        """Answer `GET /schemas/ids/{id}`."""
+
         def job(db: Connection) -> Any:
             entry, version = self._by_id(db, call)
             qualified = call.text("referenceFormat").lower() == "qualified"
@@ -318,7 +264,8 @@ class Confluent:
         return self._read(job)
 
     def get_id_text(self, call: Call) -> Any:
-        return self._read(lambda db: _Text(self._subjects.text(db, self._by_id(db, call)[0], call.text("format"))))
+        """Answer `GET /schemas/ids/{id}/schema`."""
+        return self._read(lambda db: SchemaText(self._subjects.text(db, self._by_id(db, call)[0], call.text("format"))))
 
     def _holders(self, db: Connection, call: Call) -> list[SubjectVersion]:
         entry, _ = self._by_id(db, call)
@@ -326,12 +273,16 @@ class Confluent:
         return [one for one in found if call.flag("deleted") or not one.deleted]
 
     def list_id_subjects(self, call: Call) -> Any:
+        """Answer `GET /schemas/ids/{id}/subjects`."""
+
         def job(db: Connection) -> list[str]:
             return sorted({name_in(one.context, one.subject) for one in self._holders(db, call)})
 
         return call.page(self._read(job))
 
     def list_id_versions(self, call: Call) -> Any:
+        """Answer `GET /schemas/ids/{id}/versions`."""
+
         def job(db: Connection) -> list[Any]:
             found = self._holders(db, call)
             return [{"subject": name_in(one.context, one.subject), "version": one.number} for one in found]
@@ -339,6 +290,8 @@ class Confluent:
         return call.page(self._read(job))
 
     def get_guid(self, call: Call) -> Any:
+        """Answer `GET /schemas/guids/{guid}`."""
+
         def job(db: Connection) -> Any:
             for entry in self._of_guid(db, call):
                 return self._subjects.content(db, entry, call.text("format"), None)
@@ -347,6 +300,8 @@ class Confluent:
         return self._read(job)
 
     def list_guid_ids(self, call: Call) -> Any:
+        """Answer `GET /schemas/guids/{guid}/ids`."""
+
         def job(db: Connection) -> Any:
             found = [{"context": entry.context, "id": entry.id} for entry in self._of_guid(db, call)]
             if not found:
@@ -360,9 +315,11 @@ class Confluent:
         return [one for one in found if self._keep_deleted or schema_ids.holders(db, one.context, one.id)]
 
     def list_types(self, call: Call) -> Any:
+        """Answer `GET /schemas/types`."""
         return ["JSON", "PROTOBUF", "AVRO"]
 
     def list_schemas(self, call: Call) -> Any:
+        """Answer `GET /schemas`."""
         prefix = call.text("subjectPrefix")
         if not prefix.startswith(":"):
             prefix = name_in(call.context, prefix)
@@ -396,6 +353,7 @@ class Confluent:
     # ---- compatibility
 
     def check_version(self, call: Call) -> Any:
+        """Answer `POST /compatibility/subjects/{subject}/versions/{version}`."""
         number = read_version(call.parts[1])
 
         def job(db: Connection) -> Any:
@@ -412,13 +370,15 @@ class Confluent:
         return self._check(call, job, alone=True)
 
     def check_subject(self, call: Call) -> Any:
+        """Answer `POST /compatibility/subjects/{subject}/versions`."""
+
         def job(db: Connection) -> Any:
             return [one for one in schema_ids.versions(db, *self._subject(db, call)) if not one.deleted]
 
         return self._check(call, job, alone=False)
 
     def _check(self, call: Call, older: Callable[[Connection], Any], *, alone: bool) -> Any:
-        sent = read_request(_body(call.request))
+        sent = read_request(call.body())
         verbose = call.flag("verbose")
 
         def job(db: Connection) -> Any:
@@ -435,7 +395,7 @@ class Confluent:
                 return {"is_compatible": False, "messages": [error.message]}
             level = config[scopes.LEVEL]
             judged = {**config, scopes.LEVEL: level.partition("_")[0]} if alone else config
-            findings = self._subjects.findings(db, where[0], content, found, judged)
+            findings = self._registration.findings(db, where[0], content, found, judged)
             made: dict[str, Any] = {"is_compatible": not findings}
             if verbose:
                 made["messages"] = compatibility.messages(findings, level)
@@ -446,6 +406,7 @@ class Confluent:
     # ---- config and mode
 
     def get_config(self, call: Call) -> Any:
+        """Answer `GET /config` and `GET /config/{subject}`."""
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
@@ -461,56 +422,8 @@ class Confluent:
 
         return self._read(job)
 
-    def put_config(self, call: Call) -> Any:
-        given = scopes.read_config(_body(call.request))
-        scope = self._scope(call)
-
-        def job(db: Connection) -> Any:
-            self._refuse_read_only(db, scope)
-            config, mode = scopes.load(db, scope)
-            merged = {**config, **given}
-            config = {name: value for name, value in merged.items() if value is not None}
-            scopes.save(db, scope, config, mode)
-            if scope[1]:
-                self._subjects.set_level(db, *scope, config.get(scopes.LEVEL), call.request.base)
-            shown = dict(config)
-            if scopes.LEVEL in shown:
-                shown = {"compatibility": shown.pop(scopes.LEVEL), **shown}
-            return shown
-
-        return self._write(job)
-
-    def delete_config(self, call: Call) -> Any:
-        scope = self._scope(call)
-
-        def job(db: Connection) -> Any:
-            self._refuse_read_only(db, scope)
-            config, mode = scopes.load(db, scope)
-            if scope == scopes.GLOBAL:
-                scopes.save(db, scope, {}, mode)
-                return {scopes.LEVEL: scopes.DEFAULT_LEVEL, **config}
-            if not config:
-                raise ConfluentError(40401, f"Subject '{name_in(*scope)}' not found.")
-            scopes.save(db, scope, {}, mode)
-            if scope[1]:
-                self._subjects.set_level(db, *scope, None, call.request.base)
-            return config
-
-        return self._write(job)
-
-    def _scope(self, call: Call) -> scopes.Scope:
-        name = call.parts[0] if call.parts else ""
-        scope = scopes.scope_of(name, call.context)
-        if scope[1]:
-            check_subject(scope[1])
-        return scope
-
-    def _refuse_read_only(self, db: Connection, scope: scopes.Scope) -> None:
-        mode = scopes.find_mode(db, scope)
-        if mode.startswith("READONLY"):
-            raise ConfluentError(42205, f"Subject {name_in(*scope)} is in {mode.lower()} mode")
-
     def get_mode(self, call: Call) -> Any:
+        """Answer `GET /mode` and `GET /mode/{subject}`."""
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
@@ -523,121 +436,49 @@ class Confluent:
 
         return self._read(job)
 
-    def put_mode(self, call: Call) -> Any:
-        mode = scopes.read_mode(_body(call.request).get("mode"))
-        scope = self._scope(call)
-
-        def job(db: Connection) -> Any:
-            if mode == "IMPORT" and scopes.load(db, scope)[1] != "IMPORT":
-                self._enter_import(db, scope, call)
-            config, _ = scopes.load(db, scope)
-            scopes.save(db, scope, config, mode)
-            return {"mode": mode}
-
-        return self._write(job)
-
-    def _enter_import(self, db: Connection, scope: scopes.Scope, call: Call) -> None:
-        """Refuse to begin an import where there are subjects already, and clear what is hidden."""
-        if call.flag("force"):
-            return
-        if scope[1]:
-            found = [(scope[0], scope[1], all(one.deleted for one in schema_ids.versions(db, *scope)))]
-            found = found if schema_ids.versions(db, *scope) else []
-        else:
-            found = schema_ids.subjects(db, scope[0] or None)
-        if any(not hidden for _, _, hidden in found):
-            raise ConfluentError(42205, "Cannot import since found existing subjects; use force=true to do so anyway")
-        for context, subject, _ in found:
-            self._subjects.delete(db, context, subject, True, call.request.base)
-
-    def delete_mode(self, call: Call) -> Any:
-        scope = self._scope(call)
-
-        def job(db: Connection) -> Any:
-            config, mode = scopes.load(db, scope)
-            if not mode and scope != scopes.GLOBAL:
-                raise ConfluentError(40401, f"Subject '{name_in(*scope)}' not found.")
-            scopes.save(db, scope, config, "")
-            return {"mode": mode or scopes.DEFAULT_MODE}
-
-        return self._write(job)
-
     # ---- contexts
 
     def list_contexts(self, call: Call) -> Any:
+        """Answer `GET /contexts`."""
         prefix = call.text("contextPrefix")
         found = self._read(schema_ids.all_contexts)
         return call.page([one for one in found if one.startswith(prefix)])
 
-    def delete_context(self, call: Call) -> Any:
-        context = _context(call.parts[0])
-
-        def job(db: Connection) -> None:
-            if schema_ids.subjects(db, context):
-                raise ConfluentError(42211, f"The context '{context}' is not empty")
-            group = schema_ids.group_of(db, context)
-            if group is not None and context != DEFAULT:
-                self._subjects.put(db, "PATCH", group, {"confluentcontext": None}, call.request.base)
-            scopes.delete_scope(db, (context, ""))
-
-        return self._write(job)
-
     # ---- associations
 
     def list_topic_associations(self, call: Call) -> Any:
+        """Answer `GET /associations/resources/{namespace}/{topic}`."""
         namespace, name = call.parts
         return call.page(self._read(lambda db: self._associations.of_topic(db, namespace, name, call.query)))
 
     def list_resource_associations(self, call: Call) -> Any:
+        """Answer `GET /associations/resources/{id}`."""
         return call.page(self._read(lambda db: self._associations.of_resource(db, call.parts[0], call.query)))
 
     def list_subject_associations(self, call: Call) -> Any:
+        """Answer `GET /associations/subjects/{subject}`."""
         where = split_name(call.parts[0], call.context)
         return call.page(self._read(lambda db: self._associations.of_subject(db, *where, call.query)))
-
-    def save_associations(self, call: Call) -> Any:
-        body, update = _body(call.request), call.request.method == "PUT"
-        if update and call.parts:
-            body = {"resourceId": call.parts[0], **body}
-        around = _context(call.text("context")) if call.text("context") else call.context
-        dry = call.flag("dryRun")
-        return self._write(lambda db: self._save_associations(db, body, around, update, dry))
-
-    def _save_associations(self, db: Connection, body: Any, around: str, update: bool, dry: bool) -> Any:
-        if update and not (body.get("resourceName") and body.get("resourceNamespace")):
-            known = self._associations.of_resource(db, str(body.get("resourceId")), {})
-            if known:
-                kept = {name: known[0][name] for name in ("resourceName", "resourceNamespace", "resourceType")}
-                body = {**kept, **body}
-        return self._associations.save(db, body, around, update=update, dry=dry)
-
-    def delete_associations(self, call: Call) -> Any:
-        kinds = [one for one in call.query.get("associationType", ()) if one]
-        kind, dry = call.text("resourceType"), call.flag("dryRun")
-        return self._write(lambda db: self._associations.delete(db, call.parts[0], kind, kinds, dry))
 
     # ---- the server
 
     def root(self, call: Call) -> Any:
+        """Answer `GET /`."""
         return {}
 
     def cluster(self, call: Call) -> Any:
+        """Answer `GET /v1/metadata/id`."""
         id_ = self._requests.setup(self._store.reader()).registryid
         clusters = {"kafka-cluster": id_, "schema-registry-cluster": id_}
         return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
     def server_version(self, call: Call) -> Any:
+        """Answer `GET /v1/metadata/version`."""
         return {"version": __version__, "commitId": ""}
 
     def deployment(self, call: Call) -> Any:
+        """Answer `GET /v1/metadata/deployment`."""
         return {"attributes": []}
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A schema by itself."""
-
-    text: str
 
 
 def _plain(path: str) -> str:
@@ -652,38 +493,7 @@ _REGISTERS = re.compile(r"/subjects/.+/versions")
 def _inner(path: str) -> tuple[str, str]:
     """The context that a path is seen from, and the path within it."""
     found = _CONTEXT.fullmatch(path)
-    return (_context(found[1]), found[2]) if found is not None else (DEFAULT, path)
-
-
-def _context(name: str) -> str:
-    if name.startswith(":.") and name.endswith(":"):
-        name = name[1:-1]
-    if ":" in name:
-        raise ConfluentError(400, f"'{name}' is not a valid context: it has a colon")
-    return name if name.startswith(".") else f".{name}"
-
-
-def _accepted(accept: str) -> str:
-    """The type of the answer that a client accepts."""
-    wanted = [one.partition(";")[0].strip().lower() for one in accept.split(",") if one.strip()]
-    if not wanted or MEDIA in wanted or "*/*" in wanted or "application/*" in wanted:
-        return MEDIA
-    for one in wanted:
-        if one in _MEDIA:
-            return one
-    raise ConfluentError(406, "HTTP 406 Not Acceptable")
-
-
-def _body(request: Request) -> dict[str, Any]:
-    if not request.body.strip():
-        raise ConfluentError(422, "The request has no body; send a JSON object")
-    try:
-        body = decode_json(request.body)
-    except JsonError as error:
-        raise ConfluentError(400, f"The body is not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise ConfluentError(400, "The body must be a JSON object")
-    return body
+    return (context_of(found[1]), found[2]) if found is not None else (DEFAULT, path)
 
 
 _C = Confluent

@@ -14,7 +14,7 @@ import orjson
 from signalbook.registry import schema_ids
 from signalbook.registry.schema_ids import split_name
 from signalbook.registry.store import Connection
-from signalbook.server.confluent.errors import ConfluentError
+from signalbook.server.confluent.calls import ConfluentError
 
 __all__ = ["GLOBAL", "LEVELS", "MODES", "Scope", "delete_scope", "find_config", "find_mode", "in_force", "load", "save"]
 
@@ -35,7 +35,7 @@ _OBJECTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRu
 
 
 def scope_of(name: str, around: str) -> Scope:
-    """The scope that a name in `/config/{name}` or `/mode/{name}` means; an empty name is that of the path's context."""
+    """The scope that a name after `/config` or `/mode` means; without one it is the context that the path is in."""
     context, subject = split_name(name, around)
     if context == ".__GLOBAL" or (context == schema_ids.DEFAULT and not subject):
         return GLOBAL

@@ -175,7 +175,7 @@ class NamedReferences:
         from signalbook.schemas.avro import source
 
         found: dict[str, Any] = {}
-        for text in self.texts.values():
+        for text in dict.fromkeys(self.texts.values()):
             for name, one in source.definitions(_json(text)).items():
                 found.setdefault(name, one)
         return found
@@ -195,7 +195,7 @@ def read_schema(type_: str, text: str, texts: Mapping[str, str] = NOTHING) -> Sc
     """The schema that a canonical text holds, found with what it refers to."""
     if not texts and len(text) <= _LARGEST_KEPT:
         return _read_alone(type_, text)
-    return schemas.read(format_of(type_, text), text, NamedReferences(type_, texts))
+    return _read(type_, text, texts)
 
 
 _LARGEST_KEPT = 64 * 1024
@@ -203,7 +203,45 @@ _LARGEST_KEPT = 64 * 1024
 
 @lru_cache(maxsize=256)
 def _read_alone(type_: str, text: str) -> Schema:
-    return schemas.read(format_of(type_, text), text, NamedReferences(type_))
+    return _read(type_, text, NOTHING)
+
+
+def _read(type_: str, text: str, texts: Mapping[str, str]) -> Schema:
+    if type_ == "JSON" and any(draft in f"{text}{''.join(texts.values())}" for draft in _OLDER):
+        text, texts = _in_draft_07(text), {name: _in_draft_07(one) for name, one in texts.items()}
+    return schemas.read(format_of(type_, text), text, NamedReferences(type_, texts))
+
+
+# The drafts before the seventh, which Confluent's registry takes too; they are read in words of the seventh.
+_OLDER = ("json-schema.org/draft-03", "json-schema.org/draft-04", "json-schema.org/draft-06")
+_DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+_BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+
+
+def _in_draft_07(text: str) -> str:
+    document = _json(text)
+    stated = document.get("$schema") if isinstance(document, dict) else None
+    if not isinstance(stated, str) or not any(draft in stated for draft in _OLDER):
+        return text
+    made = document if "draft-06" in stated else _reworded(document)
+    return encode_json({**made, "$schema": _DRAFT_07})
+
+
+def _reworded(value: Any) -> Any:
+    """A schema of draft 4 with the words of draft 7: `$id`, and bounds that exclude as numbers."""
+    if isinstance(value, list):
+        return [_reworded(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _reworded(one) for name, one in value.items()}
+    if isinstance(made.get("id"), str) and "$id" not in made:
+        made["$id"] = made.pop("id")
+    for bound, exclusive in _BOUNDS:
+        if isinstance(made.get(exclusive), bool):
+            excludes = made.pop(exclusive)
+            if excludes and bound in made:
+                made[exclusive] = made.pop(bound)
+    return made
 
 
 def content_of(

@@ -328,7 +328,7 @@ class RegistryService:
         return None if face is None or (known is not None and first in known.model.groups) else face
 
     def asks(self, request: Request) -> bool:
-        """Tell whether a request that is a POST only asks, so that whoever may read may send it."""
+        """Tell whether a POST only asks, so that whoever may read may send it."""
         face = self._face(request.path)
         return request.path in self._extensions or (face is not None and face.asks(request))
 

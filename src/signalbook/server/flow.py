@@ -446,7 +446,7 @@ class Flow:
         held = 0
         try:
             if request.path != "/healthz":
-                self._access.check(request, asks=self._asks(request))
+                self._access.check(request, asks=request.method == "POST" and self._asks(request))
             request.headers = _dict_of(request.headers)
             if request.method not in READS:
                 length = request.headers.get("content-length")

@@ -51,7 +51,9 @@ def test_flags_in_any_case(confluent: Registered) -> None:
     assert [] == confluent("GET", "/subjects?deleted=yes")
 
 
-@pytest.mark.parametrize("subject", ["yard/part.proto", "a b", "ü", "x" * 500, "a/versions/b", "%2F", "a+b", "-x", ".x"])
+@pytest.mark.parametrize(
+    "subject", ["yard/part.proto", "a b", "ü", "x" * 500, "a/versions/b", "%2F", "a+b", "-x", ".x"]
+)
 def test_names_of_subjects(confluent: Registered, subject: str) -> None:
     """CSR-7, CSR-14: any text without control characters is a subject, and comes back as it was sent."""
     found = confluent.register(subject, PING)

@@ -205,7 +205,7 @@ def _quoted(text: str) -> str:
 # ---- reading a text
 
 
-class _Reader:
+class _ProtoReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._found = list(tokens(text))
@@ -483,7 +483,7 @@ def _unquoted(token: str) -> str:
 
 def parse(text: str) -> ProtoFile:
     """What a .proto text declares."""
-    return _Reader(text).file()
+    return _ProtoReader(text).file()
 
 
 # ---- reading a descriptor

@@ -23,7 +23,7 @@ from signalbook.spec.error_types import ERROR_TYPES, title
 __all__ = [
     "MEDIA",
     "MEDIA_TYPES",
-    "Call",
+    "ConfluentCall",
     "ConfluentError",
     "SchemaText",
     "accepted",
@@ -78,7 +78,7 @@ def respond(error: BaseException, path: str, media: str = MEDIA) -> Response:
 
 
 @dataclass(slots=True)
-class Call:
+class ConfluentCall:
     """One request: what its path names, its parameters, and the context that it is made in."""
 
     request: Request

@@ -14,10 +14,10 @@ from signalbook.registry.schema_ids import DEFAULT, name_in
 from signalbook.registry.store import Connection
 from signalbook.server.confluent import scopes
 from signalbook.server.confluent.associations import Associations
-from signalbook.server.confluent.calls import Call, ConfluentError, context_of
+from signalbook.server.confluent.calls import ConfluentCall, ConfluentError, context_of
 from signalbook.server.confluent.registration import Registration
-from signalbook.server.confluent.subjects import Subjects, check_subject, read_request, read_version
-from signalbook.server.confluent.writing import Writer
+from signalbook.server.confluent.subjects import SubjectView, check_subject, read_request, read_version
+from signalbook.server.confluent.writing import SubjectWriter
 
 __all__ = ["Changes"]
 
@@ -30,17 +30,17 @@ class Changes:
     def __init__(self, requests: Requests, associations: Associations) -> None:
         self._requests = requests
         self._store = requests.store
-        self._subjects = Subjects()
+        self._subjects = SubjectView()
         self._registration = Registration(requests, self._subjects)
         self._associations = associations
 
     def _read(self, job: Callable[[Connection], T]) -> T:
         return self._store.read(job)
 
-    def _subject(self, db: Connection, call: Call) -> tuple[str, str]:
+    def _subject(self, db: Connection, call: ConfluentCall) -> tuple[str, str]:
         return self._subjects.resolve(db, call.parts[0], call.context)
 
-    def register(self, call: Call) -> Any:
+    def register(self, call: ConfluentCall) -> Any:
         """Answer `POST /subjects/{subject}/versions`."""
         sent = read_request(call.body())
         where = self._read(lambda db: self._subject(db, call))
@@ -49,7 +49,7 @@ class Changes:
             *where, sent, normalise=call.flag("normalize"), force=call.flag("force"), base=call.request.base
         )
 
-    def delete_subject(self, call: Call) -> Any:
+    def delete_subject(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /subjects/{subject}`."""
 
         def job(db: Connection) -> list[int]:
@@ -59,7 +59,7 @@ class Changes:
 
         return self._write(job)
 
-    def delete_version(self, call: Call) -> Any:
+    def delete_version(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /subjects/{subject}/versions/{version}`."""
         number = read_version(call.parts[1])
 
@@ -69,7 +69,7 @@ class Changes:
 
         return self._write(job)
 
-    def put_config(self, call: Call) -> Any:
+    def put_config(self, call: ConfluentCall) -> Any:
         """Answer `PUT /config` and `PUT /config/{subject}`."""
         given = scopes.read_config(call.body())
         scope = self._scope(call)
@@ -89,7 +89,7 @@ class Changes:
 
         return self._write(job)
 
-    def delete_config(self, call: Call) -> Any:
+    def delete_config(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /config` and `DELETE /config/{subject}`."""
         scope = self._scope(call)
 
@@ -113,7 +113,7 @@ class Changes:
         if mode.startswith("READONLY"):
             raise ConfluentError(42205, f"Subject {name_in(*scope)} is in {mode.lower()} mode")
 
-    def put_mode(self, call: Call) -> Any:
+    def put_mode(self, call: ConfluentCall) -> Any:
         """Answer `PUT /mode` and `PUT /mode/{subject}`."""
         mode = scopes.read_mode(call.body().get("mode"))
         scope = self._scope(call)
@@ -127,7 +127,7 @@ class Changes:
 
         return self._write(job)
 
-    def _enter_import(self, db: Connection, scope: scopes.Scope, call: Call) -> None:
+    def _enter_import(self, db: Connection, scope: scopes.Scope, call: ConfluentCall) -> None:
         """Refuse to begin an import where there are subjects already, and clear what is hidden."""
         if call.flag("force"):
             return
@@ -142,7 +142,7 @@ class Changes:
         for context, subject, _ in found:
             writer.delete(context, subject, True)
 
-    def delete_mode(self, call: Call) -> Any:
+    def delete_mode(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /mode` and `DELETE /mode/{subject}`."""
         scope = self._scope(call)
 
@@ -155,7 +155,7 @@ class Changes:
 
         return self._write(job)
 
-    def delete_context(self, call: Call) -> Any:
+    def delete_context(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /contexts/{context}`."""
         context = context_of(call.parts[0])
 
@@ -169,7 +169,7 @@ class Changes:
 
         return self._write(job)
 
-    def save_associations(self, call: Call) -> Any:
+    def save_associations(self, call: ConfluentCall) -> Any:
         """Answer `POST /associations` and `PUT /associations/resources/{id}`."""
         body, update = call.body(), call.request.method == "PUT"
         if update and call.parts:
@@ -186,13 +186,13 @@ class Changes:
                 body = {**kept, **body}
         return self._associations.save(db, body, around, update=update, dry=dry)
 
-    def delete_associations(self, call: Call) -> Any:
+    def delete_associations(self, call: ConfluentCall) -> Any:
         """Answer `DELETE /associations/resources/{id}`."""
         kinds = [one for one in call.query.get("associationType", ()) if one]
         kind, dry = call.text("resourceType"), call.flag("dryRun")
         return self._write(lambda db: self._associations.delete(db, call.parts[0], kind, kinds, dry))
 
-    def _scope(self, call: Call) -> scopes.Scope:
+    def _scope(self, call: ConfluentCall) -> scopes.Scope:
         name = call.parts[0] if call.parts else ""
         scope = scopes.scope_of(name, call.context)
         if scope[1]:
@@ -203,8 +203,8 @@ class Changes:
         self._check_writable()
         return self._store.write(job)
 
-    def _writer(self, db: Connection, call: Call) -> Writer:
-        return Writer(self._requests, db, call.request.base)
+    def _writer(self, db: Connection, call: ConfluentCall) -> SubjectWriter:
+        return SubjectWriter(self._requests, db, call.request.base)
 
     def _check_writable(self) -> None:
         if not self._requests.setup(self._store.reader()).capabilities.is_mutable("entities"):

@@ -17,7 +17,7 @@ from signalbook.jsontext import decode_json, encode_json
 from signalbook.schemas.canonical import Content, read_schema
 from signalbook.schemas.format import Difference, Direction, SchemaError, StepBudget
 
-__all__ = ["Candidate", "Finding", "breaks", "compare_all", "messages"]
+__all__ = ["ComparedSchema", "Incompatibility", "breaks", "compare_all", "messages"]
 
 _MOST = 20
 _STEPS = 200_000
@@ -45,7 +45,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ComparedSchema:
     """A schema to compare with: its content, the texts that it refers to, and the number of its version."""
 
     content: Content
@@ -54,20 +54,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Incompatibility:
     """What breaks a level, and against which version."""
 
     name: str
     path: str
     message: str
-    older: Candidate
+    older: ComparedSchema
 
 
-def compare_all(level: str, newer: Candidate, older: Sequence[Candidate]) -> list[Finding]:
+def compare_all(level: str, newer: ComparedSchema, older: Sequence[ComparedSchema]) -> list[Incompatibility]:
     """What breaks a level between a schema and those before it, which are given with the newest first."""
     name, _, transitive = level.partition("_")
     wanted = older if transitive else older[:1]
-    found: list[Finding] = []
+    found: list[Incompatibility] = []
     budget = StepBudget(_STEPS)
     for one in wanted:
         found.extend(breaks(_DIRECTIONS[name], one, newer, budget))
@@ -76,26 +76,28 @@ def compare_all(level: str, newer: Candidate, older: Sequence[Candidate]) -> lis
     return found
 
 
-def breaks(directions: Iterable[Direction], older: Candidate, newer: Candidate, budget: StepBudget) -> list[Finding]:
+def breaks(
+    directions: Iterable[Direction], older: ComparedSchema, newer: ComparedSchema, budget: StepBudget
+) -> list[Incompatibility]:
     """What breaks a promise between two schemas."""
     wanted = frozenset(directions)
     if not wanted or older.content == newer.content:
         return []
     if older.content.type != newer.content.type:
         words = f"the type changes from {older.content.type} to {newer.content.type}"
-        return [Finding("TYPE_MISMATCH", "/", words, older)]
+        return [Incompatibility("TYPE_MISMATCH", "/", words, older)]
     kind = newer.content.type
     try:
         one, two = (_read(each) for each in (older, newer))
     except SchemaError as error:
-        return [Finding("UNREADABLE_SCHEMA", "/", str(error), older)]
+        return [Incompatibility("UNREADABLE_SCHEMA", "/", str(error), older)]
     if kind == "PROTOBUF":
         from signalbook.schemas.protobuf.compare import confluent_breaks  # with the compiler, where there is one
 
         given = islice(confluent_breaks(one, two, wanted), _MOST)
-        return [Finding(name, path, words, older) for name, path, words in given]
+        return [Incompatibility(name, path, words, older) for name, path, words in given]
     return [
-        Finding(_NAMES.get(one.kind, one.kind.upper()), one.path or "/", one.message, older)
+        Incompatibility(_NAMES.get(one.kind, one.kind.upper()), one.path or "/", one.message, older)
         for one in islice(_broken(kind, one, two, wanted, budget), _MOST)
     ]
 
@@ -120,7 +122,7 @@ _REQUIRED = ("required_added", "required_removed")
 _DATA = frozenset({"enum", "const", "default", "examples", "required"})
 
 
-def _read(one: Candidate) -> Any:
+def _read(one: ComparedSchema) -> Any:
     """A schema as it is compared: for JSON, whether one alternative or several hold makes no difference."""
     content = one.content
     if content.type != "JSON" or '"oneOf"' not in f"{content.text}{''.join(one.texts.values())}":
@@ -174,7 +176,7 @@ def _followed(root: Any, at: Any) -> Any:
     return at
 
 
-def messages(found: Sequence[Finding], level: str, policy: str = "") -> list[str]:
+def messages(found: Sequence[Incompatibility], level: str, policy: str = "") -> list[str]:
     """The findings as tools show them, with the version that they are about and the level."""
     if not found:
         return []

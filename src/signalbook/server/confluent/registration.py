@@ -21,9 +21,9 @@ from signalbook.registry.store import Connection
 from signalbook.schemas.canonical import Content, read_schema
 from signalbook.server.confluent import compatibility, scopes
 from signalbook.server.confluent.calls import ConfluentError
-from signalbook.server.confluent.compatibility import Candidate
-from signalbook.server.confluent.subjects import Sent, Subjects, check_subject, invalid
-from signalbook.server.confluent.writing import Writer
+from signalbook.server.confluent.compatibility import ComparedSchema
+from signalbook.server.confluent.subjects import Sent, SubjectView, check_subject, invalid
+from signalbook.server.confluent.writing import SubjectWriter
 
 __all__ = ["Registration"]
 
@@ -44,7 +44,7 @@ class _Plan:
 class Registration:
     """Registers schemas in one registry."""
 
-    def __init__(self, requests: Requests, subjects: Subjects) -> None:
+    def __init__(self, requests: Requests, subjects: SubjectView) -> None:
         self._requests = requests
         self._subjects = subjects
 
@@ -66,7 +66,7 @@ class Registration:
                 if now.found is not None:
                     return self._registered(db, now.found)
             assert now.content is not None
-            writer = Writer(self._requests, db, base)
+            writer = SubjectWriter(self._requests, db, base)
             return self._registered(db, writer.add(context, subject, now.content, now.number, now.id))
 
         return store.write(job)
@@ -171,7 +171,7 @@ class Registration:
 
     def candidates(
         self, db: Connection, versions: Sequence[SubjectVersion], content: Content, config: Mapping[str, Any]
-    ) -> list[Candidate]:
+    ) -> list[ComparedSchema]:
         """The schemas that one is compared with, the newest first; of its compatibility group, where there is one."""
         found = []
         group = config.get("compatibilityGroup")
@@ -180,16 +180,16 @@ class Registration:
             if group and _property(entry.content, group) != _property(content, group):
                 continue
             texts = schema_ids.texts_of(db, entry.context, entry.content.references)
-            found.append(Candidate(entry.content, texts, one.number))
+            found.append(ComparedSchema(entry.content, texts, one.number))
         return found
 
     def findings(
         self, db: Connection, context: str, content: Content, live: Sequence[SubjectVersion],
         config: Mapping[str, Any],
-    ) -> list[compatibility.Finding]:  # fmt: skip
+    ) -> list[compatibility.Incompatibility]:  # fmt: skip
         """What speaks against a schema after these versions, by the configuration."""
         older = self.candidates(db, live, content, config)
-        newer = Candidate(content, schema_ids.texts_of(db, context, content.references))
+        newer = ComparedSchema(content, schema_ids.texts_of(db, context, content.references))
         found = compatibility.compare_all(config[scopes.LEVEL], newer, older)
         if config.get("validateFields"):
             found += _reserved_findings(newer, older)
@@ -286,24 +286,26 @@ def _merged_rules(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
     return made
 
 
-def _reserved_findings(newer: Candidate, older: Sequence[Candidate]) -> list[compatibility.Finding]:
+def _reserved_findings(newer: ComparedSchema, older: Sequence[ComparedSchema]) -> list[compatibility.Incompatibility]:
     """What speaks against a schema by the field names that metadata reserve."""
     reserved = _reserved(newer)
     found = []
     if older:
         for name in sorted(_reserved(older[0]) - reserved):
             words = f"reserved field {name} removed: a name that is reserved stays reserved"
-            found.append(compatibility.Finding("RESERVED_FIELD_REMOVED", f"/{name}", words, older[0]))
+            found.append(compatibility.Incompatibility("RESERVED_FIELD_REMOVED", f"/{name}", words, older[0]))
     schema = read_schema(newer.content.type, newer.content.text, newer.texts)
     for name in sorted(reserved & _fields(schema)):
         words = f"the schema has a field that conflicts with the reserved field {name}"
         found.append(
-            compatibility.Finding("FIELD_CONFLICTS_WITH_RESERVED_FIELD", f"/{name}", words, (older or [newer])[0])
+            compatibility.Incompatibility(
+                "FIELD_CONFLICTS_WITH_RESERVED_FIELD", f"/{name}", words, (older or [newer])[0]
+            )
         )
     return found
 
 
-def _reserved(one: Candidate) -> set[str]:
+def _reserved(one: ComparedSchema) -> set[str]:
     text = ((one.content.metadata or {}).get("properties") or {}).get(_RESERVED)
     return {name.strip() for name in text.split(",") if name.strip()} if isinstance(text, str) else set()
 

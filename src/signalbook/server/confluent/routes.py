@@ -26,7 +26,7 @@ from signalbook.server.confluent.associations import Associations
 from signalbook.server.confluent.calls import (
     MEDIA,
     MEDIA_TYPES,
-    Call,
+    ConfluentCall,
     ConfluentError,
     SchemaText,
     accepted,
@@ -48,7 +48,7 @@ _BODIES = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MOST_SCHEMAS = 1000
 
 
-Handler = Callable[["Confluent", Call], Any]
+Handler = Callable[["Confluent", ConfluentCall], Any]
 _S = r"(.+)"
 _V = r"([^/]+)"
 _ROUTES: list[tuple[re.Pattern[str], Mapping[str, Handler]]] = []
@@ -110,7 +110,7 @@ class Confluent(Changes):
                 return found, methods
         raise ConfluentError(404, "HTTP 404 Not Found")
 
-    def _call(self, request: Request, path: str, found: re.Match[str]) -> Call:
+    def _call(self, request: Request, path: str, found: re.Match[str]) -> ConfluentCall:
         if request.method in ("POST", "PUT") and "content-type" in request.headers:
             given = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
             if given and given not in _BODIES:
@@ -118,11 +118,11 @@ class Confluent(Changes):
         if "content-encoding" in request.headers:
             refuse_coded(request)
         query = parse_qs(request.query, keep_blank_values=True, max_num_fields=1000)
-        return Call(request, found.groups(), query, _inner(path)[0])
+        return ConfluentCall(request, found.groups(), query, _inner(path)[0])
 
     # ---- subjects and versions
 
-    def list_subjects(self, call: Call) -> Any:
+    def list_subjects(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects`."""
         prefix = call.text("subjectPrefix")
         if "subjectPrefix" not in call.query:
@@ -132,7 +132,7 @@ class Confluent(Changes):
         only, deleted = call.flag("deletedOnly"), call.flag("deleted")
         return call.page(self._read(lambda db: self._subjects.listed(db, prefix, deleted, only)))
 
-    def list_versions(self, call: Call) -> Any:
+    def list_versions(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects/{subject}/versions`."""
 
         def job(db: Connection) -> list[int]:
@@ -146,20 +146,20 @@ class Confluent(Changes):
 
         return call.page(self._read(job))
 
-    def _version(self, db: Connection, call: Call) -> SubjectVersion:
+    def _version(self, db: Connection, call: ConfluentCall) -> SubjectVersion:
         number = read_version(call.parts[1])
         where = self._subject(db, call)
         where = self._subjects.elsewhere(db, call.parts[0], *where)
         return self._subjects.version(db, *where, number, call.flag("deleted"))
 
-    def get_version(self, call: Call) -> Any:
+    def get_version(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects/{subject}/versions/{version}`."""
         qualified = call.text("referenceFormat").lower() == "qualified"
         return self._read(
             lambda db: self._subjects.shown(db, self._version(db, call), call.text("format"), qualified=qualified)
         )
 
-    def get_version_text(self, call: Call) -> Any:
+    def get_version_text(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects/{subject}/versions/{version}/schema`."""
 
         def job(db: Connection) -> SchemaText:
@@ -168,7 +168,7 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def list_referrers(self, call: Call) -> Any:
+    def list_referrers(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects/{subject}/versions/{version}/referencedby`."""
 
         def job(db: Connection) -> list[int]:
@@ -178,7 +178,7 @@ class Confluent(Changes):
 
         return call.page(self._read(job))
 
-    def find_by_metadata(self, call: Call) -> Any:
+    def find_by_metadata(self, call: ConfluentCall) -> Any:
         """Answer `GET /subjects/{subject}/metadata`."""
         pairs = list(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False))
 
@@ -195,7 +195,7 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def look_up(self, call: Call) -> Any:
+    def look_up(self, call: ConfluentCall) -> Any:
         """Answer `POST /subjects/{subject}`."""
         sent = read_request(call.body())
 
@@ -218,7 +218,7 @@ class Confluent(Changes):
 
     # ---- ids
 
-    def _by_id(self, db: Connection, call: Call) -> tuple[SchemaEntry, SubjectVersion | None]:
+    def _by_id(self, db: Connection, call: ConfluentCall) -> tuple[SchemaEntry, SubjectVersion | None]:
         """What an id stands for, and the version of the subject that the request names."""
         if not re.fullmatch(r"-?[0-9]+", call.parts[0]):
             raise ConfluentError(404, "HTTP 404 Not Found")
@@ -234,7 +234,7 @@ class Confluent(Changes):
                 return entry, named[-1] if named else None
         raise ConfluentError(40403, f"Schema {call.parts[0]} not found")
 
-    def _hinted(self, db: Connection, call: Call, subject: str) -> list[tuple[str, str]]:
+    def _hinted(self, db: Connection, call: ConfluentCall, subject: str) -> list[tuple[str, str]]:
         """The contexts in which an id is looked for, each with the subject that must have it."""
         context, plain = split_name(subject, call.context)
         if not plain:
@@ -247,7 +247,7 @@ class Confluent(Changes):
             return [(DEFAULT, plain)]
         return [*((other, plain) for other in schema_ids.all_contexts(db)[1:]), (DEFAULT, plain)]
 
-    def get_id(self, call: Call) -> Any:
+    def get_id(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}`."""
 
         def job(db: Connection) -> Any:
@@ -263,16 +263,16 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def get_id_text(self, call: Call) -> Any:
+    def get_id_text(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}/schema`."""
         return self._read(lambda db: SchemaText(self._subjects.text(db, self._by_id(db, call)[0], call.text("format"))))
 
-    def _holders(self, db: Connection, call: Call) -> list[SubjectVersion]:
+    def _holders(self, db: Connection, call: ConfluentCall) -> list[SubjectVersion]:
         entry, _ = self._by_id(db, call)
         found = schema_ids.holders(db, entry.context, entry.id)
         return [one for one in found if call.flag("deleted") or not one.deleted]
 
-    def list_id_subjects(self, call: Call) -> Any:
+    def list_id_subjects(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}/subjects`."""
 
         def job(db: Connection) -> list[str]:
@@ -280,7 +280,7 @@ class Confluent(Changes):
 
         return call.page(self._read(job))
 
-    def list_id_versions(self, call: Call) -> Any:
+    def list_id_versions(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}/versions`."""
 
         def job(db: Connection) -> list[Any]:
@@ -289,7 +289,7 @@ class Confluent(Changes):
 
         return call.page(self._read(job))
 
-    def get_guid(self, call: Call) -> Any:
+    def get_guid(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/guids/{guid}`."""
 
         def job(db: Connection) -> Any:
@@ -299,7 +299,7 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def list_guid_ids(self, call: Call) -> Any:
+    def list_guid_ids(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/guids/{guid}/ids`."""
 
         def job(db: Connection) -> Any:
@@ -310,15 +310,15 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def _of_guid(self, db: Connection, call: Call) -> list[SchemaEntry]:
+    def _of_guid(self, db: Connection, call: ConfluentCall) -> list[SchemaEntry]:
         found = schema_ids.by_guid(db, call.parts[0].lower())
         return [one for one in found if self._keep_deleted or schema_ids.holders(db, one.context, one.id)]
 
-    def list_types(self, call: Call) -> Any:
+    def list_types(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/types`."""
         return ["JSON", "PROTOBUF", "AVRO"]
 
-    def list_schemas(self, call: Call) -> Any:
+    def list_schemas(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas`."""
         prefix = call.text("subjectPrefix")
         if not prefix.startswith(":"):
@@ -352,7 +352,7 @@ class Confluent(Changes):
 
     # ---- compatibility
 
-    def check_version(self, call: Call) -> Any:
+    def check_version(self, call: ConfluentCall) -> Any:
         """Answer `POST /compatibility/subjects/{subject}/versions/{version}`."""
         number = read_version(call.parts[1])
 
@@ -369,7 +369,7 @@ class Confluent(Changes):
 
         return self._check(call, job, alone=True)
 
-    def check_subject(self, call: Call) -> Any:
+    def check_subject(self, call: ConfluentCall) -> Any:
         """Answer `POST /compatibility/subjects/{subject}/versions`."""
 
         def job(db: Connection) -> Any:
@@ -377,7 +377,7 @@ class Confluent(Changes):
 
         return self._check(call, job, alone=False)
 
-    def _check(self, call: Call, older: Callable[[Connection], Any], *, alone: bool) -> Any:
+    def _check(self, call: ConfluentCall, older: Callable[[Connection], Any], *, alone: bool) -> Any:
         sent = read_request(call.body())
         verbose = call.flag("verbose")
 
@@ -405,7 +405,7 @@ class Confluent(Changes):
 
     # ---- config and mode
 
-    def get_config(self, call: Call) -> Any:
+    def get_config(self, call: ConfluentCall) -> Any:
         """Answer `GET /config` and `GET /config/{subject}`."""
         scope = self._scope(call)
 
@@ -422,7 +422,7 @@ class Confluent(Changes):
 
         return self._read(job)
 
-    def get_mode(self, call: Call) -> Any:
+    def get_mode(self, call: ConfluentCall) -> Any:
         """Answer `GET /mode` and `GET /mode/{subject}`."""
         scope = self._scope(call)
 
@@ -438,7 +438,7 @@ class Confluent(Changes):
 
     # ---- contexts
 
-    def list_contexts(self, call: Call) -> Any:
+    def list_contexts(self, call: ConfluentCall) -> Any:
         """Answer `GET /contexts`."""
         prefix = call.text("contextPrefix")
         found = self._read(schema_ids.all_contexts)
@@ -446,37 +446,37 @@ class Confluent(Changes):
 
     # ---- associations
 
-    def list_topic_associations(self, call: Call) -> Any:
+    def list_topic_associations(self, call: ConfluentCall) -> Any:
         """Answer `GET /associations/resources/{namespace}/{topic}`."""
         namespace, name = call.parts
         return call.page(self._read(lambda db: self._associations.of_topic(db, namespace, name, call.query)))
 
-    def list_resource_associations(self, call: Call) -> Any:
+    def list_resource_associations(self, call: ConfluentCall) -> Any:
         """Answer `GET /associations/resources/{id}`."""
         return call.page(self._read(lambda db: self._associations.of_resource(db, call.parts[0], call.query)))
 
-    def list_subject_associations(self, call: Call) -> Any:
+    def list_subject_associations(self, call: ConfluentCall) -> Any:
         """Answer `GET /associations/subjects/{subject}`."""
         where = split_name(call.parts[0], call.context)
         return call.page(self._read(lambda db: self._associations.of_subject(db, *where, call.query)))
 
     # ---- the server
 
-    def root(self, call: Call) -> Any:
+    def root(self, call: ConfluentCall) -> Any:
         """Answer `GET /`."""
         return {}
 
-    def cluster(self, call: Call) -> Any:
+    def cluster(self, call: ConfluentCall) -> Any:
         """Answer `GET /v1/metadata/id`."""
         id_ = self._requests.setup(self._store.reader()).registryid
         clusters = {"kafka-cluster": id_, "schema-registry-cluster": id_}
         return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
-    def server_version(self, call: Call) -> Any:
+    def server_version(self, call: ConfluentCall) -> Any:
         """Answer `GET /v1/metadata/version`."""
         return {"version": __version__, "commitId": ""}
 
-    def deployment(self, call: Call) -> Any:
+    def deployment(self, call: ConfluentCall) -> Any:
         """Answer `GET /v1/metadata/deployment`."""
         return {"attributes": []}
 

@@ -1,4 +1,4 @@
-"""Subjects and their versions as requests name them: found, shown, and compared with a schema that was sent.
+"""SubjectView and their versions as requests name them: found, shown, and compared with a schema that was sent.
 
 Rule 1: a context is a schema group, a subject a schema, a version a version (`registry.schema_ids`).
 Rule 2: what a request sends is the schema of a version where their contents are the same, or differ only in what does
@@ -29,13 +29,14 @@ from signalbook.schemas.format import SchemaError
 from signalbook.server.confluent import scopes
 from signalbook.server.confluent.calls import ConfluentError
 
-__all__ = ["Sent", "Subjects", "check_subject", "invalid", "no_subject", "read_request", "read_version"]
+__all__ = ["Sent", "SubjectView", "check_subject", "invalid", "no_subject", "read_request", "read_version"]
 
 GROUPS = schema_ids.GROUPS
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _VERSION = re.compile(r"-?[0-9]+")
 _LARGEST = 10 * 1024 * 1024
 _LONGEST_SUBJECT = 1000
+_MOST_REFERENCES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def read_version(text: str) -> int:
     return number
 
 
-class Subjects:
+class SubjectView:
     """The subjects of one registry."""
 
     # ---- names
@@ -244,6 +245,10 @@ class Subjects:
             raise invalid(f"the schemaType '{sent.type}' is not one of {', '.join(TYPES.values())}")
         if len(sent.text) > _LARGEST:
             raise ConfluentError(42209, f"The schema is larger than {_LARGEST} characters")
+        if len(sent.references) > _MOST_REFERENCES:
+            raise invalid(
+                f"it has {len(sent.references):,} references, more than the {_MOST_REFERENCES:,} that are read"
+            )
         references = tuple(self._reference(db, context, one) for one in sent.references)
         if normalise:
             references = tuple(sorted(set(references), key=lambda one: (one.name, one.subject, one.version)))

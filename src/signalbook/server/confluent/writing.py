@@ -25,10 +25,10 @@ from signalbook.server.confluent import scopes
 from signalbook.server.confluent.calls import ConfluentError
 from signalbook.server.confluent.subjects import invalid, no_subject
 
-__all__ = ["Writer"]
+__all__ = ["SubjectWriter"]
 
 
-class Writer:
+class SubjectWriter:
     """The writes of one request."""
 
     def __init__(self, requests: Requests, db: Connection, base: str) -> None:

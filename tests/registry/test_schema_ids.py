@@ -1,4 +1,4 @@
-"""Ids of schema versions: given with every write in a context, from whichever API, and bound to their content for ever."""
+"""Ids of schema versions: given with every write in a context, from any API, and bound to their content for ever."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def test_numbers_of_versions(registry: Registry) -> None:
 
 def test_other_formats_have_no_ids(registry: Registry) -> None:
     """What Confluent's registry does not know, or cannot read, has none; it gets one when it becomes a schema."""
-    body = {"format": "XSD/1.0", "schemabase64": "PHg6c2NoZW1hIHhtbG5zOng9Imh0dHA6Ly93d3cudzMub3JnLzIwMDEvWE1MU2NoZW1hIi8+"}
+    body = {
+        "format": "XSD/1.0",
+        "schemabase64": "PHg6c2NoZW1hIHhtbG5zOng9Imh0dHA6Ly93d3cudzMub3JnLzIwMDEvWE1MU2NoZW1hIi8+",
+    }
     assert "confluentid" not in registry.put(f"{GROUP}/schemas/x/versions/1", body)
     assert "confluentid" not in registry.put(f"{GROUP}/schemas/n/versions/1", {"schema": {"a": 1}})
     assert 1 == registry.put(f"{GROUP}/schemas/n/versions/1", {"format": "JsonSchema", "schema": {}})["confluentid"]
@@ -160,8 +163,13 @@ def test_references(registry: Registry) -> None:
 
 def test_what_is_undone_gives_no_id(registry: Registry) -> None:
     """A write that fails leaves no id behind."""
-    with pytest.raises(RegistryError), registry.transaction() as transaction:
-        transaction.put(f"{GROUP}/schemas/a/versions/1", {"format": AVRO, "schema": record("A")})
-        transaction.put("/nowhere/x", {})
+
+    def fail() -> None:
+        with registry.transaction() as transaction:
+            transaction.put(f"{GROUP}/schemas/a/versions/1", {"format": AVRO, "schema": record("A")})
+            transaction.put("/nowhere/x", {})
+
+    with pytest.raises(RegistryError):
+        fail()
     assert schema_ids.by_id(reader(registry), ".", 1) is None
     assert 1 == put(registry, "b", "1", record("B"))["confluentid"]

@@ -368,8 +368,20 @@ def _forget_context(db: Connection, context: str) -> None:
 
 
 def _forget_version(db: Connection, key: str) -> None:
+    one = version_of(db, key)
+    if one is not None:
+        gone = sorted({*_gone(db, one.context, one.subject), one.number})
+        db.execute(
+            "UPDATE schema_subjects SET gone = ? WHERE context = ? AND subject = ?",
+            (orjson.dumps(gone).decode(), one.context, one.subject),
+        )
     for table in ("schema_referrers", "schema_versions"):
         db.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
+
+
+def _gone(db: Connection, context: str, subject: str) -> list[int]:
+    found = db.one("SELECT gone FROM schema_subjects WHERE context = ? AND subject = ?", (context, subject))
+    return orjson.loads(found[0]) if found is not None else []
 
 
 def _forget_schema(db: Connection, xid: str) -> None:
@@ -394,13 +406,37 @@ def _assign_schema(work: Work, context: str, state: ResourceState, *, whole: boo
         if version.versionid not in readable:
             _forget_version(db, rows.version_key(state.xid, version.versionid))
             _show(version, {})
-    if not found:
-        return
-    subject = _subject(db, context, state)
+    known = subject_at(db, state.xid)
+    subject = known[1] if known is not None else _subject(db, context, state) if found else None
     if subject is None:
         return
+    if state.touched:
+        _keep_level(db, context, subject, state)
     for version, content in sorted(found, key=lambda one: _in_line(one[0])):
         _assign_version(work, context, subject, state, version, content)
+
+
+def _keep_level(db: Connection, context: str, subject: str, state: ResourceState) -> None:
+    """Set the level of a subject to the compatibility that its schema states, where the request changes that."""
+    before = orjson.loads(state.row.doc).get("compatibility") if state.row is not None else None
+    stated = state.attrs.get("compatibility")
+    if stated == before:
+        return
+    sql = "SELECT config, mode FROM schema_scopes WHERE context = ? AND subject = ?"
+    config, mode = db.one(sql, (context, subject)) or ("{}", "")
+    known = orjson.loads(config)
+    if isinstance(stated, str):
+        level: str | None = stated.upper()
+    else:  # which is what a level of NONE looks like on the schema
+        level = "NONE" if known.get("compatibilityLevel") == "NONE" else None
+    if known.get("compatibilityLevel") != level:
+        made = {name: value for name, value in known.items() if name != "compatibilityLevel"}
+        made |= {"compatibilityLevel": level} if level is not None else {}
+        db.execute("DELETE FROM schema_scopes WHERE context = ? AND subject = ?", (context, subject))
+        db.execute(
+            "INSERT INTO schema_scopes (context, subject, config, mode) VALUES (?, ?, ?, ?)",
+            (context, subject, orjson.dumps(made).decode(), mode),
+        )
 
 
 def _in_line(version: VersionState) -> tuple[int, str, str]:
@@ -443,16 +479,13 @@ def _canonical(type_: str, document: bytes) -> str:
 
 
 def _subject(db: Connection, context: str, state: ResourceState) -> str | None:
-    """The name of the subject that a schema is, entered where it is new; None where the name is another's."""
-    known = subject_at(db, state.xid)
-    if known is not None:
-        return known[1]
+    """Enter the subject that a new schema is, and return its name; None where the name is another's."""
     stated = (one.attrs.get("confluentsubject") for one in state.versions.values())
     names = [name for name in stated if isinstance(name, str) and name]
     for name in (*names[:1], state.id):
         if subject_of(db, context, name) is None:
             db.execute(
-                "INSERT INTO schema_subjects (context, subject, xid, last) VALUES (?, ?, ?, 0)",
+                "INSERT INTO schema_subjects (context, subject, xid, last, gone) VALUES (?, ?, ?, 0, '[]')",
                 (context, name, state.xid),
             )
             return name
@@ -498,12 +531,14 @@ def _show(version: VersionState, shown: Mapping[str, Any]) -> None:
 
 
 def _free_number(db: Connection, context: str, subject: str, version: VersionState) -> int:
+    """The number of a new version: the one it states, or its id where that is one and was never given, or the next."""
     taken = {one.number for one in versions(db, context, subject)}
     stated = version.attrs.get("confluentversion")
-    wanted = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
-    for number in (_number(version.versionid), wanted):
-        if number is not None and 0 < number <= HIGHEST and number not in taken:
-            return number
+    if isinstance(stated, int) and not isinstance(stated, bool) and 0 < stated <= HIGHEST and stated not in taken:
+        return stated
+    number = _number(version.versionid)
+    if number is not None and number not in taken and number not in _gone(db, context, subject):
+        return number
     found = db.one("SELECT last FROM schema_subjects WHERE context = ? AND subject = ?", (context, subject))
     return max(found[0] if found is not None else 0, *taken, 0) + 1
 

@@ -11,6 +11,9 @@ import orjson
 import pytest
 
 from tests.in_process import in_process
+from tests.registry.conftest import make_api
+
+__all__ = ["PING", "PONG", "Registered", "confluent", "make_api"]
 
 PING = {"type": "record", "name": "Ping", "fields": [{"name": "at", "type": "long"}]}
 PONG = {"type": "record", "name": "Pong", "fields": [{"name": "of", "type": "string"}]}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.conftest import StartServer
 from tests.in_process import in_process
+from tests.patience import LONG
 from tests.server.confluent.conftest import PING, PONG, Registered
 
 MEDIA = "application/vnd.schemaregistry.v1+json"
@@ -140,7 +142,7 @@ def basic(token: str) -> dict[str, str]:
 def test_credentials() -> None:
     """CSR-9: a token is the password of any user, or a bearer token; what only asks needs one for reading."""
     body = {"schema": '"string"'}
-    with in_process(read_token="reads", write_token="writes", deliver=False) as http:  # noqa: S106
+    with in_process(read_token="reads", write_token="writes", deliver=False) as http:
         confluent = Registered(http)
         assert 401 == confluent.code("GET", "/subjects")
         assert 401 == confluent.code("GET", "/subjects", headers=basic("wrong"))
@@ -203,10 +205,8 @@ def test_contexts(confluent: Registered) -> None:
 
 def test_a_slash_in_a_subject_of_a_real_server(start_server: StartServer) -> None:
     """CSR-7: `%2F` is decoded once, whatever brings the request."""
-    import httpx
-
     address = start_server()
-    with httpx.Client(base_url=f"{address}/confluent") as http:
+    with httpx.Client(base_url=f"{address}/confluent", timeout=LONG) as http:
         body = {"schema": 'syntax = "proto3"; message A {}', "schemaType": "PROTOBUF"}
         assert 1 == http.post("/subjects/yard%2Fpart.proto/versions", json=body).json()["id"]
         assert ["yard/part.proto"] == http.get("/subjects/").json()

@@ -226,6 +226,7 @@ _MIGRATION = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
 _DOMAIN = frozenset({"WRITE", "READ", "WRITEREAD"})
 _PARTS = {"migrationRules": _MIGRATION, "domainRules": _DOMAIN, "encodingRules": _DOMAIN}
 _RESERVED = "confluent:reserved"
+_CONFLICT = "FIELD_CONFLICTS_WITH_RESERVED_FIELD"
 
 
 def _check_rules(rules: Mapping[str, Any] | None) -> None:

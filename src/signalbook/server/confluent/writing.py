@@ -61,7 +61,7 @@ class SubjectWriter:
         if id_:
             body["confluentid"] = id_
         path = f"{xid}/versions/{self._free_versionid(xid, number)}"
-        if not path.endswith(f"/{number}"):
+        if id_ or not path.endswith(f"/{number}"):
             body["confluentversion"] = number
         self.put("PUT", path, body)
         after = next((one for one in every if one.number > number), None)

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS schema_ids (
 CREATE INDEX IF NOT EXISTS schema_ids_guid ON schema_ids(guid, context);
 
 -- The schema groups that are contexts, and their schemas, which are subjects. `last` is the highest number that a version
--- of the subject ever had.
+-- of the subject ever had, `gone` the numbers of those that went, as a list in JSON.
 CREATE TABLE IF NOT EXISTS schema_contexts (
   context {text_key} NOT NULL PRIMARY KEY,
   xid {text_key} NOT NULL
@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS schema_subjects (
   subject {text_key} NOT NULL,
   xid {text_key} NOT NULL,
   last BIGINT NOT NULL,
+  gone TEXT NOT NULL,
   PRIMARY KEY (context, subject)
 ) {without_rowid};
 CREATE UNIQUE INDEX IF NOT EXISTS schema_subjects_xid ON schema_subjects(xid);

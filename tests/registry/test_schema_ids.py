@@ -55,6 +55,14 @@ def test_an_id_stands_for_a_content(registry: Registry) -> None:
     assert 2 == schema_ids.id_of(reader(registry), f"{GROUP}/schemas/b/versions/2")
 
 
+def test_contents_of_one_guid(registry: Registry) -> None:
+    """Metadata and tags of the same letters have the same guid, and ids of their own."""
+    one = put(registry, "a", "1", record("A"), confluentmetadata={"properties": {"x": "y"}})
+    two = put(registry, "b", "1", record("A"), confluentmetadata={"tags": {"x": ["y"]}})
+    assert one["confluentguid"] == two["confluentguid"]
+    assert (1, 2) == (one["confluentid"], two["confluentid"])
+
+
 def test_an_id_outlives_its_versions(registry: Registry) -> None:
     """What was deleted keeps its id, and gets it again; no other content does."""
     put(registry, "a", "1", record("A"))

@@ -83,9 +83,12 @@ def by_guid(db: Connection, guid: str) -> list[SchemaEntry]:
 
 
 def ids_of_content(db: Connection, context: str, content: Content) -> list[int]:
-    """The ids that a content has in a context, the lowest first."""
-    sql = "SELECT id FROM schema_ids WHERE guid = ? AND context = ? AND type = ? ORDER BY id"
-    return [number for (number,) in db.execute(sql, (content.guid, context, content.type))]
+    """The ids that a content has in a context, the lowest first.
+
+    The guid only proposes: it is made of texts without a mark between them, so different ones can have the same.
+    """
+    found = db.execute(f"{_ENTRY} WHERE guid = ? AND context = ? ORDER BY id", (content.guid, context))
+    return [one.id for one in map(_entry, found) if one.content == content]
 
 
 def id_of(db: Connection, xid: str) -> int | None:

@@ -21,6 +21,7 @@ from signalbook.model.values import VALUE_TYPES, Level, from_text
 from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
+from signalbook.registry.readings import Readings
 from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
 from signalbook.schemas.format import StepBudget
@@ -193,6 +194,7 @@ class Work:
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
+    readings: Readings | None = None  # what checks of schemas came to, in this turn and in those before
     budget: StepBudget | None = None  # what comparisons of schemas may still take
     declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)

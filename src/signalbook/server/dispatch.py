@@ -384,7 +384,7 @@ class RegistryService:
         if "content-encoding" in request.headers:
             refuse_coded(request)
         correlation = self._requests.correlation()
-        answer, document = self._requests.store.write(partial(self._write_in, request, correlation))
+        answer, document = self._requests.write(partial(self._write_in, request, correlation))
         headers = [("xRegistry-xregcorrelationid", correlation)]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))

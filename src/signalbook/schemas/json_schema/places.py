@@ -12,7 +12,7 @@ Rule 5: two values are the same where JSON Schema says so: 1 and 1.0 are, 1 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -190,13 +190,18 @@ class Index:
                 return True
         return False
 
-    def where(self, uri: str) -> str:
-        """The JSON Pointer of the first reference in the document to another one; empty where it stands elsewhere."""
+    def first_uses(self, uris: Collection[str]) -> dict[str, str]:
+        """The JSON Pointer of the first reference in the document to each of some others; none where it has none."""
+        found: dict[str, str] = {}
         for here, steps in self._nodes():
             reference = here.schema.get("$ref") if isinstance(here.schema, dict) else None
-            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] == uri:
-                return pointer((*steps, "$ref"))
-        return ""
+            if isinstance(reference, str):
+                uri = join(here.base, reference).partition("#")[0]
+                if uri in uris and uri not in found:
+                    found[uri] = pointer((*steps, "$ref"))
+                    if len(found) == len(uris):
+                        break
+        return found
 
     def _nodes(self) -> Iterator[tuple[Subschema, tuple[str | int, ...]]]:
         """Yield every object and list of the document, in its order, with the steps that lead there."""

@@ -294,7 +294,9 @@ def _read_document(drafts: tuple[Draft, ...], text: Text, references: References
     try:
         validator = _compile(draft, document, library, base_uri=base)
     except SchemaError as error:
-        _raise_problems(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
+        refused = dict(islice(library.refused.items(), MOST_PROBLEMS))
+        where = index.first_uses(refused) if refused else {}
+        _raise_problems(Problem(where.get(uri, ""), REFERENCE, why) for uri, why in refused.items())
         if library.documents() and not index.lost():
             raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from error
         raise

@@ -9,13 +9,14 @@ Rule 3: depth and the number of values are bounded, whatever counts the bytes cl
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, Rounded
 from typing import Any
 from uuid import UUID
 
 from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values, raw_default, single
+from signalbook.schemas.format import StepBudget
 
 __all__ = [
     "DEEPEST_VALUE",
@@ -164,6 +165,7 @@ def logical_value(node: Node) -> Callable[[Any], Any] | None:
 
 
 MOST_PAIRS = 200_000
+_PARTS_A_STEP = 4
 
 _PROMOTIONS = {
     "int": frozenset({"long", "float", "double"}),
@@ -179,6 +181,15 @@ Pair = tuple[Node, Node]
 
 class TooManyPairs(Exception):
     """Two schemas with so many types against each other that the question is not worth its answer."""
+
+
+def pair_steps(writer: Node, reader: Node) -> int:
+    """The steps to hold two types against each other, but not what is in them; of a union few members are looked at."""
+    if reader.kind == "union" and writer.kind != "union":
+        return 1
+    return 1 + sum(
+        len(node.fields) + len(node.symbols) + len(node.members) + len(node.aliases) for node in (writer, reader)
+    ) // _PARTS_A_STEP  # fmt: skip
 
 
 def promotes(writer: str, reader: str) -> bool:
@@ -202,8 +213,10 @@ def field_of(writer: dict[str, Field], reader: Field) -> Field | None:
 class Resolution:
     """Which types of a reader's schema read which types of a writer's."""
 
-    def __init__(self, writer: Node, reader: Node) -> None:
+    def __init__(self, writer: Node, reader: Node, budget: StepBudget | None = None) -> None:
+        self._budget = budget
         self._pairs: dict[Key, list[list[Key]] | None] = {}
+        self._unions: dict[int, _UnionIndex] = {}
         self._discover(writer, reader)
         self._unreadable = self._refute()
 
@@ -219,11 +232,19 @@ class Resolution:
 
     def member(self, writer: Node, reader: Node) -> Node | None:
         """The member of a reader's union that reads a writer's type: the readable one of its name, else the first."""
-        found = [member for member in reader.members if self.readable(writer, member)]
+        near = self._candidates(writer, reader)
+        found = [member for member in near if self.readable(writer, member)]
         same = [member for member in found if member.label == writer.label]
         if same or found:
             return (same or found)[0]
-        return next((member for member in reader.members if self.matches(writer, member)), None)
+        return next((member for member in near if self.matches(writer, member)), None)
+
+    def _candidates(self, writer: Node, union: Node) -> list[Node]:
+        """The members of a reader's union that match a writer's type at their surface, in their order."""
+        index = self._unions.get(id(union))
+        if index is None:
+            index = self._unions[id(union)] = _UnionIndex(union)
+        return index.candidates(writer)
 
     def _discover(self, writer: Node, reader: Node) -> None:
         waiting: list[Pair] = [(writer, reader)]
@@ -234,10 +255,30 @@ class Resolution:
                 continue
             if len(self._pairs) >= MOST_PAIRS:
                 raise TooManyPairs
-            needs = _needs(*one)
+            if self._budget is not None:
+                self._budget.spend(pair_steps(*one))
+            needs = self._needs(*one)
             self._pairs[key] = None if needs is None else [[(id(w), id(r)) for w, r in any_of] for any_of in needs]
             for any_of in needs or ():
                 waiting.extend(any_of)
+
+    def _needs(self, writer: Node, reader: Node) -> list[list[Pair]] | None:
+        """What must be readable for a pair to be so, one of each inner list; None where the two do not match at all."""
+        if writer.kind == "union":
+            return [[(member, reader)] for member in writer.members]
+        if reader.kind == "union":
+            return [[(writer, member) for member in self._candidates(writer, reader)]]
+        if writer.kind != reader.kind:
+            return [] if promotes(writer.kind, reader.kind) else None
+        if writer.inner is not None and reader.inner is not None:
+            return [[(writer.inner, reader.inner)]]
+        if writer.name and not names_match(writer, reader):
+            return None
+        if writer.kind == "record":
+            return _fields(writer, reader)
+        if writer.kind == "enum" and reader.default is None and not set(writer.symbols) <= set(reader.symbols):
+            return None
+        return None if writer.size != reader.size else []
 
     def _refute(self) -> set[Key]:
         """Every pair that is unreadable, found from those that are so by themselves."""
@@ -263,23 +304,30 @@ class Resolution:
         return unreadable
 
 
-def _needs(writer: Node, reader: Node) -> list[list[Pair]] | None:
-    """What must be readable for a pair to be so, one of each inner list; None where the two do not match at all."""
-    if writer.kind == "union":
-        return [[(member, reader)] for member in writer.members]
-    if reader.kind == "union":
-        return [[(writer, member) for member in reader.members]]
-    if writer.kind != reader.kind:
-        return [] if promotes(writer.kind, reader.kind) else None
-    if writer.inner is not None and reader.inner is not None:
-        return [[(writer.inner, reader.inner)]]
-    if writer.name and not names_match(writer, reader):
-        return None
-    if writer.kind == "record":
-        return _fields(writer, reader)
-    if writer.kind == "enum" and reader.default is None and not set(writer.symbols) <= set(reader.symbols):
-        return None
-    return None if writer.size != reader.size else []
+class _UnionIndex:
+    """The members of a reader's union, by what of a writer's type they match."""
+
+    def __init__(self, union: Node) -> None:
+        self._members = union.members
+        self._by: dict[tuple[str, str], list[int]] = {}
+        for number, member in enumerate(union.members):
+            for key in _reader_keys(member):
+                self._by.setdefault(key, []).append(number)
+
+    def candidates(self, writer: Node) -> list[Node]:
+        if writer.name:
+            keys = [(writer.kind, writer.name.rpartition(".")[2]), (writer.kind, f"={writer.name}")]
+        else:
+            keys = [(kind, "") for kind in (writer.kind, *_PROMOTIONS.get(writer.kind, ()))]
+        return [self._members[number] for number in sorted({one for key in keys for one in self._by.get(key, ())})]
+
+
+def _reader_keys(member: Node) -> Iterator[tuple[str, str]]:
+    if not member.name:
+        yield member.kind, ""
+        return
+    yield member.kind, member.name.rpartition(".")[2]
+    yield from ((member.kind, f"={alias}") for alias in member.aliases)
 
 
 def _fields(writer: Node, reader: Node) -> list[list[Pair]]:

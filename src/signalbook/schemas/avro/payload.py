@@ -252,7 +252,7 @@ def _scalar(given: Any, node: Node) -> Iterator[Any]:
 
 def _of_text(given: str, node: Node) -> Iterator[Any]:
     kind = node.kind
-    if kind == "string" or (kind == "enum" and given in node.symbols):
+    if kind == "string" or (kind == "enum" and given in node.numbers):
         yield given
     elif kind in ("float", "double") and given in ("NaN", "Infinity", "-Infinity"):
         yield float(given)

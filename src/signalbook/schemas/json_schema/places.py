@@ -22,6 +22,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import jsonschema_rs
 
+from signalbook.budget import spend
 from signalbook.schemas.format import pointer
 
 __all__ = [
@@ -64,6 +65,9 @@ _DATA = frozenset({"enum", "const", "default", "examples"})
 
 # The engine is linear but for look-around and back references; those stop after this many steps, about 3 ms.
 PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=1024 * 1024, dfa_size_limit=1024 * 1024)
+
+# The steps for a pattern that is compiled, and how many are tried in one.
+_COMPILED, _MATCHES_A_STEP = 10, 4
 
 _LISTS = frozenset({"allOf", "anyOf", "oneOf"})
 _HERE = frozenset({"not", "if", "then", "else"})
@@ -138,6 +142,7 @@ class Index:
         stack: list[tuple[Subschema, bool]] = [(place.below(place.schema), False)]
         while stack:
             here, is_map = stack.pop()
+            spend()
             node = here.schema
             if isinstance(node, dict):
                 if not is_map:
@@ -494,6 +499,7 @@ def patterns(node: Node) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _pattern(pattern: str) -> jsonschema_rs.Validator:
+    spend(_COMPILED)
     return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=PATTERNS)
 
 
@@ -510,7 +516,9 @@ def member(index: Index, node: Node, name: str) -> Node:
         if schema is False:
             return (place,)
         here = [schema["properties"][name]] if name in schema.get("properties", ()) else []
-        here += [below for pattern, below in schema.get("patternProperties", {}).items() if matches(pattern, name)]
+        several = schema.get("patternProperties", {})
+        spend(len(several) // _MATCHES_A_STEP)
+        here += [below for pattern, below in several.items() if matches(pattern, name)]
         if not here and "additionalProperties" in schema:
             here = [schema["additionalProperties"]]
         places.extend(place.below(below) for below in here)

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
@@ -414,6 +415,7 @@ def work(index: Index, start: Subschema) -> int:
     stack: list[tuple[Subschema, bool]] = [(start, False)]
     while stack:
         place, done = stack.pop()
+        spend()
         key = id(place.schema)
         if not isinstance(place.schema, dict) or (key in known and not done):
             continue

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urljoin
 
 from json_structure import SchemaValidator
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.json_schema.schema import too_deep
@@ -36,6 +37,7 @@ __all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "StructureDocument", "T
 
 
 MOST_IMPORTS = 100
+_MEMBERS_A_STEP = 4
 MOST_TYPES = 100_000
 _DEEPEST = 64
 _IMPORTS = ("$import", "$importdefs")
@@ -106,6 +108,7 @@ class StructureDocument:
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    spend(1 + (len(base.get("properties", ())) + len(base.get("required", ()))) // _MEMBERS_A_STEP)
     found = {**base, **own}
     if "properties" in base and "properties" in own:
         found["properties"] = {**base["properties"], **own["properties"]}
@@ -280,6 +283,7 @@ class Translation:
 
     def _type(self, schema: Any, *, is_root: bool = False, selector: str = "") -> Any:
         """The translation of one type; `selector` is a member that is there besides its own."""
+        spend()
         if not isinstance(schema, dict):
             raise unusable("a type is a JSON object")
         reference = schema.get("$ref")

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
 
 from lxml import etree
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.xsd.pattern import PatternBudget, danger
@@ -42,6 +44,7 @@ XS = "{http://www.w3.org/2001/XMLSchema}"
 MOST_ATTRIBUTES = 20_000
 MOST_COMPARED = 20_000_000
 _DEEPEST = 200
+_PROBLEMS = 20
 _ENDLESS = 10**9
 
 _ATTRIBUTE, _ENUMERATION = XS + "attribute", XS + "enumeration"
@@ -130,6 +133,8 @@ MOST_DOCUMENTS = 1000
 MOST_ELEMENTS = 2000
 MOST_OPTIONAL = 400
 MOST_REPEATS = 10_000
+# lxml counts the elements before each one that libxml2 finds a fault with.
+MOST_SIBLINGS = 10_000
 
 # XSD 1.1 part 1 and 2, what 1.0 does not have.
 _NEWER_ELEMENTS = frozenset(
@@ -286,6 +291,10 @@ class _Gathering:
 def _newer(root: Any, where: str) -> Iterator[Problem]:
     """Yield what belongs to XSD 1.1."""
     for node in root.iter():
+        spend()
+        if len(node) > MOST_SIBLINGS:
+            yield _too_much(node, f"more than {MOST_SIBLINGS:,} elements in one")
+            return
         found = ""
         if node.tag in _NEWER_ELEMENTS:
             found = f"xs:{etree.QName(node).localname}"
@@ -319,12 +328,12 @@ def compile_schema(documents: XsdDocuments) -> etree.XMLSchema:
     try:
         return etree.XMLSchema(root)
     except etree.XMLSchemaParseError as error:
+        wrong = islice((entry for entry in error.error_log if entry.level_name != "WARNING"), _PROBLEMS)
         found = [
             Problem("", _blame(documents, entry), f"line {entry.line}: {_with_prefix(entry.message)}")
-            for entry in error.error_log
-            if entry.level_name != "WARNING"
+            for entry in wrong
         ]
-        raise SchemaError(found[:20] or [Problem("", "schema", str(error))]) from None
+        raise SchemaError(found or [Problem("", "schema", str(error))]) from None
 
 
 def _blame(documents: XsdDocuments, entry: Any) -> str:
@@ -377,6 +386,7 @@ class _Weight:
         """
         if node in self._known:
             return self._known[node]
+        spend()
         if node in self._open:  # a circle, which the compiler refuses
             return 0, 0, 1
         if len(self._open) > _DEEPEST:

@@ -16,7 +16,7 @@ READY  := $(VENV)/.ready
 SUITES := .cache/suites/.ready
 ARGS   ?=
 COVERAGE ?=
-BENCH  ?= registry cloudevents schemas match
+BENCH  ?= registry cloudevents schemas bounds match
 # Tests share the machine with the servers they start, so one worker a core and not more.
 JOBS   ?= auto
 # Where a machine forbids it, every one of the hundreds of processes that the tests start would compile all it imports.

@@ -19,9 +19,19 @@ from threading import Lock
 from typing import Protocol
 
 from signalbook import schemas
+from signalbook.budget import current, within
 from signalbook.registry.store import Connection
 from signalbook.schemas import Difference, Format, Schema, SchemaError
-from signalbook.schemas.format import SECOND, Located, References, StepBudget, TooMuch, reading_steps, unreachable
+from signalbook.schemas.format import (
+    SECOND,
+    Located,
+    References,
+    StepBudget,
+    TooMuch,
+    reading_steps,
+    unreachable,
+    unusable,
+)
 
 __all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences"]
 
@@ -31,6 +41,8 @@ TURNS = 4
 AT_WORST = SECOND
 # Schemas that refer to no other are kept once they are read: a line of versions is compared again with each write.
 _KEPT, _LARGEST_KEPT = 256, 64 * 1024
+# What one reading may take: twice what a document at its limit does, unless its parts multiply.
+MOST_READING = 2 * SECOND
 _MOST_NAMED = 10
 
 
@@ -55,7 +67,7 @@ _Answer = bytes | None | _Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _SchemaReading:
     """What a document came to, and the answers to what it asked."""
 
     result: Schema | SchemaError
@@ -140,7 +152,7 @@ class Readings:
 
     def __init__(self, steps: int | None = None) -> None:
         """Begin a turn of so many steps; None: nobody waits."""
-        self._read: dict[tuple[str, str, bytes], _Reading] = {}
+        self._read: dict[tuple[str, str, bytes], _SchemaReading] = {}
         self._compared: dict[tuple[str, bool, tuple[int, ...]], _Comparison] = {}
         self._postponed: list[Callable[[Connection], object]] = []
         self._turn = None if steps is None else StepBudget(steps)
@@ -188,7 +200,7 @@ class Readings:
 
     def _read_anew(
         self, row: Format, document: bytes, base: str, ask: Callable[[], SchemaReferences]
-    ) -> tuple[_Reading, SchemaReferences | None]:
+    ) -> tuple[_SchemaReading, SchemaReferences | None]:
         if len(document) <= _LARGEST_KEPT:
             reading = _reading(row, document, _Questions(None), "")
             if not reading.answers:
@@ -227,12 +239,18 @@ class Readings:
                 raise Postponed from None
 
 
-def _reading(row: Format, document: bytes, questions: _Questions, base: str) -> _Reading:
+def _reading(row: Format, document: bytes, questions: _Questions, base: str) -> _SchemaReading:
     """Read a document; where it has no base yet, as one that stands alone."""
     result: Schema | SchemaError
+    budget = current().part(MOST_READING, "Reading this schema")
     try:
-        result = row.read(document, Located(questions, base) if base else questions)
+        with within(budget):
+            result = row.read(document, Located(questions, base) if base else questions)
     except SchemaError as error:
         result = error
+    except TooMuch as error:
+        if error.budget is not budget:
+            raise
+        result = unusable(str(error))
     questions.end()
-    return _Reading(result, questions.answers)
+    return _SchemaReading(result, questions.answers)

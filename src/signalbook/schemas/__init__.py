@@ -66,8 +66,8 @@ _EACH = 20
 _JSON = ("application/json", "text/json", "*/*+json")
 
 
-# What reading one schema, with those that it refers to, may take: twice what a document at its limit does.
-MOST_READING = 2 * SECOND
+# What reading one schema, with those that it refers to, may take.
+MOST_READING = 10 * SECOND
 # What making one sample may take.
 MOST_SAMPLING = SECOND
 
@@ -97,7 +97,7 @@ class _LateReader(_Late):
             except TooMuch as error:
                 if error.budget is not budget or isinstance(error, Cancelled):
                     raise
-                raise unusable(f"{error}") from None
+                raise unusable(str(error)) from None
 
 
 FORMATS: tuple[Format, ...] = (

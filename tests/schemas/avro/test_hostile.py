@@ -170,7 +170,7 @@ def test_types_against_types() -> None:
         return json.dumps([{"type": "record", "name": f"R{n}", "fields": fields, **more} for n in range(1000)])
 
     found = compare(avro.read(union("a")), avro.read(union("b")))
-    assert {"field_added", "field_removed"} == {one.kind for one in found}
+    assert {"field_added"} == {one.kind for one in found}  # and as many removed, which are not listed any more
     others = {"aliases": [f"R{n}" for n in range(1000)]}
     (one,) = schemas.compatible([avro.read(union("a")), avro.read(union("b", **others))], "full")
     assert ("too_large", False) == (one.kind, one.certain)

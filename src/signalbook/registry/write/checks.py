@@ -350,16 +350,7 @@ def validate_users(work: Work) -> None:
 
 
 def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
-    by = DocumentValidator(
-        state.type,
-        work.capabilities,
-        partial(StoredReferences, work, state, budget),
-        state.xid,
-        budget,
-        _readings(work),
-        partial(setattr, work, "db"),
-        work.offer.trust_unknown,
-    )
+    by = _validator(work, state, budget, budget)
     member = _member(work, state, version, _without(version.attrs, VALIDATED))
     attrs = member.attrs
     verdict = _look_again(by, member, _is_external(state, version))
@@ -426,13 +417,17 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
         work.budget = StepBudget(MOST_STEPS)
-    ask = partial(StoredReferences, work, state, None)
+    return _validator(work, state, work.budget, None)
+
+
+def _validator(work: Work, state: ResourceState, budget: StepBudget, whole: StepBudget | None) -> DocumentValidator:
+    """What judges versions within a budget; `whole` is what their references may take together, where it is bounded."""
     return DocumentValidator(
         state.type,
         work.capabilities,
-        ask,
+        partial(StoredReferences, work, state, whole),
         state.xid,
-        work.budget,
+        budget,
         _readings(work),
         partial(setattr, work, "db"),
         work.offer.trust_unknown,

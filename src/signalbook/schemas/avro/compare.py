@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from signalbook.schemas.avro.decode import (
+from signalbook.schemas.avro.resolve import (
     Resolution,
     TooManyPairs,
     field_of,

@@ -37,7 +37,7 @@ __all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "StructureDocument", "T
 
 
 MOST_IMPORTS = 100
-_MEMBERS_A_STEP = 4
+_EACH_TYPE, _MEMBERS_A_STEP = 5, 4
 MOST_TYPES = 100_000
 _DEEPEST = 64
 _IMPORTS = ("$import", "$importdefs")
@@ -283,7 +283,7 @@ class Translation:
 
     def _type(self, schema: Any, *, is_root: bool = False, selector: str = "") -> Any:
         """The translation of one type; `selector` is a member that is there besides its own."""
-        spend()
+        spend(_EACH_TYPE)
         if not isinstance(schema, dict):
             raise unusable("a type is a JSON object")
         reference = schema.get("$ref")

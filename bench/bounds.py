@@ -23,7 +23,7 @@ from tests.schemas.shapes import REFUSED, SHAPES, Shape
 
 __all__ = ["figures"]
 
-SIZE, TIMES = 240, 8
+SIZE, TIMES = 80, 8
 # In proportion is eight; some more is for caches that no longer hold everything, and for a machine that is busy.
 LIMIT = 16.0
 # What takes less than this at the large size is not worth a ratio, and is taken for this at the small one.

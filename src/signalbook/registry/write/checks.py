@@ -75,7 +75,7 @@ class StoredReferences:
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = StepBudget(SECOND, self.whole)
+        self.budget = StepBudget(SECOND, whole=self.whole)
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""

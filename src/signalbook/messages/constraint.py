@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from signalbook.budget import BYTES, of_bytes, spend
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
@@ -292,6 +293,8 @@ class PropertyConstraint:
             return None
         form = self.form or observed.form
         first: Problem | None = None
+        if len(values) > 1:
+            spend(min(len(values), _MOST_TRIED))
         for value in values if len(values) <= _MOST_TRIED else self._likely(values):
             found = self._judge(value, form, context)
             if found is None:
@@ -332,7 +335,10 @@ class PropertyConstraint:
         return same(self.type, text, constant)
 
     def _captures(self, template: Template, value: Any, context: Context) -> Problem | None:
-        found = template.captures(canonical(value))
+        text = canonical(value)
+        if len(text) > BYTES:
+            spend(of_bytes(len(text)))
+        found = template.captures(text)
         if found is None or (self.code == "content_type" and ContentType.parse(canonical(value)) is None):
             code = "template" if self.code == "value" else self.code
             return self._differs(value, f"must be like {_shown(template.text)}", code)
@@ -491,6 +497,7 @@ class PayloadCheck:
         return JudgedPayload((), checked, unchecked=self.schema is not None)
 
     def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
+        spend(of_bytes(len(payload)))
         checked = check(schema, payload, content_type, self.framing, self.knows)
         if not checked.problems:
             return JudgedPayload((), checked)
@@ -501,6 +508,7 @@ class PayloadCheck:
 
     def _by_content_type(self, observed: Observed, payload: bytes, content_type: str) -> JudgedPayload:
         """Without a schema, what is declared to be JSON has to be JSON; an undeclared frame may be around it."""
+        spend(of_bytes(len(payload)))
         if observed.is_json() or observed.unreadable_payload is not None or is_json_text(payload):
             return _NOTHING_WRONG
         if self.framing != UNFRAMED and payload[:1] == b"\0" and is_json_text(payload[FRAME:]):

@@ -35,6 +35,8 @@ _ATTRIBUTE = "/envelopemetadata/"
 _MOST_LESSONS = 8
 # Attributes that are longer together than this are left to the general path.
 _LONGEST_HEAD = 4000
+# A longer document is left to the general path, which counts what it takes: so both are within a message's budget.
+_LONGEST = 32 << 20
 # The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
 # and of one in a source.
 _TEXT = r'[^"\\\x00-\x1f\x7f-\U0010ffff]'
@@ -115,6 +117,8 @@ class FastPath:
 
     def parts(self, document: bytes) -> Parts | None:
         """An event that matches if its data is JSON that its shape accepts; None where that is not certain."""
+        if len(document) > _LONGEST:
+            return None
         try:
             text = document.decode()
         except ValueError:

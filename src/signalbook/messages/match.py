@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import TooMuch, current, within
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind
 from signalbook.cloudevents.attributes import format_timestamp, is_absolute_uri, is_timestamp
 from signalbook.errors import Problem
@@ -29,7 +30,7 @@ from signalbook.model.xids import kept_of
 from signalbook.protocols import PROTOCOLS, Message, Typed
 from signalbook.schemas import media_type
 
-__all__ = ["answer", "answer_by_one", "mapped_event"]
+__all__ = ["MOST_STEPS", "answer", "answer_by_one", "mapped_event"]
 
 # A native message as the CloudEvent that its definition makes of it.
 #
@@ -137,10 +138,30 @@ def _event_data(payload: bytes | None, content_type: Any) -> Data | None:
     return Data.binary(payload)
 
 
+# The steps that judging one message may take.
+MOST_STEPS = 250_000
+
+
 def answer(scope: MatchScope, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
     """What the definitions of a scope say about a message; `absolute` is for references in an event made of it."""
     if isinstance(observed, Unreadable):
         return _malformed(scope, observed)
+    budget = current().part(MOST_STEPS, "Judging the message")
+    try:
+        with within(budget):
+            return _answer(scope, observed, absolute)
+    except TooMuch as error:
+        if error.budget is not budget:
+            raise
+        return Answer(Outcome.NONCONFORMANT, problems=(_too_much(error),), event=observed.event)
+
+
+def _too_much(error: TooMuch) -> Problem:
+    words = "its payload is too large, or too many definitions may be meant"
+    return Problem("", "too_much", f"{error}: {words}")
+
+
+def _answer(scope: MatchScope, observed: Observed, absolute: Absolute) -> Answer:
     index = scope.index(observed.kind, observed.protocol)
     found = index.find(observed)
     if found:
@@ -162,7 +183,14 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute:
     xid = compiled.definition.xid
     if isinstance(observed, Unreadable):
         return Answer(Outcome.MALFORMED, xid, problems=observed.problems)
-    judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
+    budget = current().part(MOST_STEPS, "Judging the message")
+    try:
+        with within(budget):
+            judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
+    except TooMuch as error:
+        if error.budget is not budget:
+            raise
+        return Answer(Outcome.NONCONFORMANT, xid, problems=(_too_much(error),), event=observed.event)
     problems = compiled.definition.problems or judged.problems
     if problems:
         return _nonconformant(observed, judged, problems)

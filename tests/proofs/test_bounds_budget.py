@@ -20,7 +20,7 @@ import pytest
 from signalbook import Catalog, budget, schemas
 from signalbook.app import flow as made_flow
 from signalbook.budget import Budget, TooMuch, within
-from signalbook.messages import constraint, fast, match
+from signalbook.messages import constraint, fast
 from signalbook.pipeline.tables import DEAD_LETTERS
 from signalbook.protocols import BINDINGS, Message, Mode
 from signalbook.registry.store import open_store
@@ -76,7 +76,7 @@ def coded(size: int, one: Any) -> Message:
 
 FORMS: dict[str, Callable[[int, Any], Any]] = {
     "JSON": batch,
-    "iterable": lambda size, one: [json.dumps(one).encode()] * size,
+    "iterable": lambda size, one: [json.dumps(one)] * size,
     "values": lambda size, one: [one] * size,
     "gzip": coded,
     "on paper": lambda size, one: coded(size, one).to_bytes(),
@@ -155,20 +155,31 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_message_that_takes_too_much(checks: list[int]) -> None:
     """A large payload and very many definitions of its key: the message is not judged to the end, and says so."""
     size = 1 << 20
-    count = 2 * match.MOST_STEPS * budget.BYTES // size
+    count = 2 * constraint.MOST_STEPS * budget.BYTES // size
     catalog = definitions(count, dataschemaformat="JsonSchema/2020-12", dataschema=SCHEMA)
     large = EVENT | {"data": {"n": "x", "text": "x" * size}}
     found = catalog.match_all([large, EVENT | {"type": "u"}])
     assert ["nonconformant", "unexpected"] == [one.outcome.value for one in found]
     assert (None, "too_much", "") == (found[0].definition, found[0].problems[0].code, found[0].problems[0].path)
-    assert "Judging the message takes more than 250,000 steps of work" in found[0].problems[0].message
-    assert sum(checks) <= match.MOST_STEPS * budget.BYTES
+    assert "Judging the message takes more than 500,000 steps of work" in found[0].problems[0].message
+    assert sum(checks) <= constraint.MOST_STEPS * budget.BYTES
     assert len(checks) < count
+
+
+def test_the_nearest_definitions_of_a_large_message(monkeypatch: pytest.MonkeyPatch, checks: list[int]) -> None:
+    """Where no definition is meant, the nearest are looked for only as far as the budget goes."""
+    monkeypatch.setattr(constraint, "MOST_STEPS", 1000)
+    catalog = definitions(50, dataschemaformat="JsonSchema/2020-12", dataschema=SCHEMA)
+    found = catalog.match(EVENT | {"type": "u", "data": {"n": 1, "text": "x" * 300_000}})
+    assert ("unexpected", ()) == (found.outcome.value, found.problems)
+    assert 1 <= len(found.candidates)
+    assert sum(checks) <= 1000 * budget.BYTES
 
 
 def test_a_message_judged_by_one_definition(monkeypatch: pytest.MonkeyPatch, checks: list[int]) -> None:
     """To `validate`, too, a message that takes too much is not a valid one."""
-    monkeypatch.setattr(match, "MOST_STEPS", 100)
+    monkeypatch.setattr(constraint, "MOST_STEPS", 100)
+    monkeypatch.setattr(constraint, "_UNCOUNTED", 100_000)
     catalog = definitions(dataschemaformat="JsonSchema/2020-12", dataschema=SCHEMA)
     xid = "/messagegroups/g/messages/m0"
     found = catalog.validate(EVENT | {"data": {"n": 1, "text": "x" * 200_000}}, xid)
@@ -187,7 +198,8 @@ def test_the_whole_ends_before_its_part() -> None:
 
 def test_landing_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that takes too much is a dead letter with that reason; those before and after it are landed."""
-    monkeypatch.setattr(match, "MOST_STEPS", 100)
+    monkeypatch.setattr(constraint, "MOST_STEPS", 100)
+    monkeypatch.setattr(constraint, "_UNCOUNTED", 100_000)
     large = event(2, data={"km": "far", "text": "x" * 200_000})
     lines = [event(1), large, event(3), event(4), large]
     report, tables = land(tmp_path, packed(), lines)
@@ -206,9 +218,10 @@ def test_a_long_document_takes_the_general_path(monkeypatch: pytest.MonkeyPatch)
     assert {"matched"} == {one.outcome.value for one in learned}
     assert catalog.scope().fast.parts(text) is not None
     monkeypatch.setattr(fast, "_LONGEST", 1000)
-    assert catalog.scope().fast.parts(text) is None
-    assert "matched" == catalog.match(text).outcome.value
-    assert 32 << 20 < match.MOST_STEPS * budget.BYTES
+    other = definitions()
+    assert {"matched"} == {other.match(text).outcome.value for _ in range(3)}
+    assert other.scope().fast.parts(text) is None
+    assert 16 << 20 == constraint._UNCOUNTED
 
 
 # Schemas whose alternatives multiply -------------------------------------------------------------------------------
@@ -348,6 +361,20 @@ def test_reads_are_linear(spent: list[Budget], path: str) -> None:
         taken.append(spent[-1].spent)
     client.close()
     assert taken[0] >= 40
+    assert taken[1] <= 8 * taken[0] + 100
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_lines_are_linear(spent: list[Budget], kind: str) -> None:
+    """Eight times the lines of a request take eight times the steps, and each takes at least one."""
+    client, taken = Client(), []
+    assert 201 == client.send("PUT", XID, DEFINITION).status_code
+    for size in SIZES:
+        lines = "\n".join([json.dumps(MOVED if kind == "good" else EVENTS[kind])] * size)
+        assert 200 == client.send("POST", "/match", lines).status_code
+        taken.append(spent[-1].spent)
+    client.close()
+    assert taken[0] >= SIZES[0]
     assert taken[1] <= 8 * taken[0] + 100
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from signalbook.budget import BYTES, of_bytes, spend
+from signalbook.budget import Budget, current
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
@@ -39,6 +39,8 @@ from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_f
 from signalbook.template import Template
 
 __all__ = [
+    "JUDGING",
+    "MOST_STEPS",
     "NOW",
     "SPELLED",
     "ContentType",
@@ -293,8 +295,6 @@ class PropertyConstraint:
             return None
         form = self.form or observed.form
         first: Problem | None = None
-        if len(values) > 1:
-            spend(min(len(values), _MOST_TRIED))
         for value in values if len(values) <= _MOST_TRIED else self._likely(values):
             found = self._judge(value, form, context)
             if found is None:
@@ -335,10 +335,7 @@ class PropertyConstraint:
         return same(self.type, text, constant)
 
     def _captures(self, template: Template, value: Any, context: Context) -> Problem | None:
-        text = canonical(value)
-        if len(text) > BYTES:
-            spend(of_bytes(len(text)))
-        found = template.captures(text)
+        found = template.captures(canonical(value))
         if found is None or (self.code == "content_type" and ContentType.parse(canonical(value)) is None):
             code = "template" if self.code == "value" else self.code
             return self._differs(value, f"must be like {_shown(template.text)}", code)
@@ -399,6 +396,19 @@ class JudgedPayload(NamedTuple):
     problems: tuple[Problem, ...] = ()
     checked: Checked | None = None
     unchecked: bool = False
+
+
+# The steps that judging one message may take. Up to so many bytes, times the ways in which a schema judges each value,
+# a payload is judged without being counted; of more, so many are a step.
+MOST_STEPS = 500_000
+JUDGING = "Judging the message"
+_UNCOUNTED = 16 << 20
+_A_STEP = 2048
+
+
+def judging() -> Budget:
+    """The steps that judging one message, or one payload, may take."""
+    return current().part(MOST_STEPS, JUDGING)
 
 
 _NOTHING_WRONG = JudgedPayload()
@@ -497,7 +507,9 @@ class PayloadCheck:
         return JudgedPayload((), checked, unchecked=self.schema is not None)
 
     def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
-        spend(of_bytes(len(payload)))
+        ways: int = getattr(schema, "work", 1)
+        if len(payload) * ways > _UNCOUNTED:
+            judging().spend(len(payload) * ways // _A_STEP)
         checked = check(schema, payload, content_type, self.framing, self.knows)
         if not checked.problems:
             return JudgedPayload((), checked)
@@ -508,7 +520,6 @@ class PayloadCheck:
 
     def _by_content_type(self, observed: Observed, payload: bytes, content_type: str) -> JudgedPayload:
         """Without a schema, what is declared to be JSON has to be JSON; an undeclared frame may be around it."""
-        spend(of_bytes(len(payload)))
         if observed.is_json() or observed.unreadable_payload is not None or is_json_text(payload):
             return _NOTHING_WRONG
         if self.framing != UNFRAMED and payload[:1] == b"\0" and is_json_text(payload[FRAME:]):

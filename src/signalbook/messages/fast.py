@@ -35,8 +35,8 @@ _ATTRIBUTE = "/envelopemetadata/"
 _MOST_LESSONS = 8
 # Attributes that are longer together than this are left to the general path.
 _LONGEST_HEAD = 4000
-# A longer document is left to the general path, which counts what it takes: so both are within a message's budget.
-_LONGEST = 32 << 20
+# A longer document, times the ways in which its schema judges each value, is left to the general path, which counts.
+_LONGEST = 16 << 20
 # The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
 # and of one in a source.
 _TEXT = r'[^"\\\x00-\x1f\x7f-\U0010ffff]'
@@ -60,7 +60,7 @@ class EventShape:
     captures it; `names` are the captured names with their groups.
     """
 
-    __slots__ = ("accepts", "attributes", "has_data", "match", "names", "schema", "source", "xid")
+    __slots__ = ("accepts", "attributes", "has_data", "longest", "match", "names", "schema", "source", "xid")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class EventShape:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.schema = plan.compiled.payload.schema
+        self.longest = _LONGEST // getattr(self.schema, "work", 1)
         self.match = match
         self.attributes = tuple(patterns.attributes)
         self.names = tuple(patterns.names)
@@ -117,8 +118,6 @@ class FastPath:
 
     def parts(self, document: bytes) -> Parts | None:
         """An event that matches if its data is JSON that its shape accepts; None where that is not certain."""
-        if len(document) > _LONGEST:
-            return None
         try:
             text = document.decode()
         except ValueError:
@@ -127,7 +126,7 @@ class FastPath:
         if begins < 8:
             begins = text.find(_TYPE_SPACED) + 9
         for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
-            if (found := shape.match(text)) is not None:
+            if len(document) <= shape.longest and (found := shape.match(text)) is not None:
                 return _parted(shape, document, found)
         return None
 

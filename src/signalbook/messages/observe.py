@@ -22,7 +22,7 @@ import msgspec
 import orjson
 import zstandard
 
-from signalbook.budget import Budget, of_bytes, spend
+from signalbook.budget import BYTES, Budget, spend
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode
 from signalbook.cloudevents.json_format import count_batch, split_batch
 from signalbook.errors import Problem
@@ -70,6 +70,8 @@ __all__ = [
 LARGEST = 64 * 1024 * 1024
 # The events of a batch that a message carries; a few bytes that are compressed can hold millions.
 MOST_EVENTS = 100_000
+# The steps that a message takes, besides those for its length: to read it, and to ask a few definitions.
+A_MESSAGE = 10
 _MOST_ENCODINGS = 4
 _CHUNK = 64 * 1024
 _FIRST_STEP = 256
@@ -323,6 +325,7 @@ def each(given: GivenAll) -> Iterator[Given]:
 def observe(given: Given, budget: Budget | None = None) -> Iterator[Observed | Unreadable]:
     """What was given: one message, or the events of a batch in their order; `budget` is for content encodings."""
     if isinstance(given, CloudEvent):
+        spend(A_MESSAGE)
         yield Observed(None, given)
     elif isinstance(given, Message):
         if given.protocol in BINDINGS:
@@ -369,7 +372,7 @@ def _observe_paper(given: Any, budget: Budget | None) -> Iterator[Observed | Unr
         return
     try:
         text = _written(given)
-        spend(of_bytes(len(text)))
+        spend(A_MESSAGE + len(text) // BYTES)
     except (TypeError, ValueError, RecursionError) as error:
         yield Unreadable((Problem("", "malformed", f"is not JSON: {error}"),))
         return
@@ -462,7 +465,7 @@ def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Obse
         return
     for element in elements:
         one = bytes(element)
-        spend(of_bytes(len(one)))
+        spend(A_MESSAGE + len(one) // BYTES)
         try:
             event = decode(one)
         except CloudEventError as error:
@@ -473,6 +476,7 @@ def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Obse
 
 def _observe_message(message: Message, budget: Budget | None) -> Iterator[Observed | Unreadable]:
     message, unreadable, unknown = _decoded(message, budget)
+    spend(A_MESSAGE + len(message.payload or b"") // BYTES)
     if not claims_event(message):
         yield Observed(message, None, None, unreadable, unknown)
         return

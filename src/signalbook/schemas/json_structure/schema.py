@@ -51,6 +51,11 @@ class JsonStructureSchema:
         self._accepts = self._judged.bounded(self._validator.is_valid)
         self._table: StructureCell | None = None
 
+    @property
+    def work(self) -> int:
+        """The most evaluations that one value can cause, as a JSON Schema has it."""
+        return self._judged.work
+
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
         try:

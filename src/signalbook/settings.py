@@ -44,7 +44,7 @@ class Settings:
     key: Path | None = None
     max_body: int = 16 * MEBIBYTE
     body_timeout: float = 30.0
-    max_steps: int = 3_000_000
+    max_steps: int = 10_000_000
     base_url: str = ""
     trust_proxy: bool = False
     log: bool = True

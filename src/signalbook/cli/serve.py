@@ -87,7 +87,7 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
 @click.option(
     "--max-steps",
     type=int,
-    default=3_000_000,
+    default=10_000_000,
     show_default=True,
     metavar="STEPS",
     help="The most work for one request; a step is some microseconds.",

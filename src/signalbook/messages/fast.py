@@ -26,7 +26,7 @@ from signalbook.messages.observe import MessageKind
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import CONFLUENT
 
-__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain"]
+__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain", "longest"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
@@ -53,6 +53,11 @@ _CLOSES = ord("}")
 _Match = Callable[[str], re.Match[str] | None]
 
 
+def longest(schema: Any) -> int:
+    """The longest document whose data is judged by a schema without being counted."""
+    return _LONGEST // int(getattr(schema, "work", 1))
+
+
 class EventShape:
     """One shape of one definition's events.
 
@@ -73,7 +78,7 @@ class EventShape:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.schema = plan.compiled.payload.schema
-        self.longest = _LONGEST // getattr(self.schema, "work", 1)
+        self.longest = longest(self.schema)
         self.match = match
         self.attributes = tuple(patterns.attributes)
         self.names = tuple(patterns.names)

@@ -331,7 +331,7 @@ def encode(response: Response, coding: str) -> Response:
 
 
 # The steps of work that one request may take, unless the operator says otherwise.
-MOST_STEPS = 3_000_000
+MOST_STEPS = 10_000_000
 # Most work is done before it is worth asking whether the client is still there.
 _WATCHED_AFTER = 0.1
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")

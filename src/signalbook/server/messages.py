@@ -26,7 +26,7 @@ from signalbook.messages.answer import Answer
 from signalbook.messages.build import read_values
 from signalbook.messages.carry import Built
 from signalbook.messages.catalog import Catalog, CatalogError
-from signalbook.messages.observe import Given
+from signalbook.messages.observe import A_MESSAGE, Given
 from signalbook.protocols import Message, claims_event, from_message
 from signalbook.server import http
 from signalbook.server.http import JSON, Request, Response, refuse_coded
@@ -263,6 +263,7 @@ def _build_line(catalog: Catalog, text: bytes, asked: Asked, budget: Budget) -> 
 
 def _built(catalog: Catalog, text: bytes, unless_said: str) -> Built:
     try:
+        spend(A_MESSAGE)
         values = read_values(text)
         xid = str(values.pop("definition", None) or unless_said)
         if not xid:

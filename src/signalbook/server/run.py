@@ -282,10 +282,14 @@ def _asks(connection: socket.socket) -> bool:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(one_line(line), flush=True)
 
 
 def _shown(store: str) -> str:
-    """The store without a password."""
-    head, at, tail = store.rpartition("@")
-    return f"{head.rpartition('//')[0]}//…@{tail}" if at and "//" in head else store
+    """The store without a password, which the query of an address may hold, too."""
+    if "://" not in store:
+        return store
+    scheme, _, rest = store.partition("://")
+    place, mark, _ = rest.partition("?")
+    _, at, host = place.rpartition("@")
+    return f"{scheme}://{'…@' if at else ''}{host}{'?…' if mark else ''}"

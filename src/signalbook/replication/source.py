@@ -330,7 +330,7 @@ def _body(singular: str, value: Any, scope: ReplicationScope) -> Json:
 
 def _types(value: Any, name: str) -> Iterable[tuple[str, Json]]:
     found = value.get(name) if isinstance(value, dict) else None
-    return [(plural, kind) for plural, kind in (found or {}).items() if isinstance(kind, dict)]
+    return [(plural, kind) for plural, kind in _object(found).items() if isinstance(kind, dict)]
 
 
 def _mark(value: Json) -> str:

@@ -103,7 +103,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     branches = {
         "changes": changes.answer,
         "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
-        "subscriptions": Subscriptions(store, sinks).answer,
+        "subscriptions": Subscriptions(store, sinks, access_by(settings).may_write).answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
         "openapi.json": OpenApi(requests).answer,

@@ -134,6 +134,12 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     metavar="NETWORK",
     help="Allow sinks in this network, although it is not public; may be repeated.",
 )
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST",
+    help="Answer requests for this Host too, where only this machine is served; may be repeated.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="Log each request as a line on standard error.")
 @click.option(
     "--log-format",
@@ -169,6 +175,7 @@ def serve(
     without: tuple[str, ...],
     keep_changes: float,
     allow_sink: tuple[str, ...],
+    allow_host: tuple[str, ...],
     log: bool,
     log_format: str,
 ) -> None:
@@ -198,6 +205,7 @@ def serve(
         without=frozenset(without),
         keep_changes=keep_changes,
         allow_sinks=allow_sink,
+        allow_hosts=allow_host,
         log=log,
         log_format=log_format,
     ).checked()

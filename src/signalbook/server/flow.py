@@ -40,6 +40,7 @@ from signalbook.server.http import (
     WaitingAnswer,
 )
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
+from signalbook.settings import is_loopback
 
 __all__ = [
     "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
@@ -49,25 +50,48 @@ __all__ = [
 
 # A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
 _AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PORT = re.compile(r":[0-9]{0,5}$")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~:@-]+)*/?")
 
 
-class Bases:
-    """The base URL of a request, from what the client sent or what the operator fixed."""
+FORWARDED = "x-forwarded-host, x-forwarded-proto, x-forwarded-prefix"
+"""What an answer depends on where a proxy is trusted: its address is in it."""
 
-    def __init__(self, fixed: str = "", *, trust_proxy: bool = False) -> None:
+
+class Bases:
+    """The base URL of a request, from what the client sent or what the operator fixed.
+
+    With `hosts` only requests for these, and for this machine by its own names, are answered: a web page whose name
+    leads to this machine (DNS rebinding) sends its own name as `Host`.
+    """
+
+    def __init__(self, fixed: str = "", *, trust_proxy: bool = False, hosts: frozenset[str] | None = None) -> None:
         self._fixed = fixed.rstrip("/")
         self._trust_proxy = trust_proxy
+        self._hosts = hosts
+        self._welcome: set[str] = set()
         self._known: dict[tuple[str, str], str] = {}
+        self.varies = FORWARDED if trust_proxy and not fixed else ""
 
     def find(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
         """The base; `header_error` where the client's `Host` is none."""
+        if self._hosts is not None and authority not in self._welcome:
+            self._check_host(authority, path)
         if self._fixed:
             return self._fixed
         if self._trust_proxy:
             return self._forwarded(scheme, authority, headers, path)
         base = self._known.get((scheme, authority))
         return base if base is not None else self._learn(scheme, authority, path)
+
+    def _check_host(self, authority: str, path: str) -> None:
+        host = _PORT.sub("", authority).lower()
+        if self._hosts is not None and host.strip("[]") not in self._hosts and not is_loopback(host):
+            words = "it does not name this server, which only this machine reaches; --allow-host adds a name"
+            raise RegistryError("header_error", path, name="Host", error_detail=words)
+        if len(self._welcome) >= 256:  # as many as are remembered below
+            self._welcome.clear()
+        self._welcome.add(authority)
 
     def _learn(self, scheme: str, authority: str, path: str) -> str:
         if not _AUTHORITY.fullmatch(authority):
@@ -360,6 +384,7 @@ class Flow:
         table: CounterTable | None = None,
         threads: int = 40,
         max_steps: int = MOST_STEPS,
+        any_origin: bool = True,
     ) -> None:
         self._service = service
         self._max_steps = max_steps
@@ -378,7 +403,8 @@ class Flow:
         judgements = getattr(service, "judgements", None)
         if judgements is not None:
             judgements.tell = self._metrics.judged
-        self._own: Mapping[str, Callable[[], Response]] = {"/healthz": self._health, "/metrics": self._figures}
+        self._any_origin = any_origin  # whether a page of any origin may read
+        self._own: Mapping[str, Callable[[Request], Response]] = {"/healthz": self._health, "/metrics": self._figures}
         self._extras: dict[str, tuple[_Extras, _Extras]] = {}
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -502,7 +528,7 @@ class Flow:
                     budget.spend(of_bytes(len(request.body)))
                     response = self._service.answer(request)
             elif request.method == "GET":
-                response = own()
+                response = own(request)
             elif request.method == "OPTIONS":
                 response = http.options(request, "GET, OPTIONS")
             else:
@@ -521,13 +547,17 @@ class Flow:
         headers = [*response.headers, *extras[len(response.body) > SMALLEST]]
         if request.method == "OPTIONS":
             headers = [*response.headers, extras[0][0]]
+            if not self._any_origin:
+                headers = [one for one in headers if not one[0].startswith("access-control-")]
         return Response(response.status, headers, response.body)
 
     def _learn(self, base: str) -> tuple[_Extras, _Extras]:
         if len(self._extras) >= 256:  # as many as `Bases` remembers
             self._extras.clear()
-        small = (("link", f"<{base}>;rel=xregistry-root"), *http.ANY_ORIGIN)
-        extras = self._extras[base] = (small, (*small, VARY))
+        varies = self._bases.varies
+        small: _Extras = (("link", f"<{base}>;rel=xregistry-root"), *(http.ANY_ORIGIN if self._any_origin else ()))
+        large = (*small, ("vary", f"{VARY[1]}, {varies}") if varies else VARY)
+        extras = self._extras[base] = ((*small, ("vary", varies)) if varies else small, large)
         return extras
 
     def _coded(self, request: Request, response: Response) -> Response:
@@ -538,13 +568,16 @@ class Flow:
 
     # Our own paths ---------------------------------------------------------------------------------------------------
 
-    def _health(self) -> Response:
+    def _health(self, request: Request) -> Response:
+        """Whether requests can be answered; why not, only to those whom the operator knows."""
         check = getattr(self._service, "health", None)
         wrong: str = check() if check is not None else ""
-        body = {"status": "failing", "reason": wrong} if wrong else {"status": "ok"}
+        body = {"status": "failing"} if wrong else {"status": "ok"}
+        if wrong and self._access.is_known(request):
+            body["reason"] = wrong
         return Response(503 if wrong else 200, [JSON, ("cache-control", "no-store")], orjson.dumps(body))
 
-    def _figures(self) -> Response:
+    def _figures(self, request: Request) -> Response:
         return Response(200, [_FIGURES, ("cache-control", "no-store")], self._metrics.text())
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-__all__ = ["BYTES", "Budget", "Cancelled", "TooMuch", "current", "of_bytes", "spend", "within"]
+__all__ = ["BYTES", "UNLIMITED", "Budget", "Cancelled", "TooMuch", "current", "of_bytes", "spend", "within"]
 
 # The bytes that a native reader or validator goes through in one step.
 BYTES = 1024
@@ -107,7 +107,10 @@ class _Unlimited(Budget):
         return Budget(steps, what or "This")
 
 
-_current: ContextVar[Budget] = ContextVar("budget", default=_Unlimited(0))  # noqa: B039  # nothing changes it
+UNLIMITED: Budget = _Unlimited(0)
+"""For work that nobody in particular asked for: what many will use does not end with the first who wanted it."""
+
+_current: ContextVar[Budget] = ContextVar("budget", default=UNLIMITED)
 
 current = _current.get
 """The budget that this thread's work takes from."""

@@ -112,7 +112,7 @@ def test_limits_are_documented_as_they_are() -> None:
     assert f"{MAX_DEPTH} levels" == table["JSON nesting"]
     assert f"{limits.page:,}" == table["entries of one page"]
     assert f"{limits.size >> 20} Mi characters" == table["one answer"]
-    filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.seconds:g} s"
+    filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.filtering:,} steps"
     assert filtering == table["filters"]
     assert f"{urls.MAX_TEXT:,} characters, {urls.MAX_PATHS} paths" == table["inline"]
     assert f"{reads.MAX_TEXT:,} characters" == table["sort"]

@@ -44,6 +44,7 @@ class Settings:
     key: Path | None = None
     max_body: int = 16 * MEBIBYTE
     body_timeout: float = 30.0
+    max_steps: int = 10_000_000
     base_url: str = ""
     trust_proxy: bool = False
     log: bool = True
@@ -72,10 +73,7 @@ class Settings:
             raise UsageError("at least one worker is needed; give --workers 1 or more")
         if self.workers > 1 and self.store.startswith("memory:"):
             raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
-        if self.body_timeout <= 0:
-            raise UsageError("--body-timeout is the seconds a client may take for its body and must be above 0")
-        if self.max_body < 1:
-            raise UsageError("--max-body is the largest request body in bytes and must be above 0")
+        self._check_limits()
         if not self.open and not self.read_token and not is_loopback(self.host):
             raise UsageError(
                 f"'{self.host}' can be reached from other machines and anyone could read the catalog; "
@@ -94,6 +92,15 @@ class Settings:
         if self.base_url and not self.base_url.startswith(("http://", "https://")):
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
+
+    def _check_limits(self) -> None:
+        for value, words in (
+            (self.body_timeout, "--body-timeout is the seconds a client may take for its body"),
+            (self.max_body, "--max-body is the largest request body in bytes"),
+            (self.max_steps, "--max-steps is the steps of work that one request may take"),
+        ):
+            if value <= 0:
+                raise UsageError(f"{words} and must be above 0")
 
     def _check_changes(self) -> None:
         if self.keep_changes < 0:

@@ -84,6 +84,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
 @click.option(
     "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
 )
+@click.option(
+    "--max-steps",
+    type=int,
+    default=10_000_000,
+    show_default=True,
+    metavar="STEPS",
+    help="The most work for one request; a step is some microseconds.",
+)
 @click.option("--base-url", default="", metavar="URL", help="The registry's public address, if it is behind a proxy.")
 @click.option("--trust-proxy", is_flag=True, help="Take that address from the proxy's X-Forwarded- headers instead.")
 @click.option(
@@ -151,6 +159,7 @@ def serve(
     cert: Path | None,
     key: Path | None,
     max_body: int,
+    max_steps: int,
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
@@ -179,6 +188,7 @@ def serve(
         cert=cert,
         key=key,
         max_body=max_body,
+        max_steps=max_steps,
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,

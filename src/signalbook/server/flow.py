@@ -6,6 +6,7 @@ Rule 1: the fast path stays on the event loop and adds a few microseconds at mos
 Rule 2: nothing escapes: whatever goes wrong becomes a response in `problems`.
 Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here.
 Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leaves out (HTTP-17).
+Rule 5: the work for a request in a thread is within a budget, and ends soon after the client has left.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 import orjson
 import zstandard
 
+from signalbook.budget import Budget, of_bytes, within
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
@@ -111,6 +113,10 @@ class BodySource(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Piece by piece."""
+        ...
+
+    async def left(self) -> None:
+        """Wait until the client has left; the body was read before."""
         ...
 
 
@@ -324,6 +330,10 @@ def encode(response: Response, coding: str) -> Response:
     return Response(response.status, headers, _CODERS[coding](response.body))
 
 
+# The steps of work that one request may take, unless the operator says otherwise.
+MOST_STEPS = 10_000_000
+# Most work is done before it is worth asking whether the client is still there.
+_WATCHED_AFTER = 0.1
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 _CODED_AT_ONCE = 256 * 1024
 _Extras = tuple[tuple[str, str], ...]
@@ -349,8 +359,10 @@ class Flow:
         log: RequestLog | None = None,
         table: CounterTable | None = None,
         threads: int = 40,
+        max_steps: int = MOST_STEPS,
     ) -> None:
         self._service = service
+        self._max_steps = max_steps
         self._quick = service.quick
         self._access = access or Access()
         self._bases = bases or Bases()
@@ -452,7 +464,7 @@ class Flow:
             waiting = self._waiting.get(request.path) if request.method == "GET" else None
             if waiting is not None:
                 return await self._wait(request, waiting, self._pool)
-            return await self._pool.run(self._work, request)
+            return await self._worked(request, source, self._pool)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
         finally:
@@ -467,12 +479,28 @@ class Flow:
             return Stream(response.status, head.headers, response.pieces)
         return await pool.run(partial(self._coded, request), self._finish(request, response))
 
-    def _work(self, request: Request) -> Response:
+    async def _worked(self, request: Request, source: BodySource, pool: Pool) -> Response:
+        """The response that a thread makes, within the request's budget and for as long as its client stays."""
+        budget = Budget(self._max_steps, "This request")
+        job = pool.run(partial(self._work, budget), request)
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(_WATCHED_AFTER, _watch, loop, source, budget, job)
+        try:
+            return await job
+        except asyncio.CancelledError:
+            budget.cancel()
+            raise
+        finally:
+            watch.cancel()
+
+    def _work(self, budget: Budget, request: Request) -> Response:
         """In a thread of the pool: the finished response."""
         own = self._own.get(request.path)
         try:
             if own is None:
-                response = self._service.answer(request)
+                with within(budget):
+                    budget.spend(of_bytes(len(request.body)))
+                    response = self._service.answer(request)
             elif request.method == "GET":
                 response = own()
             elif request.method == "OPTIONS":
@@ -518,6 +546,17 @@ class Flow:
 
     def _figures(self) -> Response:
         return Response(200, [_FIGURES, ("cache-control", "no-store")], self._metrics.text())
+
+
+def _watch(loop: asyncio.AbstractEventLoop, source: BodySource, budget: Budget, job: asyncio.Future[Any]) -> None:
+    """End the work for a client that leaves."""
+
+    async def cancel() -> None:
+        await source.left()
+        budget.cancel()
+
+    task = loop.create_task(cancel())
+    job.add_done_callback(lambda _: task.cancel())
 
 
 # The flow over ASGI 3.0 (`http` and `lifespan`), for embedding in another server and for tests without a socket.
@@ -610,3 +649,7 @@ class _AsgiBody:
             if message.get("body"):
                 yield message["body"]
             more = message.get("more_body", False)
+
+    async def left(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -122,6 +122,9 @@ class _RsgiBody:
         if empty != 1:
             raise half_a_body(self._path)
 
+    async def left(self) -> None:
+        await self._protocol.client_disconnect()
+
 
 ServiceFactory = Callable[[Settings], Service]
 
@@ -138,6 +141,7 @@ def flow_for(service: Service, settings: Settings, table: CounterTable | None = 
         limits=BodyLimits(max_body=settings.max_body, timeout=settings.body_timeout),
         log=RequestLog(settings.log_format) if settings.log else None,
         table=table,
+        max_steps=settings.max_steps,
     )
 
 

@@ -8,8 +8,6 @@ Rule 3: what an extension adds is translated where the document uses it, as json
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from json_structure import SchemaValidator
 
 from signalbook.budget import spend
 from signalbook.errors import Problem
+from signalbook.protocols.values import is_base64
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.json_schema.schema import too_deep
 from signalbook.schemas.references import read_json
@@ -261,7 +260,7 @@ class Translation:
         self._targets: dict[str, dict[str, Any]] = {}
         self._waiting: list[tuple[str, dict[str, Any], str]] = []
         self.formats: dict[str, Callable[[str], bool]] = {
-            "js-binary": _is_base64,
+            "js-binary": is_base64,
             "js-time": lambda text: bool(_TIME.fullmatch(text)),
             "js-date": _is_date,
             "js-jsonpointer": lambda text: bool(re.fullmatch(r"#?(/([^~/]|~[01])*)*", text)),
@@ -570,14 +569,6 @@ def _decimal_check(precision: int | None, scale: int | None, bounds: dict[str, A
         return not bounds or _within(Decimal(text), bounds)
 
     return check
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 def _is_date(text: str) -> bool:

@@ -9,7 +9,7 @@ Rule 3: XSD 1.1 is another language; a text that uses it is rejected with these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -165,10 +165,18 @@ def parser(schema: etree.XMLSchema | None = None, *, recover: bool = False) -> e
 
     With a schema it checks what it reads; one that recovers closes what is open where a text ends.
     """
-    return etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False,
-        remove_comments=True, remove_pis=True, schema=schema, recover=recover,
-    )  # fmt: skip
+    return etree.XMLParser(**_CAREFUL, schema=schema, recover=recover)
+
+
+def pull_parser(schema: etree.XMLSchema) -> etree.XMLPullParser:
+    """A parser that checks what it reads, and shows each element when it begins."""
+    return etree.XMLPullParser(("start",), **_CAREFUL, schema=schema)
+
+
+_CAREFUL: Mapping[str, bool] = {
+    **{"resolve_entities": False, "no_network": True, "load_dtd": False, "dtd_validation": False, "huge_tree": False},
+    **{"remove_comments": True, "remove_pis": True},
+}
 
 
 def parse_xml(text: bytes, by: etree.XMLParser) -> Any:
@@ -305,6 +313,34 @@ def _newer(root: Any, where: str) -> Iterator[Problem]:
             found = f"the attribute {etree.QName(names[0]).localname}" if names else ""
         if found:
             yield Problem("", "schema", f"{where}line {node.sourceline}: {found} is XSD 1.1; XSD 1.0 is read here")
+
+
+def id_attributes(documents: XsdDocuments) -> frozenset[str]:
+    """The names of the attributes that are declared to be of the type `xs:ID`, or of one that is made from it."""
+    made: dict[str, set[str]] = {}  # the types made from a type, all by their names without namespaces
+    attributes: list[tuple[str, set[str]]] = []
+    for document in documents.all:
+        for node in document.root.iter(XS + "simpleType", XS + "attribute"):
+            name = node.get("name")
+            if name is None:
+                continue
+            mentioned = {
+                text.rpartition(":")[2]
+                for inner in node.iter("*")
+                for place in ("type", "base", "itemType", "memberTypes")
+                for text in inner.get(place, "").split()
+            }
+            if node.tag == XS + "attribute":
+                attributes.append((name, mentioned))
+            for one in mentioned if node.tag != XS + "attribute" else ():
+                made.setdefault(one, set()).add(name)
+    types = {"ID"}
+    left = ["ID"]
+    while left:
+        new = made.get(left.pop(), set()) - types
+        types |= new
+        left += new
+    return frozenset(name for name, mentioned in attributes if mentioned & types)
 
 
 class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no types

@@ -51,7 +51,7 @@ def message(number: int) -> Json:
             "time": {"type": "timestamp", "required": True},
         },
         "dataschemaformat": "JsonSchema/draft-07",
-        "dataschemauri": f"/schemagroups/bench/schemas/s{number}",
+        "dataschemauri": f"https://example.com/schemas/s{number}",
         "datacontenttype": "application/json",
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from signalbook.cloudevents.attributes import ATTRIBUTE_TYPES, is_absolute_uri
@@ -14,6 +15,7 @@ from signalbook.messages.constraint import ContentType, Context, Named, PayloadC
 from signalbook.messages.definition import Definition
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.model.protocol_rules import binding_faults
 from signalbook.protocols.message import PROTOCOLS, exclusion_faults, find_protocol, stated_protocol
 from signalbook.protocols.protocol import Fields, Option, Protocol, pointer
 from signalbook.protocols.values import (
@@ -185,12 +187,17 @@ def _structured_content_type(observed: Observed) -> Sequence[str]:
 
 
 _OPTIONS = "/protocoloptions"
+_Faults = Mapping[tuple[str, str | int], str]
+_NO_FAULTS: _Faults = MappingProxyType({})
 
 
-def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> Iterator[PropertyConstraint]:
+def protocol_constraints(
+    protocol: str, stated: Any, *, held: bool = False, wrong: _Faults = _NO_FAULTS
+) -> Iterator[PropertyConstraint]:
     """What `protocoloptions` says about a message of a protocol, in the order in which it stands there.
 
-    With `held` a property definition may stand where 1.0 has a plain value, see `dialects.held`.
+    With `held` a property definition may stand where 1.0 has a plain value, see `dialects.held`. What is `wrong` with
+    named properties is given by their field and their key there.
     """
     row = PROTOCOLS.get(protocol)
     if row is None or not isinstance(stated, Mapping):
@@ -203,24 +210,25 @@ def protocol_constraints(protocol: str, stated: Any, *, held: bool = False) -> I
             if constraint is not None:
                 yield _faulty(constraint, excluded.get(name))
         elif place is not None:
-            yield from _members(protocol, name, place, value, held)
+            for key, made in _members(protocol, name, place, value, held):
+                yield _faulty(made, wrong.get((name, key)))
 
 
 def _members(
     protocol: str, field_name: str, section: PropertySection, value: Any, held: bool
-) -> Iterator[PropertyConstraint]:
+) -> Iterator[tuple[str | int, PropertyConstraint]]:
     path = f"{_OPTIONS}/{field_name}"
     wrong = section_fault(value)
     if wrong is not None:
-        yield PropertyConstraint(path, _field(field_name), fault=wrong)
+        yield "", PropertyConstraint(path, _field(field_name), fault=wrong)
     taken: set[str] = set()
-    for _, name, member in named_members(value):
+    for key, name, member in named_members(value):
         given = _stated_property(member, held) if section.plain else Property.of(member)
         read = _member(field_name, name, _READERS[protocol, field_name])
         made = PropertyConstraint.of(pointer(path, name), read, given, section.place(name), section.form)
         wrong = None if section.plain else name_fault(section, name) or unique_fault(section, name, taken)
         taken.add(name)
-        yield _faulty(made, wrong)
+        yield key, _faulty(made, wrong)
 
 
 def _faulty(made: PropertyConstraint, wrong: str | None) -> PropertyConstraint:
@@ -435,7 +443,12 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
         protocol=protocol,
         on_envelope=tuple(envelope_constraints(document)),
         on_protocol=tuple(
-            protocol_constraints(protocol or "", document.get("protocoloptions"), held=holds_more(document))
+            protocol_constraints(
+                protocol or "",
+                document.get("protocoloptions"),
+                held=holds_more(document),
+                wrong=binding_faults(document),
+            )
         ),
         on_data=tuple(data_constraints(document)),
         on_transport=tuple(transport_constraints(document)),

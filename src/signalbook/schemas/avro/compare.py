@@ -13,7 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from signalbook.schemas.avro.decode import Resolution, TooManyPairs, field_of, names_match, promotes
+from signalbook.schemas.avro.resolve import (
+    Resolution,
+    TooManyPairs,
+    field_of,
+    names_match,
+    pair_steps,
+    promotes,
+)
 from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values
 from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, Schema, StepBudget, pointer
 
@@ -70,7 +77,7 @@ class _DirectionComparison:
         self._direction = direction
         self._breaks = frozenset({direction})
         self._words = _WORDS[direction]
-        self._resolution = Resolution(writer, reader)
+        self._resolution = Resolution(writer, reader, budget)
         self._seen: set[tuple[int, int]] = set()
         self._start = (writer, reader)
 
@@ -80,7 +87,7 @@ class _DirectionComparison:
             writer, reader, steps = waiting.pop()
             if (id(writer), id(reader)) not in self._seen:
                 self._seen.add((id(writer), id(reader)))
-                self._budget.spend(1 + (1 + len(writer.members)) * (1 + len(reader.members)))
+                self._budget.spend(pair_steps(writer, reader))
                 inner: list[tuple[Node, Node, Steps]] = []
                 yield from self._pair(writer, reader, steps, inner)
                 waiting.extend(reversed(inner))
@@ -152,7 +159,8 @@ class _DirectionComparison:
         return Difference(place, self._words.field, f"{words}; it {_has(self._direction)} a default")
 
     def _symbols(self, writer: Node, reader: Node, steps: Steps) -> Iterator[Difference]:
-        missing = [symbol for symbol in writer.symbols if symbol not in set(reader.symbols)]
+        known = set(reader.symbols)
+        missing = [symbol for symbol in writer.symbols if symbol not in known]
         for symbol in missing:
             words = f"the symbol {symbol} of {reader.name} is {'gone' if self._direction == 'backward' else 'new'}"
             if reader.default is None:

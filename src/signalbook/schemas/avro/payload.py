@@ -20,17 +20,18 @@ import orjson
 import zstandard
 
 from signalbook.errors import Problem
+from signalbook.schemas.avro.canonical import canonical_form, fingerprint
 from signalbook.schemas.avro.decode import (
     DEEPEST_VALUE,
     BadPayload,
     Cursor,
     Decoder,
-    TooManyPairs,
     decoder,
     logical_value,
 )
 from signalbook.schemas.avro.fast import fast_decoder
-from signalbook.schemas.avro.schema import Node, canonical_form, fingerprint, of_values, read_graph
+from signalbook.schemas.avro.resolve import TooManyPairs
+from signalbook.schemas.avro.schema import Node, of_values, read_graph
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.framing import Records
 
@@ -252,7 +253,7 @@ def _scalar(given: Any, node: Node) -> Iterator[Any]:
 
 def _of_text(given: str, node: Node) -> Iterator[Any]:
     kind = node.kind
-    if kind == "string" or (kind == "enum" and given in node.symbols):
+    if kind == "string" or (kind == "enum" and given in node.numbers):
         yield given
     elif kind in ("float", "double") and given in ("NaN", "Infinity", "-Infinity"):
         yield float(given)

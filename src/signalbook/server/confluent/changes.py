@@ -201,7 +201,7 @@ class Changes:
 
     def _write(self, job: Callable[[Connection], T]) -> T:
         self._check_writable()
-        return self._store.write(job)
+        return self._requests.write(job, several=True)
 
     def _writer(self, db: Connection, call: ConfluentCall) -> SubjectWriter:
         return SubjectWriter(self._requests, db, call.request.base)

@@ -69,7 +69,7 @@ class Registration:
             writer = SubjectWriter(self._requests, db, base)
             return self._registered(db, writer.add(context, subject, now.content, now.number, now.id))
 
-        return store.write(job)
+        return self._requests.write(job, several=True)
 
     def _registered(self, db: Connection, version: SubjectVersion | None) -> dict[str, Any]:
         assert version is not None

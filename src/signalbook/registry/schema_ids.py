@@ -192,6 +192,8 @@ def texts_of(db: Connection, context: str, references: Sequence[Reference]) -> d
 
 def stated_references(db: Connection, group: str, attrs: Mapping[str, Any]) -> NamedReferences:
     """What a version in a group means by the names of the references that it states."""
+    if not attrs.get("confluentreferences"):
+        return NamedReferences("")
     found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
     type_ = type_of(attrs.get("format") or "")
     stated = content_of(type_, "", attrs.get("confluentreferences")).references

@@ -32,18 +32,18 @@ from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, V
 from signalbook.registry.readings import Readings
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
+from signalbook.schemas.canonical import NamedReferences
 from signalbook.schemas.format import (
     SECOND,
     Format,
     Located,
-    References,
     SchemaError,
     StepBudget,
     TooMuch,
     reading_steps,
     too_large,
     unreachable,
-)
+)  # fmt: skip
 from signalbook.schemas.references import look_up, meant, names_of
 from signalbook.spec.builtin import MESSAGE
 
@@ -77,7 +77,7 @@ class StoredReferences:
     whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
-    named: References | None = None  # what the version itself says it means by a name
+    named: NamedReferences = field(default_factory=partial(NamedReferences, ""))
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,11 +85,7 @@ class StoredReferences:
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
-        named = self.named(uri) if self.named is not None else None
-        if isinstance(named, str):
-            found: bytes | None = named.encode()
-        else:
-            found = look_up(uri, self.state.xid, self._at, self._declared)
+        found = self.named.get(uri) or look_up(uri, self.state.xid, self._at, self._declared)
         if found is not None:
             if too_large(self.family, found):
                 raise unreachable(f"{uri} is too large to be read with it")
@@ -101,8 +97,7 @@ class StoredReferences:
 
     def begin(self, attrs: dict[str, Any]) -> None:
         """Begin with a version: the references that it states (`confluentreferences`) are looked at first."""
-        if attrs.get("confluentreferences"):
-            self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
+        self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
 
     def _declared(self, name: str) -> bytes | None:
         """Return the document that declares a name."""

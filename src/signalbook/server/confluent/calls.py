@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import JsonError, decode_json
 from signalbook.registry.schema_ids import DEFAULT
@@ -63,6 +64,8 @@ def respond(error: BaseException, path: str, media: str = MEDIA) -> Response:
     """The answer for whatever went wrong."""
     if isinstance(error, ConfluentError):
         return answered(error.status, {"error_code": error.code, "message": error.message}, media)
+    if isinstance(error, TooMuch) and not isinstance(error, Cancelled):
+        return answered(422, {"error_code": 42209, "message": f"The schema is too large: {error}"}, media)
     if isinstance(error, RegistryError):
         status = ERROR_TYPES[error.name].status
         words = " ".join(part for part in (title(error), error.detail) if part)

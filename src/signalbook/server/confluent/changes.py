@@ -12,12 +12,11 @@ from signalbook.registry import schema_ids
 from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, name_in
 from signalbook.registry.store import Connection
-from signalbook.server.confluent import scopes
+from signalbook.server.confluent import subjects
 from signalbook.server.confluent.associations import Associations
 from signalbook.server.confluent.calls import ConfluentCall, ConfluentError, context_of
-from signalbook.server.confluent.registration import Registration
 from signalbook.server.confluent.subjects import SubjectView, check_subject, read_request, read_version
-from signalbook.server.confluent.writing import SubjectWriter
+from signalbook.server.confluent.writing import Registration, SubjectWriter
 
 __all__ = ["Changes"]
 
@@ -71,20 +70,20 @@ class Changes:
 
     def put_config(self, call: ConfluentCall) -> Any:
         """Answer `PUT /config` and `PUT /config/{subject}`."""
-        given = scopes.read_config(call.body())
+        given = subjects.read_config(call.body())
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
             self._refuse_read_only(db, scope)
-            config, mode = scopes.load(db, scope)
+            config, mode = subjects.load_scope(db, scope)
             merged = {**config, **given}
             config = {name: value for name, value in merged.items() if value is not None}
-            scopes.save(db, scope, config, mode)
+            subjects.save_scope(db, scope, config, mode)
             if scope[1]:
-                self._writer(db, call).set_level(*scope, config.get(scopes.LEVEL))
+                self._writer(db, call).set_level(*scope, config.get(subjects.LEVEL))
             shown = dict(config)
-            if scopes.LEVEL in shown:
-                shown = {"compatibility": shown.pop(scopes.LEVEL), **shown}
+            if subjects.LEVEL in shown:
+                shown = {"compatibility": shown.pop(subjects.LEVEL), **shown}
             return shown
 
         return self._write(job)
@@ -95,39 +94,39 @@ class Changes:
 
         def job(db: Connection) -> Any:
             self._refuse_read_only(db, scope)
-            config, mode = scopes.load(db, scope)
-            if scope == scopes.GLOBAL:
-                scopes.save(db, scope, {}, mode)
-                return {scopes.LEVEL: scopes.DEFAULT_LEVEL, **config}
+            config, mode = subjects.load_scope(db, scope)
+            if scope == subjects.GLOBAL:
+                subjects.save_scope(db, scope, {}, mode)
+                return {subjects.LEVEL: subjects.DEFAULT_LEVEL, **config}
             if not config:
                 raise ConfluentError(40401, f"Subject '{name_in(*scope)}' not found.")
-            scopes.save(db, scope, {}, mode)
+            subjects.save_scope(db, scope, {}, mode)
             if scope[1]:
                 self._writer(db, call).set_level(*scope, None)
             return config
 
         return self._write(job)
 
-    def _refuse_read_only(self, db: Connection, scope: scopes.Scope) -> None:
-        mode = scopes.find_mode(db, scope)
+    def _refuse_read_only(self, db: Connection, scope: subjects.Scope) -> None:
+        mode = subjects.find_mode(db, scope)
         if mode.startswith("READONLY"):
             raise ConfluentError(42205, f"Subject {name_in(*scope)} is in {mode.lower()} mode")
 
     def put_mode(self, call: ConfluentCall) -> Any:
         """Answer `PUT /mode` and `PUT /mode/{subject}`."""
-        mode = scopes.read_mode(call.body().get("mode"))
+        mode = subjects.read_mode(call.body().get("mode"))
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            if mode == "IMPORT" and scopes.load(db, scope)[1] != "IMPORT":
+            if mode == "IMPORT" and subjects.load_scope(db, scope)[1] != "IMPORT":
                 self._enter_import(db, scope, call)
-            config, _ = scopes.load(db, scope)
-            scopes.save(db, scope, config, mode)
+            config, _ = subjects.load_scope(db, scope)
+            subjects.save_scope(db, scope, config, mode)
             return {"mode": mode}
 
         return self._write(job)
 
-    def _enter_import(self, db: Connection, scope: scopes.Scope, call: ConfluentCall) -> None:
+    def _enter_import(self, db: Connection, scope: subjects.Scope, call: ConfluentCall) -> None:
         """Refuse to begin an import where there are subjects already, and clear what is hidden."""
         if call.flag("force"):
             return
@@ -147,11 +146,11 @@ class Changes:
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            config, mode = scopes.load(db, scope)
-            if not mode and scope != scopes.GLOBAL:
+            config, mode = subjects.load_scope(db, scope)
+            if not mode and scope != subjects.GLOBAL:
                 raise ConfluentError(40401, f"Subject '{name_in(*scope)}' not found.")
-            scopes.save(db, scope, config, "")
-            return {"mode": mode or scopes.DEFAULT_MODE}
+            subjects.save_scope(db, scope, config, "")
+            return {"mode": mode or subjects.DEFAULT_MODE}
 
         return self._write(job)
 
@@ -165,7 +164,7 @@ class Changes:
             group = schema_ids.group_of(db, context)
             if group is not None and context != DEFAULT:
                 self._writer(db, call).put("PATCH", group, {"confluentcontext": None})
-            scopes.delete_scope(db, (context, ""))
+            subjects.delete_scope(db, (context, ""))
 
         return self._write(job)
 
@@ -192,9 +191,9 @@ class Changes:
         kind, dry = call.text("resourceType"), call.flag("dryRun")
         return self._write(lambda db: self._associations.delete(db, call.parts[0], kind, kinds, dry))
 
-    def _scope(self, call: ConfluentCall) -> scopes.Scope:
+    def _scope(self, call: ConfluentCall) -> subjects.Scope:
         name = call.parts[0] if call.parts else ""
-        scope = scopes.scope_of(name, call.context)
+        scope = subjects.scope_of(name, call.context)
         if scope[1]:
             check_subject(scope[1])
         return scope

@@ -21,7 +21,7 @@ from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.server import http
-from signalbook.server.confluent import compatibility, scopes
+from signalbook.server.confluent import compatibility, subjects
 from signalbook.server.confluent.associations import Associations
 from signalbook.server.confluent.calls import (
     MEDIA,
@@ -208,7 +208,7 @@ class Confluent(Changes):
                 raise ConfluentError(40401, f"Subject '{call.parts[0]}' not found.")
             if not sent.text.strip():
                 raise ConfluentError(40403, "Schema not found")
-            normalise = call.flag("normalize") or bool(scopes.find_config(db, where).get("normalize"))
+            normalise = call.flag("normalize") or bool(subjects.find_config(db, where).get("normalize"))
             found = self._subjects.find(db, *where, sent, normalise=normalise, deleted=deleted)
             if found is None:
                 raise ConfluentError(40403, "Schema not found")
@@ -383,7 +383,7 @@ class Confluent(Changes):
 
         def job(db: Connection) -> Any:
             where = self._subject(db, call)
-            config = scopes.find_config(db, where)
+            config = subjects.find_config(db, where)
             normalise = call.flag("normalize") or bool(config.get("normalize"))
             found = older(db)
             try:
@@ -393,8 +393,8 @@ class Confluent(Changes):
                 if not verbose or error.code != 42201:
                     raise
                 return {"is_compatible": False, "messages": [error.message]}
-            level = config[scopes.LEVEL]
-            judged = {**config, scopes.LEVEL: level.partition("_")[0]} if alone else config
+            level = config[subjects.LEVEL]
+            judged = {**config, subjects.LEVEL: level.partition("_")[0]} if alone else config
             findings = self._registration.findings(db, where[0], content, found, judged)
             made: dict[str, Any] = {"is_compatible": not findings}
             if verbose:
@@ -410,9 +410,9 @@ class Confluent(Changes):
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            own = scopes.load(db, scope)[0]
-            if scope == scopes.GLOBAL or call.flag("defaultToGlobal"):
-                return scopes.find_config(db, scope)
+            own = subjects.load_scope(db, scope)[0]
+            if scope == subjects.GLOBAL or call.flag("defaultToGlobal"):
+                return subjects.find_config(db, scope)
             if not own:
                 code = 40408
                 raise ConfluentError(
@@ -427,9 +427,9 @@ class Confluent(Changes):
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            own = scopes.load(db, scope)[1]
-            if scope == scopes.GLOBAL or call.flag("defaultToGlobal"):
-                return {"mode": scopes.find_mode(db, scope)}
+            own = subjects.load_scope(db, scope)[1]
+            if scope == subjects.GLOBAL or call.flag("defaultToGlobal"):
+                return {"mode": subjects.find_mode(db, scope)}
             if not own:
                 raise ConfluentError(40409, f"Subject '{name_in(*scope)}' does not have subject-level mode configured")
             return {"mode": own}

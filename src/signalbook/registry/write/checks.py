@@ -43,22 +43,14 @@ from signalbook.schemas.format import (
     reading_steps,
     too_large,
     unreachable,
-)  # fmt: skip
+)
 from signalbook.schemas.references import look_up, meant, names_of
 from signalbook.spec.builtin import MESSAGE
 
 __all__ = [
-    "MOST_USERS",
-    "StoredReferences",
-    "check_work",
-    "declared",
-    "document_of",
-    "enter",
-    "finish_resource",
-    "users_of",
-    "validate_documents",
-    "validate_users",
-]
+    "MOST_USERS", "StoredReferences", "check_work", "declared", "document_of", "enter", "finish_resource", "users_of",
+    "validate_documents", "validate_users",
+]  # fmt: skip
 
 _CHUNK = 200
 # The steps that the rules take for one version.

@@ -228,23 +228,20 @@ class SubjectWriter:
 
 
 def _users_of(db: Connection, keys: Sequence[str]) -> list[str]:
-    """The xids of the messages that refer to one of these versions, or to their schema."""
-    wanted: dict[str, None] = {}
-    for key in keys:
-        wanted[key[1:]] = None
-        wanted["/".join(key[1:].split("/")[:5])] = None
-    found: list[str] = []
-    for xid, doc in db.execute(
-        "SELECT xid, doc FROM entities WHERE type IN ('messagegroups/messages/versions',"
-        " 'endpoints/messages/versions') AND doc LIKE '%dataschema%' ORDER BY key"
-    ):
-        attrs = orjson.loads(doc)
-        for name in ("dataschemaxid", "dataschemauri"):
-            stated = str(attrs.get(name) or "").partition("#")[0].lower()
-            if any(stated == one or stated.endswith(one) for one in wanted if stated):
-                found.append(xid.rpartition("/versions/")[0])
-                break
-    return list(dict.fromkeys(found))
+    """The xids of the messages that refer to one of these versions of a schema, or to the schema."""
+    schema = "/".join(keys[0][1:].split("/")[:5])
+    wanted = (schema, *(key[1:] for key in keys))
+    found: dict[str, None] = {}
+    for plural in ("messagegroups", "endpoints"):
+        low, high = rows.range_of(rows.VERSION, f"/{plural}")
+        sql = "SELECT xid, doc FROM entities WHERE key > ? AND key < ? AND lower(doc) LIKE ? ORDER BY key"
+        for xid, doc in db.execute(sql, (low, high, f"%{schema}%")):
+            attrs = orjson.loads(doc)
+            for name in ("dataschemaxid", "dataschemauri"):
+                stated = str(attrs.get(name) or "").partition("#")[0].lower()
+                if stated.endswith(wanted):
+                    found[xid.rpartition("/versions/")[0]] = None
+    return list(found)
 
 
 def _versionid(version: SubjectVersion) -> str:

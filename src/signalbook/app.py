@@ -50,6 +50,7 @@ __all__ = [
     "catalog_of",
     "flow",
     "peer_client",
+    "peer_transport",
     "serve",
     "service",
     "store_client",
@@ -108,7 +109,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
         store.close()
         raise
     settings = replace(settings, without=settings.without | off)
-    faces = _confluent(requests, settings) if "confluent" not in settings.without else {}
+    faces = _confluent(requests, settings, owner) if "confluent" not in settings.without else {}
     judgements = Judgements()
     policy = SchemaPolicy(required=settings.schemas == "required")
     extensions = message_paths(RegistryCatalog(store, policy, _own_addresses(settings)).reached_by, judgements)
@@ -148,14 +149,18 @@ def _given_way(reserved: Collection[str], groups: Collection[str]) -> frozenset[
     return off
 
 
-def _confluent(requests: Requests, settings: Settings) -> dict[str, Face]:
-    """The API of Confluent's registry by the first part of its paths; a model without schemas has none."""
+def _confluent(requests: Requests, settings: Settings, owner: bool) -> dict[str, Face]:
+    """The API of Confluent's registry by the first part of its paths; a model without schemas has none.
+
+    A server says which groups are contexts; a command on its store leaves that as it is.
+    """
     from signalbook.server.confluent.routes import ROOT_NAMES, Confluent
 
     group_type = requests.setup(requests.store.reader()).model.groups.get(schema_ids.GROUPS)
     if group_type is None or schema_ids.SCHEMAS not in group_type.resources:
         return {}
-    requests.enter_contexts(schema_ids.Contexts(settings.confluent_group, settings.confluent_contexts == "all"))
+    said = schema_ids.Contexts(settings.confluent_group, settings.confluent_contexts == "all")
+    requests.enter_contexts(schema_ids.contexts_of(requests.store.reader()) if owner else said)
     face = Confluent(requests, catalog=settings.confluent_associations == "catalog")
     return {"confluent": face, **(dict.fromkeys(ROOT_NAMES, face) if settings.confluent_root else {})}
 
@@ -215,7 +220,12 @@ def store_client(store: str, model: Mapping[str, Any] | str = "builtin") -> Clie
 
 def peer_client(store: str) -> Client:
     """Return the client of a store that replicates: with every path that a server has, and its limits."""
-    return Client(StoreTransport(store, lambda: service(Settings(store=store, deliver=False), owner=True)))
+    return Client(peer_transport(store))
+
+
+def peer_transport(store: str) -> StoreTransport:
+    """Return what brings calls to a store with every path that a server has, Confluent's API too."""
+    return StoreTransport(store, lambda: service(Settings(store=store, deliver=False), owner=True))
 
 
 class RegistryCatalog:

@@ -310,8 +310,9 @@ class Registration:
         if not sent.text.strip():
             sent = self._without_text(db, live, sent)
         given = sent
-        sent = self._completed(db, live, sent, config)
-        normalise = normalise or bool(config.get("normalize"))
+        if not (plan.imports and given.id):  # an import brings all that a version is
+            sent = self._completed(db, live, sent, config)
+            normalise = normalise or bool(config.get("normalize"))
         content = self._subjects.content_sent(db, context, sent, live, normalise=normalise)
         if not (plan.imports and given.id) and given.version != -1:
             plan.found = self._subjects.match(db, live, content, given)
@@ -364,7 +365,7 @@ class Registration:
             words = f"Subject {name_in(context, subject)} is in import mode: the request must name a valid 'id'"
             raise ConfluentError(42205, words)
         held = schema_ids.by_id(db, context, sent.id)
-        if held is not None and (held.content.text, held.content.references) != (content.text, content.references):
+        if held is not None and replace(held.content, type=content.type) != content:
             raise ConfluentError(42205, f"Overwrite new schema with id {sent.id} is not permitted")
         number = sent.version if sent.version > 0 else plan.number
         for one in every:

@@ -404,8 +404,8 @@ class PayloadCheck:
     """How the payloads of one definition are judged, by the schemas that a library has.
 
     Its schema is read with the first payload, and looked up again where another library is asked. `references` name it;
-    `framing` is what the definition says about Confluent's frame; `is_all` says that there is nothing but the payload to
-    know a message by.
+    `framing` is what the definition says about Confluent's frame; `is_all` says that there is nothing but the payload
+    to know a message by.
     """
 
     __slots__ = ("_document", "_is_inferred", "_known", "content_type", "framing", "is_all", "references")

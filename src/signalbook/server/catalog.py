@@ -1,7 +1,7 @@
 """The catalog that a registry holds, compiled and kept up to date while requests are answered by it.
 
-Rule 1: of a write only what it changed is read and compiled, and what derives from that: milliseconds, however large the
-catalog is. Where that cannot be known (another model, a record of changes that was trimmed) all is compiled anew.
+Rule 1: of a write only what it changed is read and compiled, and what derives from that: milliseconds, however large
+the catalog is. Where that cannot be known (another model, a record of changes that was trimmed) all is compiled anew.
 Rule 2: one thread compiles, for all requests that wait. A request waits for the state that it found in the store; where
 a compile takes longer than `PATIENCE`, it is answered by the catalog as it was before.
 Rule 3: an answer says the number of the change that its catalog stands at. A request that demands a later one waits for
@@ -252,8 +252,7 @@ class RegistryCatalog:
         forms = {named: (form, dict[str, Any]()) for named, form in known.forms.items()}
         older = {named: (form, {**before, **changes}) for named, (form, before) in {**known.older, **forms}.items()}
         older = {named: row for named, row in older.items() if len(row[1]) <= _MOST_CHANGED}
-        state = _State(name, _sequence(name), known.generation, catalog, hosts, older=older)
-        return state
+        return _State(name, _sequence(name), known.generation, catalog, hosts, older=older)
 
     def _shown(self, db: Connection, xid: str, is_group: bool) -> str | None:
         """An entity as an export has it, a group without its resources; None where it is not there."""

@@ -236,6 +236,8 @@ def _resource_states(work: Work, state: ResourceState, target: RequestTarget, se
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
 _WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
+# The branches whose writes are changes of the registry.
+_RECORDED = frozenset({"messagecatalog", "messagedefinition", "replicas"})
 _ROOT = RequestTarget("registry", "/", "/")
 
 
@@ -319,7 +321,7 @@ class RegistryService:
         branch = self._branches.get(request.path.split("/", 2)[1]) if request.path.startswith("/") else None
         if branch is not None:
             response = branch(request)
-            if request.method in _WRITES and response.status < 300:
+            if request.method in _WRITES and response.status < 300 and request.path.split("/", 2)[1] in _RECORDED:
                 response.headers.append((SEQUENCE, str(self._requests.store.sequence())))
             return response
         if request.path in _DISCOVERY:

@@ -20,7 +20,7 @@ SCHEMAS = [f"/schemagroups/s/schemas/s{n}" for n in range(3)]
 TYPES = ["a.b.c", "a.b.d", "a.x.c", "{kind}.b.c", "a.{kind}", "z{kind}"]
 TOPICS = ["t", "u", "{where}.t"]
 
-# What changes -----------------------------------------------------------------------------------------------------------
+# What changes --------------------------------------------------------------------------------------------------------
 
 headers = st.lists(
     st.fixed_dictionaries(
@@ -95,7 +95,7 @@ changes = st.one_of(
     st.dictionaries(st.just(ENDPOINT), st.one_of(endpoints, endpoints, gone), min_size=1, max_size=1),
 )
 
-# What is asked ----------------------------------------------------------------------------------------------------------
+# What is asked -------------------------------------------------------------------------------------------------------
 
 EVENTS = [
     {"specversion": "1.0", "id": "1", "source": "/s", "type": name, **more}

@@ -189,7 +189,7 @@ def test_many_matches_after_a_write_compile_once(work: Work) -> None:
 def test_an_index_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many that ask for the index of a scope at once, one makes it and the others wait for it."""
     messages = {f"m{n}": definition(f"type{n}.a") for n in range(100)}
-    catalog = Catalog.from_documents({"messagegroups": {"g": {"messages": messages}}})
+    catalog = Catalog.from_canonical({"messagegroups": {"g": {"messages": messages}}}, lock=threading.RLock)
     made: list[str] = []
     original, asking, all_ask = KeyIndex.__init__, threading.Semaphore(0), threading.Event()
 

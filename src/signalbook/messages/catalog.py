@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ from signalbook.messages.compile import Compiled, EndpointLimits, compile_defini
 from signalbook.messages.definition import ENTITIES, Absolute, Definition, Entities, Entity, consulted, materialise
 from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
-from signalbook.messages.layered import GONE, Changes, Layered, Rows, put, rows_of, take
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
 from signalbook.messages.observe import Given, GivenAll, UndoBudget, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
@@ -192,6 +192,7 @@ class Catalog:
         bases: Mapping[str, Documents] | None = None,
         before: Catalog | None = None,
         schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+        lock: Callable[[], Lock] = nullcontext,
     ) -> None:
         self.entities = entities
         self.schemas = schemas
@@ -209,7 +210,8 @@ class Catalog:
         self._scopes: dict[frozenset[str], MatchScope] = {}
         # Scopes of a state before this one, and the definitions that differ since, each with its identity there.
         self._older: dict[frozenset[str], _OlderScope] = {}
-        self._lock = threading.RLock()
+        self._make_lock = lock
+        self._lock = lock()
 
     @classmethod
     def from_documents(
@@ -232,9 +234,13 @@ class Catalog:
         bases: Mapping[str, Documents] | None = None,
         roots: Iterable[str] = (),
         schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+        lock: Callable[[], Lock] = nullcontext,
     ) -> Catalog:
-        """The same of registry documents that a registry or a source gave, which are not recognised again."""
-        return cls(Entities.of(*documents, roots=roots), bases, schemas=schemas)
+        """The same of registry documents that a registry or a source gave, which are not recognised again.
+
+        Where several threads ask, `lock` makes what they wait for while one of them makes an index, such as an `RLock`.
+        """
+        return cls(Entities.of(*documents, roots=roots), bases, schemas=schemas, lock=lock)
 
     def updated(
         self, *documents: Any, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
@@ -249,7 +255,7 @@ class Catalog:
         entities = Entities.of(*documents, roots=roots)
         differing = self.entities.differing(entities) if (bases or {}) == (self._bases or {}) else None
         if differing is None:
-            return Catalog(entities, bases, self, self.schemas)
+            return Catalog(entities, bases, self, self.schemas, self._make_lock)
         return self._with(_shared(self.entities, entities, differing), differing)
 
     def changed(self, changes: Mapping[str, Documents | None]) -> Catalog:
@@ -293,7 +299,7 @@ class Catalog:
         found._compiled = self._compiled.changed(compiled)
         found._members = members.made()
         found._dependants = self._dependants_after(entities, affected)
-        found._lock = threading.RLock()
+        found._lock = self._make_lock()
         found._scopes = {}
         found._older = self._left_behind(definitions.keys())
         return found
@@ -367,7 +373,7 @@ class Catalog:
 
     def reached_by(self, *roots: str) -> Catalog:
         """The same catalog, reached by these addresses: what is named by one of them is its own."""
-        return Catalog(self.entities.at(roots), self._bases, self, self.schemas)
+        return Catalog(self.entities.at(roots), self._bases, self, self.schemas, self._make_lock)
 
     def addressed(self, *roots: str) -> Catalog:
         """The same catalog, of which nothing is named by these addresses; what is built with it has the first."""
@@ -464,7 +470,9 @@ class Catalog:
             with self._lock:
                 found = self._scopes.get(names)
                 if found is None:
-                    found = self._made_of_older(names) or MatchScope(self._entries(names), self._library)
+                    found = self._made_of_older(names) or MatchScope(
+                        self._entries(names), self._library, self._make_lock
+                    )
                     if len(self._scopes) >= _MOST_SCOPES:
                         self._scopes.clear()
                     self._scopes[names] = found

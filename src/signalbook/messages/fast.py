@@ -10,8 +10,8 @@ Rule 3: a pattern never goes back over what it has consumed, and the data is rea
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from signalbook.messages.answer import Answer, Outcome, answer_of
 from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, MatchPlan
 from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.index import KeyIndex
-from signalbook.messages.layered import GONE, Changes, Layered
+from signalbook.messages.layered import GONE, Changes, Layered, Lock
 from signalbook.messages.observe import MessageKind
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.schemas import Checked, Schema
@@ -347,16 +347,19 @@ class ScopeEntry:
 class MatchScope:
     """Entries, the library of their schemas, and an index for each kind of message."""
 
-    __slots__ = ("_fast", "_indexes", "_lock", "_same", "library")
+    __slots__ = ("_fast", "_indexes", "_lock", "_make_lock", "_same", "library")
 
-    def __init__(self, entries: Iterable[ScopeEntry], library: SchemaLibrary) -> None:
+    def __init__(
+        self, entries: Iterable[ScopeEntry], library: SchemaLibrary, make_lock: Callable[[], Lock] = nullcontext
+    ) -> None:
         same: dict[str, list[ScopeEntry]] = {}
         for entry in entries:
             same.setdefault(entry.identity, []).append(entry)
         # By the identity of a definition, all entries that it is in scope by.
         self._same: Layered[str, Sequence[ScopeEntry]] = Layered(dict(same))
         self.library = library
-        self._lock = threading.RLock()
+        self._make_lock = make_lock
+        self._lock = make_lock()
         self._fast: FastPath | None = None
         self._indexes: dict[tuple[MessageKind, str | None], KeyIndex] = {}
 
@@ -395,7 +398,7 @@ class MatchScope:
 
     def changed(self, gone: Mapping[str, str], come: Iterable[ScopeEntry], library: SchemaLibrary) -> MatchScope:
         """The scope without some definitions, each with its identity, and with other entries."""
-        found = MatchScope((), library)
+        found = MatchScope((), library, self._make_lock)
         same = Changes(self._same)
         for xid, identity in gone.items():
             left = [entry for entry in same.get(identity) or () if entry.xid != xid]

@@ -10,16 +10,16 @@ anew would find.
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from signalbook.messages.compile import MatchPlan
 from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
-from signalbook.messages.layered import GONE, Changes, Layered, Rows, put, rows_of, take
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
 from signalbook.messages.nearest import MOST_JUDGED, Neighbours
 from signalbook.messages.observe import Observed
 from signalbook.protocols.values import canonical
@@ -144,9 +144,7 @@ class SameKey:
 
     __slots__ = ("_held", "_lock", "_neighbours", "_sizes", "_split", "_used", "first")
 
-    def __init__(
-        self, held: Rows[tuple[str, MatchPlan]], lock: threading.RLock, used: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, held: Rows[tuple[str, MatchPlan]], lock: Lock, used: frozenset[str] = frozenset()) -> None:
         self._held = held
         self._lock = lock
         self._used = used
@@ -157,7 +155,7 @@ class SameKey:
         """One of them; None where there is none."""
 
     @classmethod
-    def of_plans(cls, plans: Iterable[MatchPlan], lock: threading.RLock, used: frozenset[str] = frozenset()) -> SameKey:
+    def of_plans(cls, plans: Iterable[MatchPlan], lock: Lock, used: frozenset[str] = frozenset()) -> SameKey:
         """Some plans that have one key."""
         return cls(rows_of((plan.place, plan) for plan in plans), lock, used)
 
@@ -229,7 +227,7 @@ class _Split:
 
     __slots__ = ("_by_template", "_constants", "_lock", "_open", "_optional", "_read", "_templates", "_used", "path")
 
-    def __init__(self, path: str, lock: threading.RLock, used: frozenset[str]) -> None:
+    def __init__(self, path: str, lock: Lock, used: frozenset[str]) -> None:
         self.path = path
         self._lock = lock
         self._used = used | {path}
@@ -242,7 +240,7 @@ class _Split:
         self._optional = SameKey([], lock, self._used)
 
     @classmethod
-    def of(cls, path: str, plans: Iterable[MatchPlan], lock: threading.RLock, used: frozenset[str]) -> _Split:
+    def of(cls, path: str, plans: Iterable[MatchPlan], lock: Lock, used: frozenset[str]) -> _Split:
         """The plans by the property at a path."""
         found = cls(path, lock, used)
         said: dict[tuple[bool, str], list[tuple[PropertyConstraint, MatchPlan]]] = {}
@@ -426,8 +424,8 @@ class KeyIndex:
 
     __slots__ = ("_counts", "_lock", "_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours", "plans")
 
-    def __init__(self, plans: Iterable[MatchPlan], lock: threading.RLock | None = None) -> None:
-        self._lock = lock or threading.RLock()
+    def __init__(self, plans: Iterable[MatchPlan], lock: Lock | None = None) -> None:
+        self._lock: Lock = lock or nullcontext()
         plans = tuple(plans)
         self.plans: Layered[str, MatchPlan] = Layered({plan.place: plan for plan in plans})
         self.neighbours = Neighbours.of_plans(self.plans, None, self._lock)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import chain, islice
 from math import isqrt
 from typing import Any, Generic, TypeVar, overload
 
-__all__ = ["GONE", "Changes", "Layered", "Rows", "around", "place_in", "put", "rows_of", "take"]
+__all__ = ["GONE", "Changes", "Layered", "Lock", "Rows", "around", "place_in", "put", "rows_of", "take"]
+
+Lock = AbstractContextManager[Any]
+"""What is held while something is made once; whoever asks from several threads gives one that threads wait for."""
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -10,14 +10,13 @@ Rule 3: nothing here changes. `changed` gives another at the cost of the plans t
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from signalbook.messages.answer import Candidate
 from signalbook.messages.compile import Judged, MatchPlan, judge
 from signalbook.messages.constraint import PropertyConstraint, Read
-from signalbook.messages.layered import GONE, Changes, Layered, Rows, around, put, rows_of, take
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, around, put, rows_of, take
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.protocols.values import canonical
@@ -96,7 +95,7 @@ class Neighbours:
 
     __slots__ = ("_filed", "_lock", "_path", "_plans", "_words")
 
-    def __init__(self, plans: Layered[str, MatchPlan], path: str | None, lock: threading.RLock) -> None:
+    def __init__(self, plans: Layered[str, MatchPlan], path: str | None, lock: Lock) -> None:
         self._plans = plans
         self._path = path
         self._lock = lock
@@ -104,7 +103,7 @@ class Neighbours:
         self._words: dict[PropertyConstraint, tuple[str, ...]] = {}
 
     @classmethod
-    def of_plans(cls, plans: Layered[str, MatchPlan], path: str | None, lock: threading.RLock) -> Neighbours:
+    def of_plans(cls, plans: Layered[str, MatchPlan], path: str | None, lock: Lock) -> Neighbours:
         """Those of some plans by their places."""
         if any(map(_is_no_event, plans.values())):
             plans = Layered({place: plan for place, plan in plans.items() if not _is_no_event(plan)})

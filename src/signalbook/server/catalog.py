@@ -234,7 +234,7 @@ class RegistryCatalog:
         hosts, document = _hosts_in(page.text), orjson.loads(page.text)
         del page
         if known is None:
-            catalog = Catalog.from_canonical(document, schemas=self._policy)
+            catalog = Catalog.from_canonical(document, schemas=self._policy, lock=threading.RLock)
         else:
             catalog = known.catalog.updated_canonical(document).prepared_as(known.catalog)
         return _State(name, _sequence(name), generation(db), catalog, hosts)

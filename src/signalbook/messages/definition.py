@@ -124,7 +124,7 @@ class Entities:
     @classmethod
     def of(cls, *documents: Attributes, roots: Iterable[str] = ()) -> Entities:
         """The entities of the documents, and the addresses that they are reached by."""
-        reading = _Reading(dict.fromkeys(map(_root, roots)))
+        reading = _EntityReading(dict.fromkeys(map(_root, roots)))
         for document in documents:
             stated = document.get("self")
             if isinstance(stated, str) and _scheme(stated):
@@ -141,7 +141,7 @@ class Entities:
         `changes` has by its xid what each group, without its resources, and each resource is by now; None where it is
         gone, and with a group what it held. None is given where a change moves the addresses of the catalog.
         """
-        reading = _Reading(dict(self.roots))
+        reading = _EntityReading(dict(self.roots))
         gone: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
         for xid, document in changes.items():
             kind, is_group = _kind_of(xid)
@@ -245,7 +245,7 @@ class Entities:
         return entity.xid, entity.versions[versionid]
 
 
-class _Reading:
+class _EntityReading:
     """The entities of documents that are being read, by xid."""
 
     def __init__(self, roots: dict[str, None]) -> None:

@@ -23,9 +23,8 @@ from signalbook.errors import RegistryError
 from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
-from signalbook.registry.capabilities import generation
 from signalbook.registry.read.reads import Limits
-from signalbook.registry.requests import Requests, latest_change
+from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection, Store
 from signalbook.registry.urls import parse_flags
 from signalbook.spec import versions
@@ -49,6 +48,10 @@ _MOST_WAITING = 8
 _IDLE = 10.0
 _WHOLE, _ALONE = parse_flags("doc&inline=*"), parse_flags("doc")
 _COLLECTIONS = {"schemagroups": "schemas", "messagegroups": "messages", "endpoints": "messages"}
+_NEWEST = (
+    "SELECT value, seq, correlation FROM settings LEFT JOIN"
+    " (SELECT seq, correlation FROM changes ORDER BY seq DESC LIMIT 1) AS newest ON 1 = 1 WHERE name = 'generation'"
+)
 _CHANGES = "SELECT seq, correlation, events FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?"
 _hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
 
@@ -73,7 +76,6 @@ class _State:
 
     name: str
     sequence: int
-    generation: str
     catalog: Catalog
     hosts: frozenset[str]
     forms: dict[tuple[str, ...], Catalog] = field(default_factory=dict)
@@ -147,7 +149,7 @@ class RegistryCatalog:
         if known is not None and known.name == wanted:
             found = known
         else:
-            newest = int(wanted.partition(".")[0].partition(" ")[0])
+            newest = _sequence(wanted)
             if since > newest:
                 raise _unknown(since, newest, path)
             found = self._awaited(wanted, since, path)
@@ -207,9 +209,6 @@ class RegistryCatalog:
     # Compiling -----------------------------------------------------------------------------------------------------
 
     def _compiled(self) -> _State:
-        known = self._known
-        if known is not None and known.name == _name(self._store.reader()):
-            return known
         with self._compiling:
             self._known = state = self._store.read(self._of)
             return state
@@ -219,7 +218,7 @@ class RegistryCatalog:
         name, known = _name(db), self._known
         if known is not None and known.name == name:
             return known
-        if known is not None and known.generation == generation(db):
+        if known is not None and known.name.partition(" ")[2] == name.partition(" ")[2]:
             xids = _changed(db, known)
             if xids is not None and len(xids) <= max(_MOST_CHANGED, len(known.catalog.definitions) // 4):
                 try:
@@ -237,7 +236,7 @@ class RegistryCatalog:
             catalog = Catalog.from_canonical(document, schemas=self._policy, lock=threading.RLock)
         else:
             catalog = known.catalog.updated_canonical(document).prepared_as(known.catalog)
-        return _State(name, _sequence(name), generation(db), catalog, hosts)
+        return _State(name, _sequence(name), catalog, hosts)
 
     def _updated(self, db: Connection, known: _State, name: str, xids: Mapping[str, bool]) -> _State:
         changes: Documents = {}
@@ -252,7 +251,7 @@ class RegistryCatalog:
         forms = {named: (form, dict[str, Any]()) for named, form in known.forms.items()}
         older = {named: (form, {**before, **changes}) for named, (form, before) in {**known.older, **forms}.items()}
         older = {named: row for named, row in older.items() if len(row[1]) <= _MOST_CHANGED}
-        return _State(name, _sequence(name), known.generation, catalog, hosts, older=older)
+        return _State(name, _sequence(name), catalog, hosts, older=older)
 
     def _shown(self, db: Connection, xid: str, is_group: bool) -> str | None:
         """An entity as an export has it, a group without its resources; None where it is not there."""
@@ -303,8 +302,15 @@ def _without_addresses(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(db: Connection) -> str:
-    """What is another with every write to entities, model or capabilities."""
-    return f"{latest_change(db)} {generation(db)}"
+    """What is another with every write to entities, model or capabilities: the latest change, and their generation.
+
+    A number alone comes again where an older copy of a store is put in its place, so a change has a name beside it.
+    """
+    found = db.one(_NEWEST)
+    if found is None:
+        return "0 "
+    generation, seq, correlation = found
+    return f"{seq}.{correlation} {generation}" if seq is not None else f"0 {generation}"
 
 
 def _sequence(name: str) -> int:

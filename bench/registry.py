@@ -356,7 +356,7 @@ def matches(folder: Path, count: int) -> list[Figure]:
     store = folder / "matches.db"
     fill(store, count, lambda number: {k: v for k, v in message(number).items() if not k.startswith("dataschema")})
     turns, spent = 300, {"match": 0.0, "write": 0.0, "write and match": 0.0}
-    with serving(str(store)) as (address, pid, _), httpx.Client(base_url=address, timeout=60) as client:
+    with serving(str(store)) as (address, pid, _), httpx.Client(base_url=address, timeout=600) as client:
 
         def match(number: int) -> None:
             """Ask about an event of one of the messages."""

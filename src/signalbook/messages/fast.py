@@ -128,9 +128,10 @@ class FastPath:
                 types.append(plan.key[0].constant or "")
             elif plan.key or plan.misfit is None:
                 return found  # it may be one of any type's
-        if len(self._apart) + len(types) <= _MOST_APART:
-            found._shared = self._shared
-            found._apart = {**self._apart, **{name: _Known() for name in types}}
+        found._shared = self._shared
+        found._apart = {**self._apart, **{name: _Known() for name in types}}
+        if len(found._apart) > _MOST_APART:
+            found._shared, found._apart = {**self._shared, **found._apart}, {}
         return found
 
     def shapes(self, name: str) -> tuple[EventShape, ...]:

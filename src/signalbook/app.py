@@ -92,7 +92,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     branches = {
         "changes": changes.answer,
         "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
-        "subscriptions": Subscriptions(store, sinks).answer,
+        "subscriptions": Subscriptions(store, sinks, access_by(settings).may_write).answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
         "openapi.json": OpenApi(requests).answer,
@@ -110,7 +110,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
 
 
 # What the owner of a store asks for may be as large as this machine allows, unlike what a server builds for a client.
-_OWNER = Limits(page=1 << 62, size=1 << 62, seconds=3600)
+_OWNER = Limits(page=1 << 62, size=1 << 62, filtering=1 << 62)
 
 
 class StoreTransport:

@@ -30,7 +30,7 @@ from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.schemas import Checked, Schema
 from signalbook.schemas.framing import CONFLUENT
 
-__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain"]
+__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain", "longest"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
@@ -39,6 +39,8 @@ _ATTRIBUTE = "/envelopemetadata/"
 _MOST_LESSONS = 8
 # Attributes that are longer together than this are left to the general path.
 _LONGEST_HEAD = 4000
+# A longer document, times the ways in which its schema judges each value, is left to the general path, which counts.
+_LONGEST = 16 << 20
 # The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
 # and of one in a source.
 _TEXT = r'[^"\\\x00-\x1f\x7f-\U0010ffff]'
@@ -55,6 +57,11 @@ _CLOSES = ord("}")
 _Match = Callable[[str], re.Match[str] | None]
 
 
+def longest(schema: Any) -> int:
+    """The longest document whose data is judged by a schema without being counted."""
+    return _LONGEST // int(getattr(schema, "work", 1))
+
+
 class EventShape:
     """One shape of one definition's events.
 
@@ -62,7 +69,7 @@ class EventShape:
     captures it; `names` are the captured names with their groups.
     """
 
-    __slots__ = ("accepts", "attributes", "has_data", "match", "names", "schema", "source", "xid")
+    __slots__ = ("accepts", "attributes", "has_data", "longest", "match", "names", "schema", "source", "xid")
 
     def __init__(
         self,
@@ -76,6 +83,7 @@ class EventShape:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.schema = schema
+        self.longest = longest(self.schema)
         self.match = match
         self.attributes = tuple(patterns.attributes)
         self.names = tuple(patterns.names)
@@ -172,7 +180,7 @@ class FastPath:
         if known is None:
             return None
         for shape in known.shapes:
-            if (found := shape.match(text)) is not None:
+            if len(document) <= shape.longest and (found := shape.match(text)) is not None:
                 return _parted(shape, document, found)
         return None
 

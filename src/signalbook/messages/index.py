@@ -163,7 +163,7 @@ class SameKey:
         return len(self._held)
 
     @property
-    def plans(self) -> Iterable[MatchPlan]:
+    def plans(self) -> Sequence[MatchPlan]:
         """All of them, in the order of their places."""
         return [plan for _, plan in self._held]
 
@@ -184,7 +184,7 @@ class SameKey:
                 found._neighbours = self._neighbours.changed(gone, come)
         return found
 
-    def open_to(self, observed: Observed) -> Iterable[MatchPlan]:
+    def open_to(self, observed: Observed) -> Sequence[MatchPlan]:
         """Every plan that may hold."""
         split = self._split and self._made()
         if not split:

@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import UNLIMITED, within
 from signalbook.errors import RegistryError
 from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.definition import addresses_of
@@ -94,7 +95,7 @@ class RegistryCatalog:
         self._policy = policy
         self._bases = bases
         # What a server must not build for a client may be as large as this machine allows
-        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, seconds=3600))
+        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, filtering=1 << 62))
         self._known: _State | None = None
         self._compiling = threading.Lock()
         self._making_forms = threading.Lock()
@@ -130,7 +131,8 @@ class RegistryCatalog:
         form = state.forms.get(named)
         if form is not None:
             return form
-        with self._making_forms:
+        # All requests that follow use it, so the one that came first neither pays for it nor ends it.
+        with self._making_forms, within(UNLIMITED):
             form = state.forms.get(named)
             if form is None:
                 before = state.older.pop(named, None)
@@ -209,7 +211,7 @@ class RegistryCatalog:
     # Compiling -----------------------------------------------------------------------------------------------------
 
     def _compiled(self) -> _State:
-        with self._compiling:
+        with self._compiling, within(UNLIMITED):
             self._known = state = self._store.read(self._of)
             return state
 

@@ -8,12 +8,13 @@ Rule 2: a connection that was lost is replaced. What was under way on it fails; 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from signalbook.budget import spend
 from signalbook.errors import StoreError, UsageError
-from signalbook.registry.store.connection import ResultRow, StoreBusy, migrate
+from signalbook.registry.store.connection import A_STATEMENT, ResultRow, StoreBusy, migrate
 
 try:
     import psycopg
@@ -78,15 +79,18 @@ class PostgresSession:
             cursor = self._cursor.execute(text, values)
             return cursor.fetchall() if cursor.description is not None else []
 
-        return self._attempt(run)
+        rows = self._attempt(run)
+        spend(A_STATEMENT + len(rows))
+        return rows
 
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
         rows = self.execute(sql, params)
         return rows[0] if rows else None
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         """One statement run for each row of parameters, sent in one go."""
+        spend(A_STATEMENT * len(rows))
         try:
             self._cursor.executemany(_translated(sql), rows)
         except psycopg.Error as error:

@@ -151,6 +151,8 @@ class RequestResult:
     correlation: str = ""
     # Of a part of a load: how many groups and resources in it were new or changed.
     written: tuple[int, int] | None = None
+    # The number of the change that a write made; None where it changed nothing.
+    sequence: int | None = None
 
 
 @dataclass(slots=True)
@@ -348,7 +350,7 @@ class Requests:
             if isinstance(body, dict) and begun.method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
-        commit(work, begun.correlation)
+        sequence = commit(work, begun.correlation)
         if work.new_settings:
             setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
@@ -357,7 +359,7 @@ class Requests:
         page = self._written(work, context) if outcome.shown == "resource" and not context.flags.raw else None
         if page is None:
             page = show(self, context, outcome)
-        return RequestResult(target, context.spec, page, outcome, begun.correlation, written)
+        return RequestResult(target, context.spec, page, outcome, begun.correlation, written, sequence)
 
     def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.

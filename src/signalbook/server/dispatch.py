@@ -33,7 +33,17 @@ from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import ATTRIBUTE, JSON, REPEATED, Headers, Request, Response, WaitingAnswer, refuse_coded
+from signalbook.server.http import (
+    ATTRIBUTE,
+    JSON,
+    REPEATED,
+    SEQUENCE,
+    Headers,
+    Request,
+    Response,
+    WaitingAnswer,
+    refuse_coded,
+)
 from signalbook.server.problems import not_supported
 
 if TYPE_CHECKING:
@@ -226,6 +236,9 @@ def _resource_states(work: Work, state: ResourceState, target: RequestTarget, se
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
+_WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
+# The branches whose writes are changes of the registry.
+_RECORDED = frozenset({"messagecatalog", "messagedefinition", "replicas"})
 _ROOT = RequestTarget("registry", "/", "/")
 
 
@@ -308,7 +321,10 @@ class RegistryService:
             return self._extensions[request.path](request)
         branch = self._branches.get(request.path.split("/", 2)[1]) if request.path.startswith("/") else None
         if branch is not None:
-            return branch(request)
+            response = branch(request)
+            if request.method in _WRITES and response.status < 300 and request.path.split("/", 2)[1] in _RECORDED:
+                response.headers.append((SEQUENCE, str(self._requests.store.sequence())))
+            return response
         if request.path in _DISCOVERY:
             return self._discovery(request)
         if request.path.startswith(render.PREFIX):
@@ -386,7 +402,8 @@ class RegistryService:
             refuse_coded(request)
         correlation = self._requests.correlation()
         answer, document = self._requests.write(partial(self._write_in, request, correlation))
-        headers = [("xRegistry-xregcorrelationid", correlation)]
+        sequence = answer.sequence if answer.sequence is not None else self._requests.store.sequence()
+        headers = [("xRegistry-xregcorrelationid", correlation), (SEQUENCE, str(sequence))]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))
             if answer.written is not None:

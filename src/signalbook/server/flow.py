@@ -4,7 +4,8 @@ Access, the fast path or the general path, the headers that every response has, 
 
 Rule 1: the fast path stays on the event loop and adds a few microseconds at most; only reads take it.
 Rule 2: nothing escapes: whatever goes wrong becomes a response in `problems`.
-Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here.
+Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here, each in a thread of its own, so
+that neither waits for the pool.
 Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leaves out (HTTP-17).
 Rule 5: the work for a request in a thread is within a budget, and ends soon after the client has left.
 """
@@ -395,6 +396,7 @@ class Flow:
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
+        self._apart: dict[str, Pool] = {}
         self._asking: frozenset[str] = getattr(service, "asking", frozenset())
         self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
@@ -410,6 +412,8 @@ class Flow:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Get ready on the event loop that will bring the requests."""
         self._pool = Pool(loop, self._threads)
+        # Whoever watches the server is answered when all its threads are busy, above all then.
+        self._apart = {path: Pool(loop, 1) for path in self._own}
         if self._log is not None:
             self._log.later = loop.call_later
         begin = getattr(self._service, "start", None)
@@ -422,6 +426,9 @@ class Flow:
 
     def stop(self) -> None:
         """Finish what was begun, write the log out, close the service."""
+        for pool in self._apart.values():
+            pool.close(timeout=1)
+        self._apart = {}
         if self._pool is not None:
             self._pool.close(timeout=30)
             self._pool = None
@@ -490,7 +497,7 @@ class Flow:
             waiting = self._waiting.get(request.path) if request.method == "GET" else None
             if waiting is not None:
                 return await self._wait(request, waiting, self._pool)
-            return await self._worked(request, source, self._pool)
+            return await self._worked(request, source, self._apart.get(request.path, self._pool))
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
         finally:

@@ -24,6 +24,7 @@ __all__ = [
     "ATTRIBUTE",
     "JSON",
     "REPEATED",
+    "SEQUENCE",
     "Headers",
     "Request",
     "Response",
@@ -53,7 +54,7 @@ ANY_ORIGIN = (
 
 _PREFLIGHT_HEADERS = "authorization, content-type, if-match, if-none-match"
 _XREGISTRY = re.compile(r"xregistry-[a-z0-9._-]+")
-_EXPOSED = "etag, link, location, content-location, content-disposition"
+_EXPOSED = "etag, link, location, content-location, content-disposition, signalbook-sequence"
 
 
 def allow_list(methods: Iterable[str]) -> str:
@@ -72,6 +73,9 @@ def options(request: Request, allow: str = ALL_METHODS) -> Response:
         headers.append(("access-control-max-age", "600"))
     return Response(200, headers)
 
+
+SEQUENCE = "signalbook-sequence"
+"""The header with the number of a change: the one that a write made, or that the catalog of an answer stands at."""
 
 ATTRIBUTE = "xregistry-"
 REPEATED = "\n"

@@ -74,7 +74,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     from signalbook.server.openapi import OpenApi
     from signalbook.server.replicas import Replicas
 
-    store = open_store(settings.store)
+    store = open_store(settings.store, connections=settings.store_connections)
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
         spec = spec_version(settings.specversion)

@@ -26,7 +26,8 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
-    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers.
+    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers; by `store_connections` a
+    worker reads from PostgreSQL.
     """
 
     store: str = "signalbook.db"
@@ -55,6 +56,7 @@ class Settings:
     keep_changes: float = 30.0
     allow_sinks: tuple[str, ...] = ()
     deliver: bool = True
+    store_connections: int = 16
 
     @property
     def takes_writes(self) -> bool:
@@ -68,10 +70,7 @@ class Settings:
             raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
         _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
         self._check_changes()
-        if self.workers < 1:
-            raise UsageError("at least one worker is needed; give --workers 1 or more")
-        if self.workers > 1 and self.store.startswith("memory:"):
-            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        self._check_workers()
         if self.body_timeout <= 0:
             raise UsageError("--body-timeout is the seconds a client may take for its body and must be above 0")
         if self.max_body < 1:
@@ -94,6 +93,14 @@ class Settings:
         if self.base_url and not self.base_url.startswith(("http://", "https://")):
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
+
+    def _check_workers(self) -> None:
+        if self.workers < 1:
+            raise UsageError("at least one worker is needed; give --workers 1 or more")
+        if self.workers > 1 and self.store.startswith("memory:"):
+            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        if self.store_connections < 1:
+            raise UsageError("--store-connections is how many connections a worker reads by, and must be above 0")
 
     def _check_changes(self) -> None:
         if self.keep_changes < 0:

@@ -4,7 +4,8 @@ Rule 1: SQL is one text for both databases, with `?` for every parameter and no 
 Rule 2: a database driver's exception never leaves this package: it is a `StoreError` whose cause is the driver's.
 
     StoreError
-    └── StoreBusy     another process held the write lock for too long; the same request may work later
+    ├── StoreBusy     another process held the write lock for too long; the same request may work later
+    └── StoreLost     the connection was lost before a commit: nothing was written, and the job may be run again
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from signalbook.errors import StoreError
 
 __all__ = [
     "LATEST",
+    "MOST_CONNECTIONS",
     "WORDS",
     "Connection",
     "Database",
@@ -27,6 +29,7 @@ __all__ = [
     "ResultRow",
     "Session",
     "StoreBusy",
+    "StoreLost",
     "migrate",
     "scripts",
 ]
@@ -38,6 +41,14 @@ ResultRow: TypeAlias = tuple[Any, ...]
 
 class StoreBusy(StoreError):
     """The write lock could not be had in time: nothing was written, and the same request may work later."""
+
+
+class StoreLost(StoreError):
+    """The connection was lost and nothing was committed: the same job may be run again on another."""
+
+
+# Connections that the threads of a process read by, where a store is on a server; there is one more, which writes.
+MOST_CONNECTIONS = 16
 
 
 class Connection(Protocol):

@@ -53,7 +53,8 @@ _XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element nam
 class Figures:
     """What came of it."""
 
-    latencies: dict[str, list[float]] = field(default_factory=dict)
+    answered: Counter[str] = field(default_factory=Counter)  # honest requests, by kind
+    latencies: dict[str, list[float]] = field(default_factory=dict)  # of those that no kill falls into
     cut: Counter[str] = field(default_factory=Counter)  # honest requests that a kill has cut, by kind
     attacks: Counter[str] = field(default_factory=Counter)  # requests of attackers, by name and outcome
     memory: int = 0
@@ -65,11 +66,11 @@ class Figures:
     def lines(self) -> Iterator[str]:
         """The figures as text."""
         for kind, found in sorted(self.latencies.items()):
-            found = sorted(found)
+            found = sorted(found) or [0.0]
             shown = [found[min(len(found) - 1, int(len(found) * part))] * 1000 for part in (0.5, 0.99)]
             yield (
-                f"{kind:8} {len(found):7} answered, half within {shown[0]:.0f} ms, 99 % within {shown[1]:.0f} ms, "
-                f"all within {found[-1] * 1000:.0f} ms, {self.cut[kind]} cut by a kill and sent again"
+                f"{kind:8} {self.answered[kind]:7} answered, half within {shown[0]:.0f} ms, "
+                f"99 % within {shown[1]:.0f} ms, all within {found[-1] * 1000:.0f} ms, {self.cut[kind]} cut by a kill and sent again"
             )
         yield f"{self.kills} kills; {self.writes} acknowledged writes there; {self.events} events at every subscriber"
         yield f"the largest process held {self.memory / 1e6:.0f} MB"
@@ -155,6 +156,7 @@ class Siege:
         """Note an answer."""
         down = self.was_down(began, ended)
         with self._lock:
+            self.figures.answered[kind] += 1
             found = self.figures.latencies.setdefault(kind, [])
             if not down:
                 found.append(ended - began)

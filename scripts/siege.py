@@ -70,7 +70,8 @@ class Figures:
             shown = [found[min(len(found) - 1, int(len(found) * part))] * 1000 for part in (0.5, 0.99)]
             yield (
                 f"{kind:8} {self.answered[kind]:7} answered, half within {shown[0]:.0f} ms, "
-                f"99 % within {shown[1]:.0f} ms, all within {found[-1] * 1000:.0f} ms, {self.cut[kind]} cut by a kill and sent again"
+                f"99 % within {shown[1]:.0f} ms, all within {found[-1] * 1000:.0f} ms, "
+                f"{self.cut[kind]} cut by a kill and sent again"
             )
         yield f"{self.kills} kills; {self.writes} acknowledged writes there; {self.events} events at every subscriber"
         yield f"the largest process held {self.memory / 1e6:.0f} MB"

@@ -106,7 +106,7 @@ class _Lender(Protocol):
 class PostgresSession:
     """A connection to the server while there is work for it; `Session` says what its methods give."""
 
-    __slots__ = ("__weakref__", "_before", "_lender", "_recorded", "_released", "_server", "_writes")
+    __slots__ = ("__weakref__", "_before", "_cursor", "_lender", "_recorded", "_released", "_server", "_writes")
 
     def __init__(self, lender: _Lender) -> None:
         self._lender = lender
@@ -123,11 +123,12 @@ class PostgresSession:
         if self._writes and values and text.startswith("INSERT INTO changes (at, correlation,"):
             self._recorded = str(values[1])
 
-        def run(server: _Server) -> list[ResultRow]:
-            cursor = server.execute(text, values)
-            return cursor.fetchall() if cursor.description is not None else []
-
-        return self._alone(run) if self._server is None else self._within(run)
+        if self._server is None:
+            return self._alone(lambda server: _rows(server.execute(text, values)))
+        try:
+            return _rows(self._cursor.execute(text, values))
+        except psycopg.Error as error:
+            raise self._ended(self._server, error) from error
 
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
@@ -209,6 +210,7 @@ class PostgresSession:
 
     def _begin(self, command: str, *, writes: bool) -> None:
         self._server = self._attempt(lambda server: _simple(server, command), writes=writes)[1]
+        self._cursor = self._server.cursor()
         self._writes, self._released, self._recorded, self._before = writes, False, "", ""
 
     def _give_back(self) -> None:
@@ -227,10 +229,14 @@ class PostgresSession:
         try:
             return run(server)
         except psycopg.Error as error:
-            if server.closed:
-                self._lender.tell(server, error)
-                raise StoreLost(f"PostgreSQL: the connection was lost: {_words(error)}") from error
-            raise _failure(error) from error
+            raise self._ended(server, error) from error
+
+    def _ended(self, server: _Server, error: psycopg.Error) -> StoreError:
+        """What a failure within a transaction is for the caller."""
+        if not server.closed:
+            return _failure(error)
+        self._lender.tell(server, error)
+        return StoreLost(f"PostgreSQL: the connection was lost: {_words(error)}")
 
     def _alone(self, run: Callable[[_Server], T]) -> T:
         """What `run` gives on any connection."""
@@ -404,6 +410,10 @@ def _configure(server: _Server) -> None:
         " USING (name) WHERE source = 'default'",
         [part for pair in TIMEOUTS.items() for part in pair],
     )
+
+
+def _rows(cursor: psycopg.Cursor[ResultRow]) -> list[ResultRow]:
+    return cursor.fetchall() if cursor.description is not None else []
 
 
 def _simple(server: _Server, command: str) -> None:

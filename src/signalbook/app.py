@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from signalbook.budget import UNLIMITED, within
 from signalbook.client import Call, Client, RegistryReply
 from signalbook.errors import RegistryError, UsageError, one_line
 from signalbook.messages.catalog import Catalog
@@ -99,7 +100,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     changes = ChangeFeed(store)
     catalog = MessageCatalog(requests, may_write=access_by(settings).may_write)
     sinks = Sinks(parse_networks(settings.allow_sinks))
-    subscriptions = Subscriptions(store, sinks)
+    subscriptions = Subscriptions(store, sinks, access_by(settings).may_write)
     branches = {
         "changes": changes.answer,
         "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
@@ -125,7 +126,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
 
 
 # What the owner of a store asks for may be as large as this machine allows, unlike what a server builds for a client.
-_OWNER = Limits(page=1 << 62, size=1 << 62, seconds=3600)
+_OWNER = Limits(page=1 << 62, size=1 << 62, filtering=1 << 62)
 
 
 class StoreTransport:
@@ -194,7 +195,7 @@ class RegistryCatalog:
         self._policy = policy
         self._bases = bases
         # What a server must not build for a client may be as large as this machine allows
-        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, seconds=3600))
+        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, filtering=1 << 62))
         self._lock = threading.Lock()
         self._known: tuple[str, Catalog] | None = None
         # Of the catalog that is known: the hosts that stand in it, and its forms by addresses of these that reach it.
@@ -227,7 +228,8 @@ class RegistryCatalog:
         known = self._known
         if known is not None and known[0] == _state(self._store.reader()):
             return known[1]
-        with self._lock:
+        # All requests that follow use it, so the one that came first neither pays for it nor ends it.
+        with self._lock, within(UNLIMITED):
             return self._store.read(self._compiled)
 
     def _compiled(self, db: Connection) -> Catalog:

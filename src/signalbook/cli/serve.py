@@ -92,6 +92,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
 @click.option(
     "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
 )
+@click.option(
+    "--max-steps",
+    type=int,
+    default=10_000_000,
+    show_default=True,
+    metavar="STEPS",
+    help="The most work for one request; a step is some microseconds.",
+)
 @click.option("--base-url", default="", metavar="URL", help="The registry's public address, if it is behind a proxy.")
 @click.option("--trust-proxy", is_flag=True, help="Take that address from the proxy's X-Forwarded- headers instead.")
 @click.option(
@@ -134,6 +142,12 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     metavar="NETWORK",
     help="Allow sinks in this network, although it is not public; may be repeated.",
 )
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST",
+    help="Answer requests for this Host too, where only this machine is served; may be repeated.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="Log each request as a line on standard error.")
 @click.option(
     "--log-format",
@@ -160,6 +174,7 @@ def serve(
     cert: Path | None,
     key: Path | None,
     max_body: int,
+    max_steps: int,
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
@@ -169,6 +184,7 @@ def serve(
     without: tuple[str, ...],
     keep_changes: float,
     allow_sink: tuple[str, ...],
+    allow_host: tuple[str, ...],
     log: bool,
     log_format: str,
 ) -> None:
@@ -189,6 +205,7 @@ def serve(
         cert=cert,
         key=key,
         max_body=max_body,
+        max_steps=max_steps,
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
@@ -198,6 +215,7 @@ def serve(
         without=frozenset(without),
         keep_changes=keep_changes,
         allow_sinks=allow_sink,
+        allow_hosts=allow_host,
         log=log,
         log_format=log_format,
     ).checked()

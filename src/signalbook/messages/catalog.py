@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from signalbook.budget import Budget
 from signalbook.cloudevents import ABSENT
 from signalbook.dialects.convert import ForeignDocument, detect, whole
 from signalbook.errors import Problem, SignalbookError, UsageError
@@ -28,7 +29,7 @@ from signalbook.messages.compile import Compiled, EndpointLimits, compile_defini
 from signalbook.messages.definition import Absolute, Definition, Entities, Entity, materialise
 from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
-from signalbook.messages.observe import Given, GivenAll, UndoBudget, each, holds_batch, observe
+from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
 from signalbook.schemas import Schema
@@ -281,7 +282,7 @@ class Catalog:
         return list(self.match_each(message, within))
 
     def match_each(
-        self, message: GivenAll, within: Iterable[str] = (), budget: UndoBudget | None = None
+        self, message: GivenAll, within: Iterable[str] = (), budget: Budget | None = None
     ) -> Iterator[Answer]:
         """The same one by one, each made when it is asked for; `budget` bounds what content encodings may hide."""
         scope = self.scope(within)
@@ -297,7 +298,7 @@ class Catalog:
         """The same for a batch, or for any iterable of messages: one answer for each, in their order."""
         return list(self.validate_each(message, xid))
 
-    def validate_each(self, message: GivenAll, xid: str, budget: UndoBudget | None = None) -> Iterator[Answer]:
+    def validate_each(self, message: GivenAll, xid: str, budget: Budget | None = None) -> Iterator[Answer]:
         """The same one by one, as `match_each` does."""
         compiled = self._of(xid)
         for one in each(message):
@@ -397,9 +398,7 @@ def _with_plain_mappings(value: Any) -> Any:
     return value
 
 
-def _answers(
-    scope: MatchScope, message: Given, absolute: Absolute, budget: UndoBudget | None = None
-) -> Iterator[Answer]:
+def _answers(scope: MatchScope, message: Given, absolute: Absolute, budget: Budget | None = None) -> Iterator[Answer]:
     """The answers about one message, or about each event of a batch that is one document."""
     fast = scope.fast.answer(message) if isinstance(message, bytes) else None
     if fast is not None:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from signalbook.budget import Budget, current
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
@@ -38,6 +39,8 @@ from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_f
 from signalbook.template import Template
 
 __all__ = [
+    "JUDGING",
+    "MOST_STEPS",
     "NOW",
     "SPELLED",
     "ContentType",
@@ -395,6 +398,19 @@ class JudgedPayload(NamedTuple):
     unchecked: bool = False
 
 
+# The steps that judging one message may take. Up to so many bytes, times the ways in which a schema judges each value,
+# a payload is judged without being counted; of more, so many are a step.
+MOST_STEPS = 500_000
+JUDGING = "Judging the message"
+_UNCOUNTED = 16 << 20
+_A_STEP = 2048
+
+
+def judging() -> Budget:
+    """The steps that judging one message, or one payload, may take."""
+    return current().part(MOST_STEPS, JUDGING)
+
+
 _NOTHING_WRONG = JudgedPayload()
 _UNCHECKED = JudgedPayload(unchecked=True)
 _AVRO_JSON = "as JSON it would need the content type application/avro+json"
@@ -491,6 +507,9 @@ class PayloadCheck:
         return JudgedPayload((), checked, unchecked=self.schema is not None)
 
     def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
+        ways: int = getattr(schema, "work", 1)
+        if len(payload) * ways > _UNCOUNTED:
+            judging().spend(len(payload) * ways // _A_STEP)
         checked = check(schema, payload, content_type, self.framing, self.knows)
         if not checked.problems:
             return JudgedPayload((), checked)

@@ -26,7 +26,7 @@ from signalbook.messages.observe import MessageKind
 from signalbook.schemas import Checked
 from signalbook.schemas.framing import CONFLUENT
 
-__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain"]
+__all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain", "longest"]
 
 _MATCHED = Outcome.MATCHED
 _checked = partial(tuple.__new__, Checked)
@@ -35,6 +35,8 @@ _ATTRIBUTE = "/envelopemetadata/"
 _MOST_LESSONS = 8
 # Attributes that are longer together than this are left to the general path.
 _LONGEST_HEAD = 4000
+# A longer document, times the ways in which its schema judges each value, is left to the general path, which counts.
+_LONGEST = 16 << 20
 # The characters of a string without escapes, of a captured one that is not encoded, of one that is a whole attribute,
 # and of one in a source.
 _TEXT = r'[^"\\\x00-\x1f\x7f-\U0010ffff]'
@@ -51,6 +53,11 @@ _CLOSES = ord("}")
 _Match = Callable[[str], re.Match[str] | None]
 
 
+def longest(schema: Any) -> int:
+    """The longest document whose data is judged by a schema without being counted."""
+    return _LONGEST // int(getattr(schema, "work", 1))
+
+
 class EventShape:
     """One shape of one definition's events.
 
@@ -58,7 +65,7 @@ class EventShape:
     captures it; `names` are the captured names with their groups.
     """
 
-    __slots__ = ("accepts", "attributes", "has_data", "match", "names", "schema", "source", "xid")
+    __slots__ = ("accepts", "attributes", "has_data", "longest", "match", "names", "schema", "source", "xid")
 
     def __init__(
         self,
@@ -71,6 +78,7 @@ class EventShape:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
         self.schema = plan.compiled.payload.schema
+        self.longest = longest(self.schema)
         self.match = match
         self.attributes = tuple(patterns.attributes)
         self.names = tuple(patterns.names)
@@ -123,7 +131,7 @@ class FastPath:
         if begins < 8:
             begins = text.find(_TYPE_SPACED) + 9
         for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
-            if (found := shape.match(text)) is not None:
+            if len(document) <= shape.longest and (found := shape.match(text)) is not None:
                 return _parted(shape, document, found)
         return None
 

@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from signalbook.budget import BYTES, TooMuch
 from signalbook.messages.answer import Candidate
 from signalbook.messages.compile import Judged, MatchPlan, judge
-from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
+from signalbook.messages.constraint import JUDGING, SPELLED, PropertyConstraint, Read, judging, texts_of
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.protocols.values import canonical
 from signalbook.template import Template
@@ -177,13 +178,26 @@ class Neighbours:
     def of(self, observed: Observed) -> tuple[Candidate, ...]:
         """The nearest definitions, the one with the fewest problems first."""
         said: dict[str, list[_Text]] = {}
-        judged = [judge(plan, observed) for plan in self.near(observed)]
+        judged = self._judged(observed)
         ranked = [(_wrong(one, observed), self._unlike(one.plan, observed, said), one) for one in judged]
         ranked.sort(key=lambda row: (row[0], row[1], row[2].xid))
         # How many characters differ is counted for those that may be listed.
         close = [(wrong, self._edits(one.plan, said), unlike, one) for wrong, unlike, one in ranked[:_LIKEST]]
         close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
         return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
+
+    def _judged(self, observed: Observed) -> list[Judged]:
+        """What the plans near to a message say of it, as far as its budget goes."""
+        budget, payload = judging(), len(observed.payload() or b"") // BYTES
+        judged: list[Judged] = []
+        try:
+            for plan in self.near(observed):
+                budget.spend(1 + payload)
+                judged.append(judge(plan, observed))
+        except TooMuch as error:
+            if error.budget.what is not JUDGING:
+                raise
+        return judged
 
     def near(self, observed: Observed) -> Sequence[MatchPlan]:
         """All plans where they are few, else those whose key or words are like the message's."""

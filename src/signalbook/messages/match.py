@@ -8,19 +8,20 @@ Rule 3: where several hold, the steps of `_decide` decide in their order; what r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
+from signalbook.budget import BYTES, TooMuch
 from signalbook.cloudevents import CloudEvent, CloudEventError, Data, Kind
 from signalbook.cloudevents.attributes import format_timestamp, is_absolute_uri, is_timestamp
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Candidate, Outcome
 from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, MatchPlan, judge, key_holds, may_hold
-from signalbook.messages.constraint import Context, PropertyConstraint, is_json
+from signalbook.messages.constraint import JUDGING, Context, PropertyConstraint, is_json, judging
 from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.fast import MatchScope
 from signalbook.messages.index import MOST_JUDGED, KeyIndex, SameKey
@@ -137,10 +138,46 @@ def _event_data(payload: bytes | None, content_type: Any) -> Data | None:
     return Data.binary(payload)
 
 
+# So few definitions are asked without being counted.
+_FEW = 8
+# The steps to ask one definition, besides one for each thing that it says and those for the payload.
+_A_DEFINITION = 5
+
+
+class _Asked:
+    """What it takes to ask many definitions about one message."""
+
+    __slots__ = ("_budget", "_payload")
+
+    def __init__(self, observed: Observed) -> None:
+        self._budget = judging()
+        self._payload = len(observed.payload() or b"") // BYTES
+
+    def each(self, plans: Iterable[MatchPlan]) -> Iterator[MatchPlan]:
+        """The plans one by one, each paid for."""
+        for plan in plans:
+            self._budget.spend(_A_DEFINITION + len(plan.tests) + self._payload)
+            yield plan
+
+
 def answer(scope: MatchScope, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
     """What the definitions of a scope say about a message; `absolute` is for references in an event made of it."""
     if isinstance(observed, Unreadable):
         return _malformed(scope, observed)
+    try:
+        return _answer(scope, observed, absolute)
+    except TooMuch as error:
+        if error.budget.what is not JUDGING:
+            raise
+        return Answer(Outcome.NONCONFORMANT, problems=(_too_much(error),), event=observed.event)
+
+
+def _too_much(error: TooMuch) -> Problem:
+    words = "its payload is too large, or too many definitions may be meant"
+    return Problem("", "too_much", f"{error}: {words}")
+
+
+def _answer(scope: MatchScope, observed: Observed, absolute: Absolute) -> Answer:
     index = scope.index(observed.kind, observed.protocol)
     found = index.find(observed)
     if found:
@@ -162,14 +199,19 @@ def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute:
     xid = compiled.definition.xid
     if isinstance(observed, Unreadable):
         return Answer(Outcome.MALFORMED, xid, problems=observed.problems)
-    judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
+    try:
+        judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
+    except TooMuch as error:
+        if error.budget.what is not JUDGING:
+            raise
+        return Answer(Outcome.NONCONFORMANT, xid, problems=(_too_much(error),), event=observed.event)
     problems = compiled.definition.problems or judged.problems
     if problems:
         return _nonconformant(observed, judged, problems)
     return _matched(observed, judged, absolute)
 
 
-def _open_to(found: list[SameKey], observed: Observed) -> Iterable[MatchPlan]:
+def _open_to(found: list[SameKey], observed: Observed) -> Collection[MatchPlan]:
     """The plans that may hold, of keys that may."""
     if len(found) == 1:
         return found[0].open_to(observed)
@@ -187,7 +229,7 @@ def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed)
     total = sum(len(same.plans) for same in found)
     if total <= MOST_JUDGED:
         known = {one.plan for one in keyed}
-        return keyed + _judged((plan for same in found for plan in same.plans if plan not in known), observed), 0
+        return keyed + _judged([plan for same in found for plan in same.plans if plan not in known], observed), 0
     if not keyed:
         most_like = [plan for same in found for plan in same.nearest(observed)]
         keyed = _judged(most_like[:MOST_JUDGED], observed)
@@ -195,8 +237,9 @@ def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed)
     return keyed, 0
 
 
-def _judged(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
-    return [one for plan in plans if (one := _judged_by_key(plan, observed)) is not None]
+def _judged(plans: Collection[MatchPlan], observed: Observed) -> list[Judged]:
+    asked = plans if len(plans) <= _FEW else _Asked(observed).each(plans)
+    return [one for plan in asked if (one := _judged_by_key(plan, observed)) is not None]
 
 
 def _judged_by_key(plan: MatchPlan, observed: Observed) -> Judged | None:
@@ -221,8 +264,9 @@ def _malformed(scope: MatchScope, unreadable: Unreadable) -> Answer:
     return Answer(Outcome.MALFORMED, problems=(*unreadable.problems, *more), candidates=candidates)
 
 
-def _holding(plans: Iterable[MatchPlan], observed: Observed) -> list[Judged]:
-    judged = (judge(plan, observed) for plan in plans if may_hold(plan, observed))
+def _holding(plans: Collection[MatchPlan], observed: Observed) -> list[Judged]:
+    asked = plans if len(plans) <= _FEW else _Asked(observed).each(plans)
+    judged = (judge(plan, observed) for plan in asked if may_hold(plan, observed))
     return [one for one in judged if one.holds]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import spend
 from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.values import VALUE_TYPES, Level, from_text
@@ -478,12 +479,17 @@ def object_of(value: object, name: str, subject: str) -> dict[str, Any]:
     return value
 
 
+# The steps to read one entity of a request, and to compare it with the model.
+AN_ENTRY = 20
+
+
 def nested_entries(value: object, plural: str, singular: str, subject: str) -> dict[str, dict[str, Any]]:
     """Return a nested collection of a request: a map of objects, COLL-6."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise RegistryError("invalid_attribute", subject, name=plural, error_detail="must be a map")
+    spend(AN_ENTRY * len(value))
     for key, entry in value.items():
         if not isinstance(entry, dict):
             where = f'key "{key}" in attribute "versions"' if plural == "versions" else f'Key "{key}"'

@@ -228,7 +228,7 @@ def compatible(
     newest = older_to_newer[-1]
     seen: set[Difference] = set()
     for older in older_to_newer[:-1] if transitive else older_to_newer[-2:-1]:
-        part = StepBudget(MOST_STEPS) if budget is None else budget.part()
+        part = StepBudget(MOST_STEPS) if budget is None else budget.part(MOST_STEPS)
         for difference in _compare(older, newest, part):
             broken = difference.breaks & directions
             if broken and (difference.certain or not trust_unknown):

@@ -4,7 +4,8 @@ Rule 1: a write token may also read. Without a write token everybody may write w
 needs a token nobody may, unless `--open` says that readers are writers too.
 Rule 2: every token is compared in constant time, and all of them each time.
 Rule 3: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
-`Origin` and no token is refused unless it comes from a page of this server itself.
+`Origin` and no token is refused unless it comes from a page of this server itself; and where only this machine may
+read, so is a POST that asks, whose work a page could have done without reading the answer.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ class Access:
         read_only: bool = False,
         readers_write: bool = False,
         loopback: bool = True,
+        private: bool = False,
     ) -> None:
         self._readers = tuple(token.encode() for token in read_tokens)
         self._writers = tuple(token.encode() for token in write_tokens)
         self._read_only = read_only
         self._readers_write = readers_write
         self._loopback = loopback
+        self._private = private
         self.reading_is_open = not read_tokens
 
     def check(self, request: Request, *, asks: bool = False) -> None:
@@ -60,6 +63,9 @@ class Access:
         if method in READS or asks:
             if not self.reading_is_open and method != "OPTIONS" and not self._is_reader(request):
                 raise _unauthorized(request)
+            if asks and self._private and not self._is_own_page(request):
+                detail = "A web page of another origin may not ask a server that only this machine reaches."
+                raise RegistryError("forbidden", request.path, detail=detail, action=method)
             return
         if self._read_only:
             raise RegistryError("forbidden", request.path, detail=_READ_ONLY, action=method)
@@ -81,6 +87,10 @@ class Access:
     def may_read(self, request: Request) -> bool:
         """Whether this request could read."""
         return self.reading_is_open or self._is_reader(request)
+
+    def is_known(self, request: Request) -> bool:
+        """Whether whoever sent this request has a token, or may write without one."""
+        return self.may_write(request) or (bool(self._readers) and self._is_reader(request))
 
     def may_write(self, request: Request) -> bool:
         """Whether whoever sent this request could write."""
@@ -124,6 +134,7 @@ def access_by(settings: Settings) -> Access:
         read_only=settings.read_only,
         readers_write=settings.open,
         loopback=is_loopback(settings.host),
+        private=settings.is_private,
     )
 
 

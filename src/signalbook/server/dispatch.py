@@ -26,6 +26,7 @@ from signalbook.registry.read.reads import Page
 from signalbook.registry.read.render import ReadContext, View, point_read
 from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
+from signalbook.registry.store.writable import why_unwritable
 from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
@@ -432,12 +433,12 @@ class RegistryService:
         return frozenset(self._extensions)
 
     def health(self) -> str:
-        """Return why requests cannot be answered; empty where they can."""
+        """Return why requests cannot be answered, writes among them where it takes any; empty where they can."""
         try:
             generation(self._requests.store.reader())
         except SignalbookError as error:
             return str(error)
-        return ""
+        return "" if self._requests.read_only else why_unwritable(self._requests.store)
 
     def start(self) -> None:
         """Begin what goes on beside the requests: deliveries to subscribers."""

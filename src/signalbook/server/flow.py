@@ -6,6 +6,7 @@ Rule 1: the fast path stays on the event loop and adds a few microseconds at mos
 Rule 2: nothing escapes: whatever goes wrong becomes a response in `problems`.
 Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here.
 Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leaves out (HTTP-17).
+Rule 5: the work for a request in a thread is within a budget, and ends soon after the client has left.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 import orjson
 import zstandard
 
+from signalbook.budget import Budget, of_bytes, within
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
@@ -38,6 +40,7 @@ from signalbook.server.http import (
     WaitingAnswer,
 )
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
+from signalbook.settings import is_loopback
 
 __all__ = [
     "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
@@ -47,25 +50,48 @@ __all__ = [
 
 # A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
 _AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PORT = re.compile(r":[0-9]{0,5}$")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~:@-]+)*/?")
 
 
-class Bases:
-    """The base URL of a request, from what the client sent or what the operator fixed."""
+FORWARDED = "x-forwarded-host, x-forwarded-proto, x-forwarded-prefix"
+"""What an answer depends on where a proxy is trusted: its address is in it."""
 
-    def __init__(self, fixed: str = "", *, trust_proxy: bool = False) -> None:
+
+class Bases:
+    """The base URL of a request, from what the client sent or what the operator fixed.
+
+    With `hosts` only requests for these, and for this machine by its own names, are answered: a web page whose name
+    leads to this machine (DNS rebinding) sends its own name as `Host`.
+    """
+
+    def __init__(self, fixed: str = "", *, trust_proxy: bool = False, hosts: frozenset[str] | None = None) -> None:
         self._fixed = fixed.rstrip("/")
         self._trust_proxy = trust_proxy
+        self._hosts = hosts
+        self._welcome: set[str] = set()
         self._known: dict[tuple[str, str], str] = {}
+        self.varies = FORWARDED if trust_proxy and not fixed else ""
 
     def find(self, scheme: str, authority: str, headers: Headers, path: str) -> str:
         """The base; `header_error` where the client's `Host` is none."""
+        if self._hosts is not None and authority not in self._welcome:
+            self._check_host(authority, path)
         if self._fixed:
             return self._fixed
         if self._trust_proxy:
             return self._forwarded(scheme, authority, headers, path)
         base = self._known.get((scheme, authority))
         return base if base is not None else self._learn(scheme, authority, path)
+
+    def _check_host(self, authority: str, path: str) -> None:
+        host = _PORT.sub("", authority).lower()
+        if self._hosts is not None and host.strip("[]") not in self._hosts and not is_loopback(host):
+            words = "it does not name this server, which only this machine reaches; --allow-host adds a name"
+            raise RegistryError("header_error", path, name="Host", error_detail=words)
+        if len(self._welcome) >= 256:  # as many as are remembered below
+            self._welcome.clear()
+        self._welcome.add(authority)
 
     def _learn(self, scheme: str, authority: str, path: str) -> str:
         if not _AUTHORITY.fullmatch(authority):
@@ -111,6 +137,10 @@ class BodySource(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Piece by piece."""
+        ...
+
+    async def left(self) -> None:
+        """Wait until the client has left; the body was read before."""
         ...
 
 
@@ -324,6 +354,10 @@ def encode(response: Response, coding: str) -> Response:
     return Response(response.status, headers, _CODERS[coding](response.body))
 
 
+# The steps of work that one request may take, unless the operator says otherwise.
+MOST_STEPS = 10_000_000
+# Most work is done before it is worth asking whether the client is still there.
+_WATCHED_AFTER = 0.1
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 _CODED_AT_ONCE = 256 * 1024
 _Extras = tuple[tuple[str, str], ...]
@@ -354,8 +388,11 @@ class Flow:
         log: RequestLog | None = None,
         table: CounterTable | None = None,
         threads: int = 40,
+        max_steps: int = MOST_STEPS,
+        any_origin: bool = True,
     ) -> None:
         self._service = service
+        self._max_steps = max_steps
         self._quick = service.quick
         self._access = access or Access()
         self._bases = bases or Bases()
@@ -371,7 +408,8 @@ class Flow:
         judgements = getattr(service, "judgements", None)
         if judgements is not None:
             judgements.tell = self._metrics.judged
-        self._own: Mapping[str, Callable[[], Response]] = {"/healthz": self._health, "/metrics": self._figures}
+        self._any_origin = any_origin  # whether a page of any origin may read
+        self._own: Mapping[str, Callable[[Request], Response]] = {"/healthz": self._health, "/metrics": self._figures}
         self._extras: dict[str, tuple[_Extras, _Extras]] = {}
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -457,7 +495,7 @@ class Flow:
             waiting = self._waiting.get(_waited_for(request))
             if waiting is not None:
                 return await self._wait(request, waiting, self._pool)
-            return await self._pool.run(self._work, request)
+            return await self._worked(request, source, self._pool)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
         finally:
@@ -472,14 +510,30 @@ class Flow:
             return Stream(response.status, head.headers, response.pieces)
         return await pool.run(partial(self._coded, request), self._finish(request, response))
 
-    def _work(self, request: Request) -> Response:
+    async def _worked(self, request: Request, source: BodySource, pool: Pool) -> Response:
+        """The response that a thread makes, within the request's budget and for as long as its client stays."""
+        budget = Budget(self._max_steps, "This request")
+        job = pool.run(partial(self._work, budget), request)
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(_WATCHED_AFTER, _watch, loop, source, budget, job)
+        try:
+            return await job
+        except asyncio.CancelledError:
+            budget.cancel()
+            raise
+        finally:
+            watch.cancel()
+
+    def _work(self, budget: Budget, request: Request) -> Response:
         """In a thread of the pool: the finished response."""
         own = self._own.get(request.path)
         try:
             if own is None:
-                response = self._service.answer(request)
+                with within(budget):
+                    budget.spend(of_bytes(len(request.body)))
+                    response = self._service.answer(request)
             elif request.method == "GET":
-                response = own()
+                response = own(request)
             elif request.method == "OPTIONS":
                 response = http.options(request, "GET, OPTIONS")
             else:
@@ -498,13 +552,17 @@ class Flow:
         headers = [*response.headers, *extras[len(response.body) > SMALLEST]]
         if request.method == "OPTIONS":
             headers = [*response.headers, extras[0][0]]
+            if not self._any_origin:
+                headers = [one for one in headers if not one[0].startswith("access-control-")]
         return Response(response.status, headers, response.body)
 
     def _learn(self, base: str) -> tuple[_Extras, _Extras]:
         if len(self._extras) >= 256:  # as many as `Bases` remembers
             self._extras.clear()
-        small = (("link", f"<{base}>;rel=xregistry-root"), *http.ANY_ORIGIN)
-        extras = self._extras[base] = (small, (*small, VARY))
+        varies = self._bases.varies
+        small: _Extras = (("link", f"<{base}>;rel=xregistry-root"), *(http.ANY_ORIGIN if self._any_origin else ()))
+        large = (*small, ("vary", f"{VARY[1]}, {varies}") if varies else VARY)
+        extras = self._extras[base] = ((*small, ("vary", varies)) if varies else small, large)
         return extras
 
     def _coded(self, request: Request, response: Response) -> Response:
@@ -515,14 +573,28 @@ class Flow:
 
     # Our own paths ---------------------------------------------------------------------------------------------------
 
-    def _health(self) -> Response:
+    def _health(self, request: Request) -> Response:
+        """Whether requests can be answered; why not, only to those whom the operator knows."""
         check = getattr(self._service, "health", None)
         wrong: str = check() if check is not None else ""
-        body = {"status": "failing", "reason": wrong} if wrong else {"status": "ok"}
+        body = {"status": "failing"} if wrong else {"status": "ok"}
+        if wrong and self._access.is_known(request):
+            body["reason"] = wrong
         return Response(503 if wrong else 200, [JSON, ("cache-control", "no-store")], orjson.dumps(body))
 
-    def _figures(self) -> Response:
+    def _figures(self, request: Request) -> Response:
         return Response(200, [_FIGURES, ("cache-control", "no-store")], self._metrics.text())
+
+
+def _watch(loop: asyncio.AbstractEventLoop, source: BodySource, budget: Budget, job: asyncio.Future[Any]) -> None:
+    """End the work for a client that leaves."""
+
+    async def cancel() -> None:
+        await source.left()
+        budget.cancel()
+
+    task = loop.create_task(cancel())
+    job.add_done_callback(lambda _: task.cancel())
 
 
 # The flow over ASGI 3.0 (`http` and `lifespan`), for embedding in another server and for tests without a socket.
@@ -615,3 +687,7 @@ class _AsgiBody:
             if message.get("body"):
                 yield message["body"]
             more = message.get("more_body", False)
+
+    async def left(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError, one_line
 from signalbook.server.http import JSON, Response
 from signalbook.spec.error_types import ERROR_TYPES, title, type_uri
@@ -100,6 +101,8 @@ _store_failures = _StoreFailures()
 def respond(error: BaseException, path: str) -> Response:
     """The response for whatever went wrong while answering a request for `path`."""
     instance = ""
+    if isinstance(error, TooMuch):
+        error = RegistryError("bad_request", path, error_detail=_too_much(error))
     if not isinstance(error, RegistryError):
         if isinstance(error, StoreError):
             instance = _store_failures.instance(one_line(str(error)))
@@ -113,6 +116,13 @@ def respond(error: BaseException, path: str) -> Response:
     if isinstance(error, _NotSupportedError):
         headers.append(("allow", error.allow))
     return Response(status, headers, _encoded(problem(error, instance)))
+
+
+def _too_much(error: TooMuch) -> str:
+    if isinstance(error, Cancelled):
+        return "the client left before the answer was there"
+    words = "ask for less at once: fewer messages or entities, a smaller page, a narrower filter"
+    return f"{str(error)[:1].lower()}{str(error)[1:]}; {words}"
 
 
 def _encoded(body: dict[str, Any]) -> bytes:

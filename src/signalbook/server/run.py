@@ -122,6 +122,9 @@ class _RsgiBody:
         if empty != 1:
             raise half_a_body(self._path)
 
+    async def left(self) -> None:
+        await self._protocol.client_disconnect()
+
 
 ServiceFactory = Callable[[Settings], Service]
 
@@ -129,15 +132,23 @@ _HEAD_SECONDS = 30
 _STOP_SECONDS = 30
 
 
-def flow_for(service: Service, settings: Settings, table: CounterTable | None = None) -> Flow:
-    """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`; `table` has the figures."""
+def flow_for(
+    service: Service, settings: Settings, table: CounterTable | None = None, *, listening: bool = False
+) -> Flow:
+    """The way to a service that the settings describe, for `RsgiApp` or `AsgiApp`; `table` has the figures.
+
+    Only where this server is `listening` itself it is known who reaches it.
+    """
+    private = listening and settings.is_private
     return Flow(
         service,
         access=access_by(settings),
-        bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy),
+        bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy, hosts=settings.hosts if private else None),
         limits=BodyLimits(max_body=settings.max_body, timeout=settings.body_timeout),
         log=RequestLog(settings.log_format) if settings.log else None,
         table=table,
+        max_steps=settings.max_steps,
+        any_origin=not private,
     )
 
 
@@ -182,7 +193,7 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         sys.stderr.write("signalbook: the worker has ended, and its store in memory with it; the new one is empty\n")
         sys.stderr.flush()
     try:
-        made = RsgiApp(flow_for(service_factory(settings), settings, table))
+        made = RsgiApp(flow_for(service_factory(settings), settings, table, listening=True))
         # A loop that does not run yet would miss a stop, and the server wait for this worker; `RsgiApp` lets it in.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         return made
@@ -275,10 +286,14 @@ def _asks(connection: socket.socket) -> bool:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(one_line(line), flush=True)
 
 
 def _shown(store: str) -> str:
-    """The store without a password."""
-    head, at, tail = store.rpartition("@")
-    return f"{head.rpartition('//')[0]}//…@{tail}" if at and "//" in head else store
+    """The store without a password, which the query of an address may hold, too."""
+    if "://" not in store:
+        return store
+    scheme, _, rest = store.partition("://")
+    place, mark, _ = rest.partition("?")
+    _, at, host = place.rpartition("@")
+    return f"{scheme}://{'…@' if at else ''}{host}{'?…' if mark else ''}"

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.compile import CLOUDEVENTS, Compiled, MatchPlan
-from signalbook.messages.fast import FastPath, MatchScope
+from signalbook.messages.fast import FastPath, MatchScope, longest
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.pipeline.columns.events import BINARY, STRUCTURED, EventCarrier, Parts
 from signalbook.pipeline.read.records import KafkaRow
@@ -46,6 +46,7 @@ class PlainShape:
     xid: str
     accepts: Callable[[Any], bool]
     schema: Any
+    longest: int
     attributes: tuple[tuple[str, str | int], ...] = ()
     names: tuple[tuple[str, int], ...] = ()
     has_data: bool = True
@@ -84,7 +85,7 @@ class PlainRecords:
             return None
         if compiled.payload.framing == CONFLUENT:
             return None
-        return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema)
+        return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema, longest(schema))
 
 
 def keys_look_at_topics(scope: MatchScope, kind: MessageKind) -> bool:
@@ -187,13 +188,17 @@ class KafkaFastPath:
             return None
         if not headers.is_marked:
             shape = None if value is None else self._plain_records.shape(row.topic, content_type)
-            return None if shape is None else ((shape, (), 0), BINARY)
+            return None if shape is None or len(value or b"") > shape.longest else ((shape, (), 0), BINARY)
         head = None if path is None else headers.head_of(row.values)
         if path is None or head is None:
             return None
         parts = path.events.parts(head + (_NO_DATA if value is None else b',"data":0}'))
         # Without a schema, it is for the content type to say that the data is JSON.
-        if parts is None or (value is not None and parts[0].schema is None and not is_json_text(value)):
+        if (
+            parts is None
+            or len(value or b"") > parts[0].longest
+            or (value is not None and parts[0].schema is None and not is_json_text(value))
+        ):
             return None
         return parts, BINARY
 

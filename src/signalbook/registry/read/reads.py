@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
+from signalbook.budget import current
 from signalbook.errors import RegistryError
 from signalbook.registry import filters, rows, urls
 from signalbook.registry.capabilities import Setup
@@ -155,7 +156,7 @@ class _Reading:
     limits: Limits
 
     def search(self) -> Search:
-        return Search(self.view, self.limits.seconds)
+        return Search(self.view, current().part(self.limits.filtering, "The filter"))
 
     def missing(self, xid: str) -> RegistryError:
         return RegistryError("not_found", xid)

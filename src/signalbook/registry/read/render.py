@@ -15,6 +15,7 @@ from hashlib import blake2b
 
 import orjson
 
+from signalbook.budget import of_bytes, spend
 from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.normalise import spelled_members
@@ -152,6 +153,7 @@ class View:
 
     def spend(self, text: str) -> str:
         """Return a text that becomes part of the response, as long as there is room: INLINE-6."""
+        spend(of_bytes(len(text)))
         self.room -= len(text)
         if self.room < 0:
             raise RegistryError("too_large", self.subject)
@@ -419,7 +421,7 @@ class Limits:
 
     page: int = 10_000  # members of a collection in one answer, unless the client asks for fewer
     size: int = 256 << 20  # characters of one answer
-    seconds: float = 10.0  # of filtering
+    filtering: int = 1_000_000  # steps that a filter may take
 
 
 @dataclass(slots=True)

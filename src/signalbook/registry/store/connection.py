@@ -2,6 +2,8 @@
 
 Rule 1: SQL is one text for both databases, with `?` for every parameter and no other question mark.
 Rule 2: a database driver's exception never leaves this package: it is a `StoreError` whose cause is the driver's.
+Rule 3: a statement, and each row that it gives, takes steps of the budget that the work is within; what begins and
+ends a transaction takes none, so that it can always be undone.
 
     StoreError
     ├── StoreBusy     another process held the write lock for too long; the same request may work later
@@ -11,7 +13,7 @@ Rule 2: a database driver's exception never leaves this package: it is a `StoreE
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -20,6 +22,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from signalbook.errors import StoreError
 
 __all__ = [
+    "A_STATEMENT",
     "LATEST",
     "MOST_CONNECTIONS",
     "WORDS",
@@ -35,6 +38,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+# The steps that one statement takes besides its rows.
+A_STATEMENT = 5
 
 ResultRow: TypeAlias = tuple[Any, ...]
 
@@ -60,7 +66,7 @@ class Connection(Protocol):
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         """One statement run for each row of parameters."""
 
 

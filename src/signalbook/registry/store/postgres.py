@@ -14,13 +14,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
+from signalbook.budget import spend
 from signalbook.errors import StoreError, UsageError, one_line
-from signalbook.registry.store.connection import MOST_CONNECTIONS, ResultRow, StoreBusy, StoreLost, migrate
+from signalbook.registry.store.connection import (
+    A_STATEMENT,
+    MOST_CONNECTIONS,
+    ResultRow,
+    StoreBusy,
+    StoreLost,
+    migrate,
+)
 
 try:
     import psycopg
@@ -124,21 +132,23 @@ class PostgresSession:
             self._recorded = str(values[1])
 
         if self._server is None:
-            return self._alone(lambda server: _rows(server.execute(text, values)))
-        try:
-            return _rows(self._cursor.execute(text, values))
-        except psycopg.Error as error:
-            raise self._ended(self._server, error) from error
+            rows = self._alone(lambda server: _rows(server.execute(text, values)))
+        else:
+            try:
+                rows = _rows(self._cursor.execute(text, values))
+            except psycopg.Error as error:
+                raise self._ended(self._server, error) from error
+        spend(A_STATEMENT + len(rows))
+        return rows
 
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
         rows = self.execute(sql, params)
         return rows[0] if rows else None
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         """One statement run for each row of parameters, sent in one go."""
-        if self._server is None:
-            rows = list(rows)  # it may be sent again
+        spend(A_STATEMENT * len(rows))
 
         def run(server: _Server) -> None:
             with server.cursor() as cursor:

@@ -24,6 +24,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, TypeVar
 
+from signalbook.budget import Budget, current, within
 from signalbook.errors import StoreError
 from signalbook.registry.store.connection import (
     MOST_CONNECTIONS,
@@ -204,10 +205,11 @@ class _QueuedJob:
     leader for the interpreter; woken one by one they cost a fifth less.
     """
 
-    __slots__ = ("after", "alone", "error", "gate", "gone", "job", "leads", "result", "thread", "woken")
+    __slots__ = ("after", "alone", "budget", "error", "gate", "gone", "job", "leads", "result", "thread", "woken")
 
     def __init__(self, job: Job[Any], thread: int, *, alone: bool = False) -> None:
         self.job = job
+        self.budget: Budget = current()  # whoever leads runs the job, and each spends its own
         self.alone = alone  # it runs in its own thread and transaction, so nobody takes it into a group
         self.thread = thread
         self.gate: threading.Lock | None = None
@@ -404,7 +406,8 @@ class WriteGroups:
 
     def _first(self, queued: _QueuedJob, kept: list[_QueuedJob]) -> None:
         try:
-            queued.result = queued.job(self._session)
+            with within(queued.budget):
+                queued.result = queued.job(self._session)
             self._session.check_transaction()
         except StoreLost:
             raise
@@ -418,7 +421,8 @@ class WriteGroups:
         session = self._session
         session.savepoint()
         try:
-            queued.result = queued.job(session)
+            with within(queued.budget):
+                queued.result = queued.job(session)
             session.check_transaction()
         except StoreLost:
             raise

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from signalbook import schemas
+from signalbook.budget import current, spend
 from signalbook.errors import RegistryError
 from signalbook.model.constraints import check_instance_constraints, constraint_violations
 from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
@@ -58,6 +59,8 @@ __all__ = [
 ]
 
 _CHUNK = 200
+# The steps that the rules take for one version.
+A_VERSION = 20
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ class StoredReferences:
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = StepBudget(SECOND, self.whole)
+        self.budget = StepBudget(SECOND, whole=self.whole or current())
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
@@ -425,7 +428,7 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 
 def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
-        work.budget = StepBudget(MOST_STEPS)
+        work.budget = current().part(MOST_STEPS)
     ask = partial(StoredReferences, work, state, None)
     return DocumentValidator(state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown)
 
@@ -618,6 +621,7 @@ def _check_versions(work: Work, state: ResourceState, versions: list[VersionStat
     """Check versions as those of a resource, be they its own or those it shows: XREF-10."""
     _check_constraints(work, state, versions)
     for version in versions:
+        spend(A_VERSION)
         xid = f"{state.xid}/versions/{version.versionid}"
         subject = Subject(
             xid, version.attrs, state.group.attrs, partial(_lookup, work), state.type.version_level.problems

@@ -431,9 +431,10 @@ class _Wish:
 class Subscriptions:
     """Answers `/subscriptions` and what is below for one store."""
 
-    def __init__(self, store: Store, sinks: Sinks) -> None:
+    def __init__(self, store: Store, sinks: Sinks, may_write: Callable[[Request], bool] = lambda request: True) -> None:
         self._store = store
         self._sinks = sinks
+        self._may_write = may_write
         self._asked = 0  # sinks that are being asked now
 
     async def wait(self, request: Request, waiting: WaitContext) -> Response:
@@ -466,12 +467,14 @@ class Subscriptions:
         if request.method == "POST":
             return self._read_new(request)
         if not id_:
-            return _json(200, [_shown(one) for one in every(self._store.reader())])
+            whole = self._may_write(request)
+            return _json(200, [_shown(one, whole=whole) for one in every(self._store.reader())])
         if request.method == "PUT":
             return self._read_update(request, id_)
         if request.method == "DELETE":
             return self._delete(request, id_)
-        return _json(200, _shown(self._find(self._store.reader(), request, id_)))
+        whole = self._may_write(request)
+        return _json(200, _shown(self._find(self._store.reader(), request, id_), whole=whole))
 
     def _find(self, db: Connection, request: Request, id_: str) -> Subscription:
         found = find(db, id_)
@@ -551,9 +554,16 @@ class Subscriptions:
         return min(int(rate), 1_000_000) if rate.isascii() and rate.isdigit() and len(rate) < 10 else 0
 
 
-def _shown(one: Subscription) -> Json:
-    """What a client sees of a subscription."""
+def _shown(one: Subscription, *, whole: bool = True) -> Json:
+    """What a client sees of a subscription; one that may not write sees of the sink only its host.
+
+    The path and the query of a sink are often the key to it.
+    """
     shown = one.shown()
+    if not whole:
+        parts = urlsplit(shown["sink"])
+        hidden = f"/{MASK}" if parts.path.strip("/") or parts.query else ""
+        shown = {**shown, "sink": f"{parts.scheme}://{parts.netloc}{hidden}"}
     settings = shown.get("protocolsettings") or {}
     if "headers" not in settings:
         return shown

@@ -64,7 +64,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     from signalbook.server.openapi import OpenApi
     from signalbook.server.replicas import Replicas
 
-    store = open_store(settings.store)
+    store = open_store(settings.store, connections=settings.store_connections)
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
         spec = spec_version(settings.specversion)
@@ -89,10 +89,11 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     changes = ChangeFeed(store)
     catalog = MessageCatalog(requests, may_write=access_by(settings).may_write)
     sinks = Sinks(parse_networks(settings.allow_sinks))
+    subscriptions = Subscriptions(store, sinks, access_by(settings).may_write)
     branches = {
         "changes": changes.answer,
         "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
-        "subscriptions": Subscriptions(store, sinks, access_by(settings).may_write).answer,
+        "subscriptions": subscriptions.answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
         "openapi.json": OpenApi(requests).answer,
@@ -100,7 +101,11 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     return RegistryService(
         requests,
         branches={path: answer for path, answer in branches.items() if path not in settings.without},
-        waiting={"/changes": changes.wait},
+        waiting={
+            "/changes": changes.wait,
+            "POST /subscriptions": subscriptions.wait,
+            "PUT /subscriptions": subscriptions.wait,
+        },
         described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
         judgements=judgements,

@@ -31,7 +31,7 @@ class Settings:
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
     `keep_changes` is in days; `deliver` is whether this server sends events to subscribers; `allow_hosts` are further
-    names of a server that only this machine reaches.
+    names of a server that only this machine reaches; by `store_connections` a worker reads from PostgreSQL.
     """
 
     store: str = "signalbook.db"
@@ -62,6 +62,7 @@ class Settings:
     allow_sinks: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     deliver: bool = True
+    store_connections: int = 16
 
     @property
     def takes_writes(self) -> bool:
@@ -89,10 +90,7 @@ class Settings:
             raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
         _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
         self._check_changes()
-        if self.workers < 1:
-            raise UsageError("at least one worker is needed; give --workers 1 or more")
-        if self.workers > 1 and self.store.startswith("memory:"):
-            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        self._check_workers()
         self._check_limits()
         if not self.open and not self.read_token and not is_loopback(self.host):
             raise UsageError(
@@ -112,6 +110,14 @@ class Settings:
         if self.base_url and not self.base_url.startswith(("http://", "https://")):
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
+
+    def _check_workers(self) -> None:
+        if self.workers < 1:
+            raise UsageError("at least one worker is needed; give --workers 1 or more")
+        if self.workers > 1 and self.store.startswith("memory:"):
+            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        if self.store_connections < 1:
+            raise UsageError("--store-connections is how many connections a worker reads by, and must be above 0")
 
     def _check_limits(self) -> None:
         for value, words in (

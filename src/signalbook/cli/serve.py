@@ -73,6 +73,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     help="The xRegistry version to speak where a request names none.",
 )
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes.")
+@click.option(
+    "--store-connections",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Connections to PostgreSQL that a worker reads by; it has one more, which writes.",
+)
 @_READ_TOKEN
 @_READ_TOKEN_FILE
 @_WRITE_TOKEN
@@ -156,6 +164,7 @@ def serve(
     model: str,
     specversion: str,
     workers: int,
+    store_connections: int,
     read_token: str | None,
     read_token_file: Path | None,
     write_token: str | None,
@@ -188,6 +197,7 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        store_connections=store_connections,
         read_token=_secret("read-token", read_token, read_token_file),
         write_token=_secret("write-token", write_token, write_token_file),
         read_only=read_only,

@@ -371,6 +371,11 @@ def _dict_of(headers: Headers) -> dict[str, str]:
     return found if len(found) == len(names) else {**dict.fromkeys(names, "\ufffd"), **found}
 
 
+def _waited_for(request: Request) -> str:
+    """Return the name by which `waiting` may know a request: its path, or its method and the first part of its path."""
+    return request.path if request.method == "GET" else f"{request.method} /{request.path[1:].partition('/')[0]}"
+
+
 class Flow:
     """The way of requests through one process."""
 
@@ -494,7 +499,7 @@ class Flow:
                     held = len(request.body)
             if self._pool is None:
                 raise RegistryError("server_busy", request.path)
-            waiting = self._waiting.get(request.path) if request.method == "GET" else None
+            waiting = self._waiting.get(_waited_for(request))
             if waiting is not None:
                 return await self._wait(request, waiting, self._pool)
             return await self._worked(request, source, self._apart.get(request.path, self._pool))

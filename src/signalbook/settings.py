@@ -26,7 +26,8 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
-    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers.
+    The limits of connections and answers are those of one worker, timeouts are in seconds. `keep_changes` is in days;
+    `deliver` is whether this server sends events to subscribers.
     """
 
     store: str = "signalbook.db"
@@ -44,6 +45,12 @@ class Settings:
     key: Path | None = None
     max_body: int = 16 * MEBIBYTE
     body_timeout: float = 30.0
+    head_timeout: float = 5.0
+    answer_timeout: float = 30.0
+    max_answers: int = 1024 * MEBIBYTE
+    max_connections: int = 4096
+    max_client_connections: int = 2048
+    max_waiting: int = 100
     base_url: str = ""
     trust_proxy: bool = False
     log: bool = True
@@ -76,6 +83,7 @@ class Settings:
             raise UsageError("--body-timeout is the seconds a client may take for its body and must be above 0")
         if self.max_body < 1:
             raise UsageError("--max-body is the largest request body in bytes and must be above 0")
+        self._check_connections()
         if not self.open and not self.read_token and not is_loopback(self.host):
             raise UsageError(
                 f"'{self.host}' can be reached from other machines and anyone could read the catalog; "
@@ -94,6 +102,20 @@ class Settings:
         if self.base_url and not self.base_url.startswith(("http://", "https://")):
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
+
+    def _check_connections(self) -> None:
+        if self.head_timeout <= 0:
+            raise UsageError("--head-timeout is the seconds a connection may be idle and must be above 0")
+        if self.answer_timeout <= 0:
+            raise UsageError("--answer-timeout is the seconds a client may leave an answer unread and must be above 0")
+        if self.max_answers < MEBIBYTE:
+            raise UsageError("--max-answers is what all large answers may hold together and must be at least 1m")
+        if self.max_connections < 1:
+            raise UsageError("--max-connections is the connections of one worker and must be above 0")
+        if self.max_client_connections < 0:
+            raise UsageError("--max-client-connections is the connections of one address, and 0 for no such limit")
+        if self.max_waiting < 1:
+            raise UsageError("--max-waiting is how many requests of one client may wait and must be above 0")
 
     def _check_changes(self) -> None:
         if self.keep_changes < 0:

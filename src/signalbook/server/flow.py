@@ -11,7 +11,6 @@ Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leave
 from __future__ import annotations
 
 import asyncio
-import gzip
 import re
 import threading
 from collections import deque
@@ -22,11 +21,13 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 import orjson
-import zstandard
 
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
+from signalbook.server.answers import LARGE, AnswerLimits
+from signalbook.server.coding import SMALLEST, VARY, choose, encode
+from signalbook.server.connections import Places
 from signalbook.server.http import (
     JSON,
     Headers,
@@ -39,10 +40,7 @@ from signalbook.server.http import (
 )
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 
-__all__ = [
-    "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
-    "half_a_body",
-]  # fmt: skip
+__all__ = ["AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "half_a_body"]
 
 
 # A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
@@ -103,7 +101,7 @@ _SMALL = 64 * 1024
 
 
 class BodySource(Protocol):
-    """Where a protocol gets a request's body from; both ways raise `half_a_body` if the client goes away."""
+    """What a protocol knows of a client: its body, which both ways raise `half_a_body` for if it goes away."""
 
     async def whole(self) -> bytes:
         """All of it at once."""
@@ -111,6 +109,10 @@ class BodySource(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Piece by piece."""
+        ...
+
+    async def gone(self) -> None:
+        """Wait until the client has left; only when the body is read."""
         ...
 
 
@@ -262,71 +264,27 @@ class Pool:
                 future.set_exception(error)
 
 
-# Content codings: gzip or zstd where the client asks for one and the body is worth it (RFC 9110 section 12.5.3).
-#
-# Rule 1: only bodies over 1 KiB, only responses that have a text-like type and no coding yet.
-# Rule 2: a coded body is another representation: its tag says so (`dispatch.coded`) and `Vary` names the reason.
-
-
-SMALLEST = 1024
-"""Bodies up to this size travel as they are."""
-
-VARY = ("vary", "accept-encoding")
-
-_TEXT = re.compile(r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml)|application/(?:javascript|schema)", re.ASCII)
-_here = threading.local()
-
-
-def _zstd(body: bytes) -> bytes:
-    compressor: zstandard.ZstdCompressor | None = getattr(_here, "zstd", None)
-    if compressor is None:  # a compressor may not be shared between threads
-        compressor = _here.zstd = zstandard.ZstdCompressor(level=3)
-    return compressor.compress(body)
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, compresslevel=4, mtime=0)
-
-
-_CODERS: Mapping[str, Callable[[bytes], bytes]] = {"zstd": _zstd, "gzip": _gzip}
-
-
-def choose(accepted: str) -> str:
-    """The coding to use for an `Accept-Encoding`, or an empty text for none."""
-    if not accepted:
-        return ""
-    weights: dict[str, float] = {}
-    for item in accepted.lower().split(","):
-        name, _, parameters = item.partition(";")
-        weight = parameters.replace(" ", "").removeprefix("q=") or "1"
-        try:
-            weights[name.strip()] = float(weight)
-        except ValueError:
-            continue
-    return max(
-        (coding for coding in dispatch.CODINGS if weights.get(coding, weights.get("*", 0)) > 0),
-        key=lambda coding: weights.get(coding, weights.get("*", 0)),
-        default="",
-    )
-
-
-def encode(response: Response, coding: str) -> Response:
-    """The same response in `coding`; itself where its type or an existing coding forbids it."""
-    names = {name.lower(): value for name, value in response.headers}
-    if "content-encoding" in names or not _TEXT.match(names.get("content-type", "")):
-        return response
-    headers = [
-        (name, dispatch.coded(value, coding) if name.lower() == "etag" else value)
-        for name, value in response.headers
-        if name.lower() != "content-length"
-    ]
-    headers.append(("content-encoding", coding))
-    return Response(response.status, headers, _CODERS[coding](response.body))
-
-
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
-_CODED_AT_ONCE = 256 * 1024
 _Extras = tuple[tuple[str, str], ...]
+# How long a request works before anybody asks whether its client is still there.
+_PATIENCE = 0.5
+# What the log shows where nobody was there to be answered, as other servers write it.
+_NOBODY = 499
+
+
+def _note_left(request: Request, leaving: asyncio.Future[None]) -> None:
+    request.left = request.left or not (leaving.cancelled() or leaving.exception())
+
+
+async def _unless_gone(answer: Awaitable[Response | Stream], source: BodySource) -> Response | Stream:
+    """An answer that waits, which is given up when its client leaves."""
+    waiting, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(source.gone())
+    try:
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else Response(_NOBODY)
+    finally:
+        for one in (waiting, leaving):
+            one.cancel()
 
 
 def _dict_of(headers: Headers) -> dict[str, str]:
@@ -346,6 +304,8 @@ class Flow:
         access: Access | None = None,
         bases: Bases | None = None,
         limits: BodyLimits | None = None,
+        answers: AnswerLimits | None = None,
+        places: Places | None = None,
         log: RequestLog | None = None,
         table: CounterTable | None = None,
         threads: int = 40,
@@ -355,6 +315,8 @@ class Flow:
         self._access = access or Access()
         self._bases = bases or Bases()
         self._limits = limits or BodyLimits()
+        self.answers = answers or AnswerLimits()
+        self.places = places or Places()
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
@@ -377,6 +339,12 @@ class Flow:
         begin = getattr(self._service, "start", None)
         if begin is not None:
             begin()
+
+    async def run(self, job: Callable[[Any], T], argument: Any) -> T:
+        """What `job(argument)` gives, in a thread of the pool."""
+        if self._pool is None:
+            raise RegistryError("server_busy", "/")
+        return await self._pool.run(job, argument)
 
     def hurry(self) -> None:
         """Let nobody wait any more, because the server is about to stop."""
@@ -417,10 +385,11 @@ class Flow:
             response = problems.respond(error, path)
         if response is None:
             return request
-        if len(response.body) > SMALLEST and "accept-encoding" in headers:
-            if len(response.body) > _CODED_AT_ONCE:
+        if len(response.body) > SMALLEST:
+            if len(response.body) > LARGE:
                 return request
-            return self._coded(request, self._finish(request, response))
+            if "accept-encoding" in headers:
+                return self._coded(request, self._finish(request, response))
         return self._finish(request, response)
 
     def done(
@@ -430,7 +399,7 @@ class Flow:
         seconds = perf_counter() - started
         self._metrics.count(method, response.status, seconds)
         if self._log is not None:
-            self._log.note(method, path, query, response.status, len(response.body), seconds, client)
+            self._log.note(method, path, query, response.status, response.size, seconds, client)
 
     # The general path ------------------------------------------------------------------------------------------------
 
@@ -438,6 +407,7 @@ class Flow:
         """The response to a request that `begin` gave back."""
         self._metrics.begun()
         held = 0
+        request.answers = self.answers
         try:
             if request.path != "/healthz":
                 self._access.check(request, asks=request.path in self._asking)
@@ -451,21 +421,43 @@ class Flow:
                 raise RegistryError("server_busy", request.path)
             waiting = self._waiting.get(request.path) if request.method == "GET" else None
             if waiting is not None:
-                return await self._wait(request, waiting, self._pool)
-            return await self._pool.run(self._work, request)
+                return await self._wait(request, waiting, self._pool, source)
+            return await self._run(request, self._pool, source)
         except Exception as error:
             return self._finish(request, problems.respond(error, request.path))
         finally:
             self._limits.release(held)
             self._metrics.ended()
 
-    async def _wait(self, request: Request, waiting: WaitingAnswer, pool: Pool) -> Response | Stream:
-        """The finished response of a path where an answer may wait."""
-        response = await waiting(request, WaitContext(pool.run, self._closing))
-        if isinstance(response, Stream):
-            head = self._finish(request, Response(response.status, response.headers))
-            return Stream(response.status, head.headers, response.pieces)
-        return await pool.run(partial(self._coded, request), self._finish(request, response))
+    async def _run(self, request: Request, pool: Pool, source: BodySource) -> Response:
+        """The finished response, made in a thread; where that takes long, the request learns if its client leaves."""
+        working = pool.run(self._work, request)
+        await asyncio.wait({working}, timeout=_PATIENCE)
+        if not working.done():
+            leaving = asyncio.ensure_future(source.gone())
+            leaving.add_done_callback(partial(_note_left, request))
+            try:
+                await asyncio.wait({working})
+            finally:
+                leaving.cancel()
+        return working.result()
+
+    async def _wait(
+        self, request: Request, waiting: WaitingAnswer, pool: Pool, source: BodySource
+    ) -> Response | Stream:
+        """The finished response of a path where an answer may wait, as long as its client does."""
+        place = self.places.of(request)
+        try:
+            context = WaitContext(pool.run, self._closing, place.take)
+            response = await _unless_gone(waiting(request, context), source)
+            if isinstance(response, Stream):
+                head = self._finish(request, Response(response.status, response.headers))
+                return Stream(response.status, head.headers, response.pieces, close=place.give_back)
+            place.give_back()
+            return await pool.run(partial(self._coded, request), self._finish(request, response))
+        except BaseException:
+            place.give_back()
+            raise
 
     def _work(self, request: Request) -> Response:
         """In a thread of the pool: the finished response."""
@@ -481,7 +473,7 @@ class Flow:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
             response = problems.respond(error, request.path)
-        return self._coded(request, self._finish(request, response))
+        return self.answers.kept(self._coded(request, self._finish(request, response)), request.path)
 
     # What every response has -----------------------------------------------------------------------------------------
 
@@ -490,10 +482,10 @@ class Flow:
         extras = self._extras.get(request.base)
         if extras is None:
             extras = self._learn(request.base)
-        headers = [*response.headers, *extras[len(response.body) > SMALLEST]]
+        headers = [*response.headers, *extras[len(response.body) > SMALLEST or response.spool is not None]]
         if request.method == "OPTIONS":
             headers = [*response.headers, extras[0][0]]
-        return Response(response.status, headers, response.body)
+        return Response(response.status, headers, response.body, response.spool)
 
     def _learn(self, base: str) -> tuple[_Extras, _Extras]:
         if len(self._extras) >= 256:  # as many as `Bases` remembers
@@ -503,10 +495,10 @@ class Flow:
         return extras
 
     def _coded(self, request: Request, response: Response) -> Response:
-        if len(response.body) <= SMALLEST:
+        if len(response.body) <= SMALLEST and response.spool is None:
             return response
         coding = choose(request.headers.get("accept-encoding") or "")
-        return encode(response, coding) if coding else response
+        return encode(response, coding, request.answers, request.path) if coding else response
 
     # Our own paths ---------------------------------------------------------------------------------------------------
 
@@ -575,18 +567,44 @@ class AsgiApp:
         headers = dispatch.joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         host, port = scope.get("server") or ("localhost", None)
         authority = headers.get("host") or (f"{host}:{port}" if port else host)
+        client = f"{scope['client'][0]}:{scope['client'][1]}" if scope.get("client") else ""
         step = flow.begin(method, path, query, headers, scope.get("scheme", "http"), authority)
-        response = step if isinstance(step, Response) else await flow.answer(step, _AsgiBody(receive, path))
+        if isinstance(step, Response):
+            response: Response | Stream = step
+        else:
+            step.client = client
+            response = await flow.answer(step, _AsgiBody(receive, path))
         names = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         if isinstance(response, Response) and response.status not in (204, 304):
-            names.append((b"content-length", str(len(response.body)).encode()))
+            names.append((b"content-length", str(response.size).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": names})
-        if isinstance(response, Stream) and method != "HEAD":
-            async for piece in response.pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
-        client = scope.get("client")
-        flow.done(method, path, query, response, started, f"{client[0]}:{client[1]}" if client else "-")
+        body = response.body if isinstance(response, Response) and method != "HEAD" else b""
+        try:
+            if method != "HEAD":
+                async for piece in _pieces_of(response):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            _end(response)
+        await send({"type": "http.response.body", "body": body})
+        flow.done(method, path, query, response, started, client or "-")
+
+
+async def _pieces_of(response: Response | Stream) -> AsyncIterator[bytes]:
+    """What of a body comes piece by piece; the server waits with each until the client takes it, as ASGI asks."""
+    if isinstance(response, Stream):
+        async for piece in response.pieces:
+            yield piece
+    elif response.spool is not None:
+        for piece in response.spool.pieces():
+            yield piece
+
+
+def _end(response: Response | Stream) -> None:
+    """Give back what a response holds, whether it was sent or not."""
+    if isinstance(response, Stream):
+        response.close()
+    elif response.spool is not None:
+        response.spool.close()
 
 
 class _AsgiBody:
@@ -610,3 +628,7 @@ class _AsgiBody:
             if message.get("body"):
                 yield message["body"]
             more = message.get("more_body", False)
+
+    async def gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -18,6 +18,8 @@ from signalbook.errors import RegistryError
 if TYPE_CHECKING:
     import asyncio
 
+    from signalbook.server.answers import AnswerLimits, Spool
+
 __all__ = [
     "ALL_METHODS",
     "ANY_ORIGIN",
@@ -100,7 +102,11 @@ class Headers(Protocol):
 
 @dataclass(slots=True)
 class Request:
-    """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end."""
+    """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end.
+
+    `client` is the address and port it came from. `answers` is where a large answer may be put, if anywhere. `left`
+    becomes true when its client is known to have left, which whoever works for long may look at from time to time.
+    """
 
     method: str
     path: str
@@ -108,6 +114,9 @@ class Request:
     headers: Headers = field(default_factory=dict[str, str])
     body: bytes = b""
     base: str = "http://localhost"
+    client: str = ""
+    answers: AnswerLimits | None = None
+    left: bool = False
 
 
 def refuse_coded(request: Request) -> None:
@@ -119,11 +128,20 @@ def refuse_coded(request: Request) -> None:
 
 @dataclass(slots=True)
 class Response:
-    """One response; the edge adds what every response has (root link, CORS, content length) and never changes these."""
+    """One response; the edge adds what every response has (root link, CORS, content length) and never changes these.
+
+    A body that is large is in `spool`; whoever sends it closes that.
+    """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    spool: Spool | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes the body has."""
+        return len(self.body) if self.spool is None else self.spool.size
 
 
 @dataclass(slots=True)
@@ -133,15 +151,20 @@ class Stream:
     status: int
     headers: list[tuple[str, str]]
     pieces: AsyncGenerator[bytes, None]
-    body: bytes = b""  # what is counted and logged of it
+    size: int = 0  # what is counted and logged of it
+    close: Callable[[], None] = lambda: None  # called when it has ended, also if it was never begun
 
 
 @dataclass(frozen=True, slots=True)
 class WaitContext:
-    """What an answer that may wait is given: threads for what takes long, and when to stop waiting."""
+    """What an answer that may wait is given: threads for what takes long, and when to stop waiting.
+
+    One that will wait calls `admit` first, which raises `server_busy` where its client has enough that wait.
+    """
 
     run: Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
     closing: asyncio.Event
+    admit: Callable[[], None]
 
 
 WaitingAnswer = Callable[[Request, WaitContext], Awaitable[Response | Stream]]

@@ -5,6 +5,7 @@ an ordinary error, and a client that reads slowly holds no snapshot of the store
 Rule 2: what all large answers hold together is bounded, as it is for bodies; beyond it the server says it is busy.
 Rule 3: clients that ask for the same (the same entity tag in the same coding) share one file, and while it is made the
 others wait for it: sixty exports cost as much as one.
+Rule 4: what can only be made in memory, an answer in an older dialect, is made by few at a time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO
 
@@ -26,6 +28,10 @@ LARGE = 256 * 1024
 
 PIECE = 128 * 1024
 """How much of a large answer is read, coded or sent at a time."""
+
+
+_MOST_IN_MEMORY = 2
+_PATIENCE = 5.0
 
 
 class Spool:
@@ -104,6 +110,7 @@ class AnswerLimits:
         self.lock = threading.RLock()
         self._shared: dict[str, Response] = {}
         self._turns: dict[str, _Turn] = {}
+        self._in_memory = threading.BoundedSemaphore(_MOST_IN_MEMORY)
 
     @property
     def held(self) -> int:
@@ -152,6 +159,16 @@ class AnswerLimits:
             return response
         body, spool = self.collect([response.body], path)
         return replace(response, body=body, spool=spool)
+
+    @contextmanager
+    def in_memory(self, path: str) -> Iterator[None]:
+        """Make an answer that is in memory as a whole meanwhile; `server_busy` where others are long at it."""
+        if not self._in_memory.acquire(timeout=_PATIENCE):
+            raise RegistryError("server_busy", path)
+        try:
+            yield
+        finally:
+            self._in_memory.release()
 
     def shared(self, key: str, make: Callable[[], Response]) -> Response:
         """Return the answer that somebody is being sent under this key, or the one that `make` gives."""

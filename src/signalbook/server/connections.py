@@ -109,8 +109,9 @@ class Connection:
         return now.taken + now.waiting
 
     def cut(self) -> None:
-        """End it; whoever still writes to it gets an error."""
+        """End it; whoever still writes to it gets an error, and what the client has not taken is thrown away."""
         with suppress(ConnectionLost), self._opened() as found:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             found.shutdown(socket.SHUT_RDWR)
 
 

@@ -382,7 +382,10 @@ class RegistryService:
         return Response(response.status, [*response.headers, ("etag", etag)], response.body)
 
     def _shown(self, request: Request, context: ReadContext, etag: str) -> Response:
-        return _metadata(request, self._requests.page(context), etag)
+        if not context.spec.dialect or request.answers is None:
+            return _metadata(request, self._requests.page(context), etag)
+        with request.answers.in_memory(request.path):
+            return _metadata(request, self._requests.page(context), etag)
 
     # ---- writing
 

@@ -1,5 +1,6 @@
 import asyncio
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -176,7 +177,6 @@ def test_an_answer_is_held_back_until_its_client_takes_it(port: Port) -> None:
 
 def read_all(client: socket.socket, size: int) -> bool:
     """Read in another thread."""
-    import threading
 
     def read() -> None:
         left = size
@@ -188,12 +188,14 @@ def read_all(client: socket.socket, size: int) -> bool:
 
 
 def asked(client: str = "10.0.0.1:5", **headers: str) -> Request:
+    """A request of a client."""
     return Request(
         "GET", "/changes", headers={name.replace("_", "-"): value for name, value in headers.items()}, client=client
     )
 
 
 def take(places: Places, request: Request) -> Place:
+    """The place of a request, taken."""
     place = places.of(request)
     place.take()
     return place

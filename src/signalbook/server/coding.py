@@ -17,8 +17,7 @@ from typing import Any
 import zstandard
 
 from signalbook.server import dispatch
-from signalbook.server.answers import AnswerLimits
-from signalbook.server.http import Response
+from signalbook.server.http import LargeAnswers, Response
 
 __all__ = ["SMALLEST", "VARY", "choose", "coded_pieces", "encode"]
 
@@ -64,7 +63,7 @@ def choose(accepted: str) -> str:
     )
 
 
-def encode(response: Response, coding: str, answers: AnswerLimits | None = None, path: str = "") -> Response:
+def encode(response: Response, coding: str, answers: LargeAnswers | None = None, path: str = "") -> Response:
     """The same response in `coding`; itself where its type or an existing coding forbids it.
 
     One that is in a spool comes back in another, which `answers` keeps; whoever has the tag of it shares it.

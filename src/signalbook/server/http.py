@@ -9,7 +9,8 @@ Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` wit
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,8 +19,6 @@ from signalbook.errors import RegistryError
 if TYPE_CHECKING:
     import asyncio
 
-    from signalbook.server.answers import AnswerLimits, Spool
-
 __all__ = [
     "ALL_METHODS",
     "ANY_ORIGIN",
@@ -27,6 +26,8 @@ __all__ = [
     "JSON",
     "REPEATED",
     "Headers",
+    "LargeAnswers",
+    "LargeBody",
     "Request",
     "Response",
     "Service",
@@ -100,6 +101,40 @@ class Headers(Protocol):
         ...
 
 
+class LargeBody(Protocol):
+    """A body that is not in memory; `answers` has it."""
+
+    size: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the whole, piece by piece."""
+        ...
+
+    def hold(self) -> bool:
+        """Take it once more; return whether it is still there."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
+
+
+class LargeAnswers(Protocol):
+    """Where large answers are put; `answers` has them."""
+
+    def collect(self, pieces: Iterable[bytes], path: str) -> tuple[bytes, LargeBody | None]:
+        """Return these pieces as one body where they are small together, else as a large one."""
+        ...
+
+    def shared(self, key: str, make: Callable[[], Response]) -> Response:
+        """Return the answer that somebody is being sent under this key, or the one that `make` gives."""
+        ...
+
+    def in_memory(self, path: str) -> AbstractContextManager[None]:
+        """Make an answer that is in memory as a whole meanwhile."""
+        ...
+
+
 @dataclass(slots=True)
 class Request:
     """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end.
@@ -115,7 +150,7 @@ class Request:
     body: bytes = b""
     base: str = "http://localhost"
     client: str = ""
-    answers: AnswerLimits | None = None
+    answers: LargeAnswers | None = None
     left: bool = False
 
 
@@ -136,7 +171,7 @@ class Response:
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
-    spool: Spool | None = None
+    spool: LargeBody | None = None
 
     @property
     def size(self) -> int:

@@ -37,10 +37,10 @@ from granian.server import Server
 from signalbook import __version__
 from signalbook.errors import SignalbookError, UsageError, one_line
 from signalbook.server.access import access_by
-from signalbook.server.answers import AnswerLimits, Spool
+from signalbook.server.answers import AnswerLimits
 from signalbook.server.connections import Connection, ConnectionLost, Connections, Pace, Places
 from signalbook.server.flow import Bases, BodyLimits, Flow, half_a_body
-from signalbook.server.http import Response, Service, Stream
+from signalbook.server.http import LargeBody, Response, Service, Stream
 from signalbook.server.metrics import CounterTable, RequestLog, shared_file
 from signalbook.settings import Settings
 
@@ -98,7 +98,7 @@ class RsgiApp:
         flow.done(method, path, query, response, started, scope.client)
 
     async def _send_spool(
-        self, protocol: RSGIHTTPProtocol, response: Response, spool: Spool, method: str, client: str
+        self, protocol: RSGIHTTPProtocol, response: Response, spool: LargeBody, method: str, client: str
     ) -> None:
         """Send a large answer no faster than its client takes it."""
         headers = [*response.headers, ("content-length", str(spool.size))]

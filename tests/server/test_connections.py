@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from signalbook.errors import RegistryError
-from signalbook.server.connections import Connection, ConnectionLost, Connections, Pace, Place, Places
+from signalbook.server.connections import ClientConnection, ClientLost, Connections, Pace, Place, Places
 from signalbook.server.http import Request
 
 pytestmark = pytest.mark.skipif(not Connections(1).can_see, reason="this system has no list of open files in /proc")
@@ -73,17 +73,17 @@ def test_a_connection_is_found_by_its_client(port: Port) -> None:
     assert 1000 == found.given() - before
     served.close()
     client.close()
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ClientLost):
         found.traffic()
 
 
 def test_a_number_that_became_another_file_is_not_touched(port: Port) -> None:
     """A connection is compared with its client before anything is done with it."""
     client, served, _ = port.client()
-    stale = Connection(served.fileno(), "127.0.0.1:1")
+    stale = ClientConnection(served.fileno(), "127.0.0.1:1")
     stale.cut()
     assert not is_cut(client)
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ClientLost):
         stale.given()
 
 
@@ -168,7 +168,7 @@ def test_an_answer_is_held_back_until_its_client_takes_it(port: Port) -> None:
         served.close()
         try:
             await lost
-        except ConnectionLost:
+        except ClientLost:
             told.append("lost")
         return told
 

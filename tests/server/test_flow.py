@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from signalbook.server import flow
 from signalbook.server.access import Access
 from signalbook.server.flow import AsgiApp, Bases, BodyLimits, Flow
+from signalbook.server.http import Request, Response
 from signalbook.server.metrics import RequestLog
-from tests.patience import LONG
+from tests.patience import LONG, until
 from tests.server.fake_service import DOCUMENT, FakeService
 
 Client = Callable[..., httpx.Response]
@@ -362,3 +364,27 @@ def test_lifespan(edge: Edge) -> None:
 
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == edge._runner.run(live())
     assert edge.service.closed
+
+
+def test_a_request_that_takes_long_learns_that_its_client_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever works for it can look at `left`; nobody is asked about requests that are soon done."""
+    monkeypatch.setattr("signalbook.server.flow._PATIENCE", 0.001)
+    seen: list[bool] = []
+
+    class Slow(FakeService):
+        def answer(self, request: Request) -> Response:
+            seen.append(until(lambda: request.left))
+            return Response(200)
+
+    class Leaver:
+        async def gone(self) -> None:
+            return None
+
+    async def play() -> None:
+        made = Flow(Slow())
+        made.start(asyncio.get_running_loop())
+        await made.answer(Request("GET", "/slow"), cast("Any", Leaver()))
+        made.stop()
+
+    asyncio.run(play())
+    assert [True] == seen

@@ -21,7 +21,7 @@ from typing import IO
 from signalbook.errors import RegistryError
 from signalbook.server.http import Response
 
-__all__ = ["LARGE", "PIECE", "AnswerLimits", "Spool", "encoded"]
+__all__ = ["LARGE", "PIECE", "AnswerFile", "AnswerLimits", "encoded"]
 
 LARGE = 256 * 1024
 """Answers up to this size travel as they are, from memory."""
@@ -34,7 +34,7 @@ _MOST_IN_MEMORY = 2
 _PATIENCE = 5.0
 
 
-class Spool:
+class AnswerFile:
     """One large answer in a file that nobody else can find; it is gone when its last holder has closed it."""
 
     def __init__(self, limits: AnswerLimits) -> None:
@@ -124,25 +124,25 @@ class AnswerLimits:
                 raise RegistryError("server_busy", path)
             self._held += size
 
-    def release(self, spool: Spool) -> None:
+    def release(self, spool: AnswerFile) -> None:
         """Give the room of a spool back, which is closed."""
         with self.lock:
             self._held -= spool.size
             for key in [key for key, kept in self._shared.items() if kept.spool is spool]:
                 del self._shared[key]
 
-    def collect(self, pieces: Iterable[bytes], path: str) -> tuple[bytes, Spool | None]:
+    def collect(self, pieces: Iterable[bytes], path: str) -> tuple[bytes, AnswerFile | None]:
         """Return these pieces as one body where they are small together, else in a spool."""
         small: list[bytes] = []
         size = 0
-        spool: Spool | None = None
+        spool: AnswerFile | None = None
         try:
             for piece in pieces:
                 if spool is None:
                     small.append(piece)
                     size += len(piece)
                     if size > LARGE:
-                        spool = Spool(self)
+                        spool = AnswerFile(self)
                         spool.write(b"".join(small), path)
                         small.clear()
                 else:

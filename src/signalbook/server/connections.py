@@ -28,7 +28,7 @@ from pathlib import Path
 from signalbook.errors import RegistryError
 from signalbook.server.http import Request
 
-__all__ = ["Connection", "ConnectionLost", "Connections", "Pace", "Places"]
+__all__ = ["ClientConnection", "ClientLost", "Connections", "Pace", "Places"]
 
 _FILES = Path("/proc/self/fd")
 _RATE = 16 * 1024
@@ -37,7 +37,7 @@ _PAUSE = 1.0
 _LAST_SENT, _LAST_RECEIVED, _ACKNOWLEDGED, _LENGTH = 44, 52, 120, 128
 
 
-class ConnectionLost(Exception):
+class ClientLost(Exception):
     """The connection is not there any more."""
 
 
@@ -76,7 +76,7 @@ def _socket_at(file: int) -> socket.socket:
         raise
 
 
-class Connection:
+class ClientConnection:
     """One connection of a client, as long as it is there."""
 
     __slots__ = ("_file", "peer")
@@ -90,13 +90,13 @@ class Connection:
         try:
             with _socket_at(self._file) as found:
                 if _name(found.getpeername()) != self.peer:
-                    raise ConnectionLost
+                    raise ClientLost
                 yield found
         except OSError as error:
-            raise ConnectionLost from error
+            raise ClientLost from error
 
     def traffic(self) -> Traffic:
-        """Return its figures; raises `ConnectionLost`."""
+        """Return its figures; raises `ClientLost`."""
         with self._opened() as found:
             info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LENGTH)
             waiting = struct.unpack("i", fcntl.ioctl(found, termios.TIOCOUTQ, b"\0" * 4))[0]
@@ -110,7 +110,7 @@ class Connection:
 
     def cut(self) -> None:
         """End it; whoever still writes to it gets an error, and what the client has not taken is thrown away."""
-        with suppress(ConnectionLost), self._opened() as found:
+        with suppress(ClientLost), self._opened() as found:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             found.shutdown(socket.SHUT_RDWR)
 
@@ -123,13 +123,13 @@ _SHORT, _LONG = 0.001, 0.1
 class Pace:
     """Holds an answer back until its client has taken what it was sent; without a connection nothing is held back."""
 
-    def __init__(self, connection: Connection | None) -> None:
+    def __init__(self, connection: ClientConnection | None) -> None:
         self._connection = connection
         self._start = connection.given() if connection is not None else 0
         self._sent = 0
 
     async def sent(self, size: int, ahead: int = _AHEAD) -> None:
-        """Wait until no more than `ahead` of what was sent is in this process; raises `ConnectionLost`.
+        """Wait until no more than `ahead` of what was sent is in this process; raises `ClientLost`.
 
         The kernel counts what encryption adds too, a few bytes in a thousand, so a little more may be here.
         """
@@ -165,21 +165,21 @@ class Connections:
         """End that."""
         self._stopped.set()
 
-    def find(self, peer: str) -> Connection | None:
+    def find(self, peer: str) -> ClientConnection | None:
         """Return the connection of a client."""
         if not self.can_see:
             return None
         for _ in range(2):
             file = self._known.get(peer)
             if file is not None:
-                found = Connection(file, peer)
-                with suppress(ConnectionLost):
+                found = ClientConnection(file, peer)
+                with suppress(ClientLost):
                     found.traffic()
                     return found
             self.look()
         return None
 
-    def look(self) -> list[Connection]:
+    def look(self) -> list[ClientConnection]:
         """Return all connections that clients have now."""
         known: dict[str, int] = {}
         for name in os.listdir(_FILES):  # noqa: PTH208  # numbers, not paths
@@ -187,17 +187,17 @@ class Connections:
                 if found.family in (socket.AF_INET, socket.AF_INET6) and found.getsockname()[1] == self._port:
                     known[_name(found.getpeername())] = int(name)
         self._known = known
-        return [Connection(file, peer) for peer, file in known.items()]
+        return [ClientConnection(file, peer) for peer, file in known.items()]
 
     def tend(self, now: float) -> int:
         """Cut whoever leaves answers unread or has too many connections; return how many were cut."""
         cut = 0
         unread: dict[str, tuple[float, int]] = {}
-        by_host: dict[str, list[tuple[float, Connection]]] = {}
+        by_host: dict[str, list[tuple[float, ClientConnection]]] = {}
         for connection in self.look():
             try:
                 traffic = connection.traffic()
-            except ConnectionLost:
+            except ClientLost:
                 continue
             if traffic.waiting:
                 since, taken = self._unread.get(connection.peer, (now, traffic.taken))

@@ -431,16 +431,19 @@ class Flow:
 
     async def _run(self, request: Request, pool: Pool, source: BodySource) -> Response:
         """The finished response, made in a thread; where that takes long, the request learns if its client leaves."""
-        working = pool.run(self._work, request)
-        await asyncio.wait({working}, timeout=_PATIENCE)
-        if not working.done():
-            leaving = asyncio.ensure_future(source.gone())
-            leaving.add_done_callback(partial(_note_left, request))
-            try:
-                await asyncio.wait({working})
-            finally:
+        watching: list[asyncio.Future[None]] = []
+
+        def watch() -> None:
+            watching.append(asyncio.ensure_future(source.gone()))
+            watching[0].add_done_callback(partial(_note_left, request))
+
+        timer = asyncio.get_running_loop().call_later(_PATIENCE, watch)
+        try:
+            return await pool.run(self._work, request)
+        finally:
+            timer.cancel()
+            for leaving in watching:
                 leaving.cancel()
-        return working.result()
 
     async def _wait(
         self, request: Request, waiting: WaitingAnswer, pool: Pool, source: BodySource

@@ -38,7 +38,7 @@ from signalbook import __version__
 from signalbook.errors import SignalbookError, UsageError, one_line
 from signalbook.server.access import access_by
 from signalbook.server.answers import AnswerLimits
-from signalbook.server.connections import Connection, ConnectionLost, Connections, Pace, Places
+from signalbook.server.connections import ClientConnection, ClientLost, Connections, Pace, Places
 from signalbook.server.flow import Bases, BodyLimits, Flow, half_a_body
 from signalbook.server.http import LargeBody, Response, Service, Stream
 from signalbook.server.metrics import CounterTable, RequestLog, shared_file
@@ -102,7 +102,7 @@ class RsgiApp:
     ) -> None:
         """Send a large answer no faster than its client takes it."""
         headers = [*response.headers, ("content-length", str(spool.size))]
-        connection: Connection | None = None
+        connection: ClientConnection | None = None
         try:
             if method == "HEAD":
                 protocol.response_empty(response.status, headers)
@@ -114,7 +114,7 @@ class RsgiApp:
                 await transport.send_bytes(piece)
                 await pace.sent(len(piece))
             await pace.sent(0, ahead=0)
-        except (RSGIProtocolClosed, ConnectionLost):
+        except (RSGIProtocolClosed, ClientLost):
             return  # the client has left, or was cut because it took nothing
         except BaseException:
             if connection is not None:

@@ -30,8 +30,9 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
-    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers; `allow_hosts` are further
-    names of a server that only this machine reaches; by `store_connections` a worker reads from PostgreSQL.
+    The limits of connections and answers are those of one worker, timeouts are in seconds. `keep_changes` is in days;
+    `deliver` is whether this server sends events to subscribers; `allow_hosts` are further names of a server that only
+    this machine reaches; by `store_connections` a worker reads from PostgreSQL.
     """
 
     store: str = "signalbook.db"
@@ -50,6 +51,12 @@ class Settings:
     max_body: int = 16 * MEBIBYTE
     body_timeout: float = 30.0
     max_steps: int = 10_000_000
+    head_timeout: float = 5.0
+    answer_timeout: float = 30.0
+    max_answers: int = 1024 * MEBIBYTE
+    max_connections: int = 4096
+    max_client_connections: int = 2048
+    max_waiting: int = 100
     base_url: str = ""
     trust_proxy: bool = False
     log: bool = True
@@ -124,9 +131,17 @@ class Settings:
             (self.body_timeout, "--body-timeout is the seconds a client may take for its body"),
             (self.max_body, "--max-body is the largest request body in bytes"),
             (self.max_steps, "--max-steps is the steps of work that one request may take"),
+            (self.head_timeout, "--head-timeout is the seconds a connection may be idle"),
+            (self.answer_timeout, "--answer-timeout is the seconds a client may leave an answer unread"),
+            (self.max_connections, "--max-connections is the connections of one worker"),
+            (self.max_waiting, "--max-waiting is how many requests of one client may wait"),
         ):
             if value <= 0:
                 raise UsageError(f"{words} and must be above 0")
+        if self.max_answers < MEBIBYTE:
+            raise UsageError("--max-answers is what all large answers may hold together and must be at least 1m")
+        if self.max_client_connections < 0:
+            raise UsageError("--max-client-connections is the connections of one address, and 0 for no such limit")
 
     def _check_changes(self) -> None:
         if self.keep_changes < 0:

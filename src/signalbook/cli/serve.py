@@ -111,6 +111,54 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     help="How long a client may take to send its request.",
 )
 @click.option(
+    "--head-timeout",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a connection may be idle, and a client may take to send the head of a request.",
+)
+@click.option(
+    "--answer-timeout",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a client may leave an answer unread; it has a second more for every 16 KiB that it took.",
+)
+@click.option(
+    "--max-answers",
+    callback=size,
+    default="1g",
+    show_default=True,
+    metavar="SIZE",
+    help="What the large answers that a worker is sending may take in temporary files.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Connections that a worker holds at a time; further ones wait.",
+)
+@click.option(
+    "--max-client-connections",
+    type=click.IntRange(min=0),
+    default=2048,
+    show_default=True,
+    metavar="N",
+    help="Connections that one address may have to a worker; 0 for no such limit, behind a proxy.",
+)
+@click.option(
+    "--max-waiting",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Requests of one client that may wait for changes at a worker, as long polls or streams.",
+)
+@click.option(
     "--include-from",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
@@ -178,6 +226,12 @@ def serve(
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
+    head_timeout: float,
+    answer_timeout: float,
+    max_answers: int,
+    max_connections: int,
+    max_client_connections: int,
+    max_waiting: int,
     include_from: Path | None,
     trust_unknown: bool,
     schemas: str,
@@ -209,6 +263,12 @@ def serve(
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
+        head_timeout=head_timeout,
+        answer_timeout=answer_timeout,
+        max_answers=max_answers,
+        max_connections=max_connections,
+        max_client_connections=max_client_connections,
+        max_waiting=max_waiting,
         include_from=include_from,
         trust_unknown=trust_unknown,
         schemas=schemas,

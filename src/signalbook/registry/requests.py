@@ -256,7 +256,8 @@ class Requests:
         """Return what a GET shows, within a transaction."""
         target, spec, setup = context.target, context.spec, context.setup
         if spec.dialect:
-            page = self.page(replace(context, flags=with_meta(context.flags, target), spec=versions.RC4))
+            flags = with_meta(context.flags, target)
+            page = self.page(replace(context, flags=flags, spec=versions.RC4, piecewise=False))
             return self._logged(context, page) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
@@ -278,7 +279,7 @@ class Requests:
         for groupid, group in (reading.content.get("messagegroups") or {}).items():
             for messageid in group.get("messages") or {}:
                 target = find_target(context.setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
-                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4))
+                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4, piecewise=False))
                 group["messages"][messageid] = with_log(context.db, target.xid, orjson.loads(shown.text))
                 room -= len(orjson.dumps(group["messages"][messageid]))
                 if room < 0:

@@ -256,7 +256,7 @@ class Confluent(Changes):
             shown = self._subjects.content(db, entry, call.text("format"), version, qualified=qualified)
             if version is not None:
                 named = {"subject": name_in(version.context, version.subject), "version": version.number}
-                shown = {**named, **shown}
+                shown = {**named, "id": entry.id, **shown}  # with which Python's client finds it again
             if call.flag("fetchMaxId"):
                 shown["maxId"] = schema_ids.highest_id(db, entry.context)
             return shown

@@ -54,7 +54,9 @@ def _sections() -> Iterator[str]:
         context = click.Context(command, info_name=name, parent=root, **look)
         yield _section(f"signalbook {name}", command.get_help(context))
         if isinstance(command, click.Group):
-            for part, inner in command.commands.items():
+            for part in command.list_commands(context):
+                inner = command.get_command(context, part)
+                assert inner is not None
                 below = click.Context(inner, info_name=part, parent=context, **look)
                 yield _section(f"signalbook {name} {part}", inner.get_help(below))
 

@@ -55,6 +55,7 @@ __all__ = [
     "document_type",
     "is_address",
     "refusal",
+    "transport_to",
 ]
 
 MEBIBYTE = 1 << 20
@@ -334,9 +335,16 @@ def is_address(location: str) -> bool:
 
 def connect(address: str, token: str = "", ca: Path | None = None, bounds: ReplyBounds | None = None) -> Client:
     """The client of a registry that is served at an address."""
+    return Client(transport_to(address, token, ca, bounds))
+
+
+def transport_to(
+    address: str, token: str = "", ca: Path | None = None, bounds: ReplyBounds | None = None
+) -> HttpTransport:
+    """What brings calls to a server at an address, which is refused where it is not one."""
     if not _is_valid_address(address):
         raise UsageError(f"'{address}' is not a server address; try http://127.0.0.1:8080")
-    return Client(HttpTransport(address, token, ca, bounds))
+    return HttpTransport(address, token, ca, bounds)
 
 
 def _is_valid_address(address: str) -> bool:

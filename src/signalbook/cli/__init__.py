@@ -7,6 +7,7 @@ Rule 2: every failure ends as one sentence on standard error and an exit code of
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "event": "signalbook.cli.event",
     "export": "signalbook.cli.entities",
     "get": "signalbook.cli.entities",
+    "import": "signalbook.cli.replicate",
     "land": "signalbook.cli.land",
     "lint": "signalbook.cli.documents",
     "load": "signalbook.cli.documents",
@@ -57,7 +59,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        command = getattr(importlib.import_module(COMMANDS[cmd_name]), _attribute(cmd_name))
         assert isinstance(command, click.Command)
         return command
 
@@ -74,6 +76,11 @@ def cli() -> None:
     A command that works on a catalog takes --store (a database: a file, memory:, or postgresql://…) or --server (the
     URL of a running registry).
     """
+
+
+def _attribute(command: str) -> str:
+    """What a command is called in its module, where a word of Python cannot be a name."""
+    return f"{command}_" if keyword.iskeyword(command) else command
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -107,7 +114,7 @@ def _command(args: Sequence[str] | None) -> str:
     """The command that was given, as far as one can tell."""
     words = list(sys.argv[1:] if args is None else args)
     name = next((word for word in words if word in COMMANDS), "")
-    command = getattr(sys.modules.get(COMMANDS.get(name, "")), name, None)
+    command = getattr(sys.modules.get(COMMANDS.get(name, "")), _attribute(name), None)
     if isinstance(command, click.Group):
         name = " ".join([name, *[word for word in words if word in command.commands][:1]])
     return name

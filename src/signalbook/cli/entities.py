@@ -6,15 +6,17 @@ Rule 2: a collection is printed whole; where an option cuts it, a line on standa
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
 import orjson
+from click.core import ParameterSource
 
 from signalbook.cli import options
 from signalbook.cli.output import print_bytes, print_json, print_text, say
@@ -172,10 +174,42 @@ def delete(client: Client, path: str, epoch: int | None) -> None:
     say(f"deleted {path}")
 
 
-@click.command(
-    short_help="Print the whole registry.",
+class _Export(click.Group):
+    """A command by itself, and a group of those that export to somewhere, which are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return ["confluent"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "confluent":
+            return None
+        from signalbook.cli.replicate import export_confluent
+
+        return export_confluent
+
+
+def _by_itself(command: Callable[..., None]) -> Callable[..., None]:
+    """The command where none of the group is given, which has the same options itself."""
+
+    @functools.wraps(command)
+    def run(**named: Any) -> None:
+        context = click.get_current_context()
+        part = context.invoked_subcommand
+        if part is None:
+            command(**named)
+        elif any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in context.params):
+            raise UsageError(f"put the options behind the whole command: signalbook export {part} URL --store …")
+
+    return run
+
+
+@click.group(
+    cls=_Export,
+    invoke_without_command=True,
+    short_help="Print the whole registry, or copy it to another.",
     epilog="Example: signalbook export --store signalbook.db --output catalog.xreg.json",
 )
+@_by_itself
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to a file."
 )

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from signalbook.client import MEBIBYTE, Client, RemoteError, ReplyBounds, Unanswered, connect
+from signalbook.client import (
+    MEBIBYTE,
+    Client,
+    RemoteError,
+    ReplyBounds,
+    Transport,
+    Unanswered,
+    connect,
+    transport_to,
+)
 from signalbook.errors import StoreError, UsageError
 from signalbook.spec import versions
 
@@ -21,6 +31,7 @@ __all__ = [
     "ca",
     "check_exists",
     "model",
+    "on_every_path",
     "on_registry",
     "read_secret",
     "schemas",
@@ -129,6 +140,33 @@ def on_registry(command: Command) -> Command:
     A store that is not there is made only for a command that also has the option --model.
     """
 
+    def opened(store: str, server: str, secret: str, ca: Path | None, kw: dict[str, Any]) -> Client:
+        model = kw.pop("model", None)
+        return connect(server, secret, ca, _BOUNDS) if server else _open_store(store, model)
+
+    return _with_options(command, opened)
+
+
+def on_every_path(*, makes_store: bool) -> Callable[[Command], Command]:
+    """The same with the `Transport` as the first argument, for which the registry has every path of a server.
+
+    The command also gets `ca`, as it may ask another server too.
+    """
+
+    def opened(store: str, server: str, secret: str, ca: Path | None, kw: dict[str, Any]) -> Transport:
+        kw["ca"] = ca
+        if server:
+            return transport_to(server, secret, ca, _BOUNDS)
+        from signalbook.app import peer_transport
+
+        if not makes_store:
+            check_exists(store)
+        return peer_transport(store)
+
+    return lambda command: _with_options(command, opened)
+
+
+def _with_options(command: Command, opened: Callable[..., Client | Transport]) -> Command:
     @functools.wraps(command)
     def run(
         *args: Any,
@@ -144,10 +182,9 @@ def on_registry(command: Command) -> Command:
         if server and said and context.get_parameter_source("server") is click.core.ParameterSource.COMMANDLINE:
             raise UsageError("--store and --server name two different catalogs; give one of them")
         secret = read_secret("--token", token, token_file)
-        model = kw.pop("model", None)
-        with connect(server, secret, ca, _BOUNDS) if server and not said else _open_store(store, model) as client:
+        with closing(opened(store, "" if said else server or "", secret, ca, kw)) as registry:
             try:
-                return command(client, *args, **kw)
+                return command(registry, *args, **kw)
             except Unanswered as error:
                 raise RemoteError(f"{error}; start one with: signalbook serve") from None
 
@@ -166,10 +203,10 @@ def _open_store(store: str, model: str | None) -> Client:
     return store_client(store, model or "builtin")
 
 
-def secret_options(name: str, words: str) -> tuple[Decorator, Decorator]:
+def secret_options(name: str, words: str, metavar: str = "TOKEN") -> tuple[Decorator, Decorator]:
     """The options of a token of this name: its value, and the file whose first line it is."""
     variable = f"SIGNALBOOK_{name.upper().replace('-', '_')}"
-    value = click.option(f"--{name}", metavar="TOKEN", envvar=variable, show_envvar=True, help=words)
+    value = click.option(f"--{name}", metavar=metavar, envvar=variable, show_envvar=True, help=words)
     file = click.option(
         f"--{name}-file",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -189,5 +226,5 @@ def read_secret(name: str, value: str | None, file: Path | None) -> str:
         return ""
     lines = file.read_text(encoding="utf-8").splitlines()
     if not lines or not lines[0].strip():
-        raise UsageError(f"{name}-file '{file}' is empty; its first line must be the token")
+        raise UsageError(f"{name}-file '{file}' is empty; its first line must be what {name} takes")
     return lines[0].strip()

@@ -1,13 +1,13 @@
-"""The command replicate: what one catalog has authority over, copied to another.
+"""The commands that copy a catalog: replicate, between catalogs; import and export, from and to another registry.
 
 Rule: `pull`, `push` and `follow` are the same way from a source to a target; they differ in who is asked for a token by
-default, and in whether they end.
+default, and in whether they end. `import confluent` and `export confluent` are one way too, in two directions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,15 @@ import click
 
 from signalbook.cli import options
 from signalbook.cli.output import Exit, print_json, say
-from signalbook.client import Client, Refusal, RemoteError, connect, is_address
+from signalbook.client import Client, Refusal, RemoteError, Transport, connect, is_address, transport_to
 from signalbook.errors import UsageError
+from signalbook.replication.confluent import ROOT, ConfluentCopy, ConfluentPeer, check_root
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
 from signalbook.replication.webhook import check_place
 
-__all__ = ["replicate"]
+__all__ = ["export_confluent", "import_", "replicate"]
 
 
 @click.group(
@@ -100,18 +101,17 @@ def push(compare: bool, as_json: bool, **named: Any) -> int:
         return _print_report(replication.run(compare=compare), named["on_conflict"], as_json=as_json)
 
 
+def _every(words: str) -> options.Decorator:
+    return click.option(
+        "--every", type=click.FloatRange(min=0.1), default=30.0, show_default=True, metavar="SECONDS", help=words
+    )
+
+
 @replicate.command(
     short_help="Keep a target up to date.",
     epilog="Example: signalbook replicate follow --from https://a.example.com --to http://127.0.0.1:8080",
 )
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0.1),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to compare a source that has no change feed, and to poll one that sends events.",
-)
+@_every("How often to compare a source that has no change feed, and to poll one that sends events.")
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -191,3 +191,96 @@ def _open_peer(place: str, token: str, ca: Path | None, *, must_exist: bool) -> 
     if must_exist:
         options.check_exists(place)
     return peer_client(place)
+
+
+# ---- from and to a registry that speaks Confluent's API
+
+
+@click.group(
+    "import",
+    short_help="Copy another registry to this catalog.",
+    epilog="Example: signalbook import confluent http://127.0.0.1:8081 --store signalbook.db",
+)
+def import_() -> None:
+    """Copy a registry of another kind to this catalog, and keep the copy up to date."""
+
+
+def _confluent(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command what both directions have."""
+    words = "What to send to the registry at URL: a user with a password, or a token."
+    credentials = options.secret_options("credentials", words, "USER:PASSWORD|TOKEN")
+    mirror = "Also delete for good, at the target, what the source does not have, and replace what it has otherwise."
+    shared: tuple[options.Decorator, ...] = (
+        options.as_json, *reversed(credentials), click.option("--mirror", is_flag=True, help=mirror),
+        click.argument("url"),
+    )  # fmt: skip
+    for option in shared:
+        command = option(command)
+    return command
+
+
+@import_.command(
+    "confluent",
+    short_help="Copy a Schema Registry, with every id.",
+    epilog="Example: signalbook import confluent http://127.0.0.1:8081 --store signalbook.db",
+)
+@click.option("--follow", "follows", is_flag=True, help="Keep the copy up to date, and READONLY, until stopped.")
+@_every("How often --follow asks the registry.")
+@_confluent
+@options.on_every_path(makes_store=True)
+def import_confluent(
+    target: Transport, url: str, ca: Path | None, follows: bool, every: float, mirror: bool, as_json: bool, **named: Any
+) -> int:
+    """Copy the Schema Registry at URL, one that speaks Confluent's API, to this catalog's own (/confluent).
+
+    Contexts, subjects and versions, the deleted ones too, come with their ids and numbers, and so do references,
+    metadata, rules, compatibility levels and modes. At the end every id is compared. What is there already is not
+    written again, so the command can be run again at any time: it goes on where it was broken off.
+
+    With --follow it goes on until stopped (Ctrl+C), and this catalog's API is READONLY: an id that it gave itself could
+    be given to another schema at the source. Run it once more without --follow to take over the modes of the source.
+    """
+    with _registry(url, ca, **named) as source:
+        ours = ConfluentPeer(target, ROOT)
+        copy = ConfluentCopy(source, ours, mirror=mirror, guarded=follows, progress=_say_progress)
+        if not follows:
+            return _print_report(copy.run(), "", as_json=as_json)
+        reported: object = None
+        for report in copy.follow(every):
+            wrong = (report.problems, report.failure) if report.problems or report.failure else None
+            if report.outcomes.keys() - {"conflict", "refused"} or (wrong is not None and wrong != reported):
+                _print_report(report, "", as_json=as_json)
+            reported = wrong
+    return Exit.OK
+
+
+@click.command(
+    "confluent",
+    short_help="Copy the schemas to a Schema Registry, with every id.",
+    epilog="Example: signalbook export confluent http://127.0.0.1:8081 --store signalbook.db",
+)
+@_confluent
+@options.on_every_path(makes_store=False)
+def export_confluent(source: Transport, url: str, ca: Path | None, mirror: bool, as_json: bool, **named: Any) -> int:
+    """Copy what this catalog has at /confluent to the Schema Registry at URL, one that speaks Confluent's API.
+
+    It is the way of `import confluent` in the other direction. The registry has to allow the mode IMPORT, in which each
+    subject is while it is written; its modes are then those of this catalog.
+    """
+    with _registry(url, ca, **named) as target:
+        copy = ConfluentCopy(ConfluentPeer(source, ROOT), target, mirror=mirror, progress=_say_progress)
+        return _print_report(copy.run(), "", as_json=as_json)
+
+
+@contextmanager
+def _registry(
+    url: str, ca: Path | None, credentials: str | None, credentials_file: Path | None
+) -> Iterator[ConfluentPeer]:
+    check_root(url)
+    secret = options.read_secret("--credentials", credentials, credentials_file)
+    with closing(transport_to(url, "", ca)) as transport:
+        yield ConfluentPeer(transport, credentials=secret)
+
+
+def _say_progress(words: str) -> None:
+    say(f"signalbook: {words}")

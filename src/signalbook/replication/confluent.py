@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from signalbook.client import DEEPEST_REPLY, Call, HttpTransport, RegistryReply, RemoteError, Transport
+from signalbook.client import DEEPEST_REPLY, Call, RegistryReply, RemoteError, Transport
 from signalbook.errors import StoreError, UsageError
 from signalbook.jsontext import Json, is_deeper
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, split_name
@@ -29,7 +29,7 @@ from signalbook.replication.target import ReplicationReport
 from signalbook.schemas.canonical import TYPES, Content, Reference, canonical_text
 from signalbook.schemas.format import SchemaError
 
-__all__ = ["ROOT", "ConfluentCopy", "ConfluentPeer", "ConfluentState", "VersionCopy", "at_address"]
+__all__ = ["ROOT", "ConfluentCopy", "ConfluentPeer", "ConfluentState", "VersionCopy", "check_root"]
 
 ROOT = "/confluent"
 """Where a Signalbook has the API."""
@@ -46,7 +46,7 @@ _NOT_OFFERED = (404, 405, 501)
 _REMEDIES = {
     401: "give its credentials",
     403: "its credentials may not do that",
-    404: "is it the root of a Schema Registry?",
+    404: "is it the root of a Schema Registry? That of a Signalbook ends in /confluent",
 }
 
 Key = tuple[str, int]
@@ -119,14 +119,13 @@ class ConfluentState:
 # ---- one registry
 
 
-def at_address(address: str, credentials: str = "", transport: HttpTransport | None = None) -> ConfluentPeer:
-    """The registry at an address, with the credentials `USER:PASSWORD` or a token."""
+def check_root(address: str) -> None:
+    """Refuse an address that cannot be the root of a registry."""
     parts = urlsplit(address)
     if "@" in parts.netloc:
-        raise UsageError("the URL of a registry has no credentials in it; give them by --credentials")
+        raise UsageError("the URL of a registry has no credentials in it; give them with --credentials")
     if parts.query or parts.fragment:
-        raise UsageError(f"'{address}' is not the root of a Schema Registry; leave out what comes after the path")
-    return ConfluentPeer(transport or HttpTransport(address), credentials=credentials)
+        raise UsageError("the URL of a registry ends with its path; leave out what begins with '?' or '#'")
 
 
 class ConfluentPeer:

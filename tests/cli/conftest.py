@@ -53,7 +53,7 @@ class Run(Protocol):
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run a command in this process, in an empty folder and without the caller's environment."""
-    for name in ("STORE", "SERVER", "TOKEN", "READ_TOKEN", "WRITE_TOKEN"):
+    for name in ("STORE", "SERVER", "TOKEN", "READ_TOKEN", "WRITE_TOKEN", "CREDENTIALS"):
         monkeypatch.delenv(f"SIGNALBOOK_{name}", raising=False)
     monkeypatch.chdir(tmp_path)
 

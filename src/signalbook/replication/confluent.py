@@ -466,8 +466,8 @@ class _Run:
             self._copy_modes()
             self._verify()
         except RemoteError as error:
-            done = f"{len(self._written):,} versions were written in this run, and what is there is whole"
-            raise RemoteError(f"{error}; {done}: run it again to go on", status=error.status) from None
+            done = f"versions written in this run: {len(self._written):,}; what is there is whole"
+            raise RemoteError(f"{error}; {done}, run it again to go on", status=error.status) from None
         copy._read = self._from
         return self._report
 

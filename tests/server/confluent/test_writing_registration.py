@@ -91,6 +91,20 @@ def test_import(confluent: Registered) -> None:
     assert {"2": "2", "4": "2", "5": "4"} == {name: one["ancestor"] for name, one in line.items()}
 
 
+def test_an_import_brings_all_that_a_version_is(confluent: Registered) -> None:
+    """CSR-73: a version that is imported gets no metadata of the one before, nor what the settings add."""
+    confluent("PUT", "/config/a", {"normalize": True, "defaultMetadata": {"properties": {"y": "2"}}})
+    confluent("PUT", "/mode/a", {"mode": "IMPORT"})
+    confluent.register("a", PING, id=1, version=1, metadata={"properties": {"x": "1"}})
+    confluent.register("a", {"type": "record", "name": "n.B", "fields": []}, id=2, version=2)
+    shown = confluent("GET", "/subjects/a/versions/2")
+    assert ({"type": "record", "name": "B", "namespace": "n", "fields": []}, None) == (
+        orjson.loads(shown["schema"]),
+        shown.get("metadata"),
+    )
+    assert 42205 == confluent.register("a", PING, id=1, version=3)["error_code"]  # the same text without metadata
+
+
 @pytest.mark.parametrize(
     ("schema", "more"),
     [

@@ -20,10 +20,21 @@ import orjson
 from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import JsonError, decode_json
-from signalbook.registry import rows, schema_ids
+from signalbook.registry import schema_ids
+from signalbook.registry.readings import keep_read
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
-from signalbook.schemas.canonical import TYPES, Content, Reference, canonical_text, read_schema, serialised, written_out
+from signalbook.schemas.canonical import (
+    TYPES,
+    Content,
+    Reference,
+    canonical_text,
+    format_of,
+    is_reworded,
+    read_schema,
+    serialised,
+    written_out,
+)
 from signalbook.schemas.format import SchemaError
 from signalbook.server import problems
 from signalbook.server.http import Request, Response
@@ -305,13 +316,12 @@ class SubjectView:
         if qualified and "references" in beside:
             for one in beside["references"]:
                 one["subject"] = name_in(*split_name(one["subject"], entry.context))
-        row = rows.load(db, version.key) if version is not None else None
         return {
             "guid": entry.guid,
             "schemaType": entry.content.type,
             **beside,
             "schema": self.text(db, entry, form),
-            "ts": _milliseconds(row.createdat if row is not None else entry.createdat),
+            "ts": _milliseconds(entry.createdat),
             "deleted": version.deleted if version is not None else False,
         }
 
@@ -400,9 +410,12 @@ class SubjectView:
     def check_readable(self, db: Connection, context: str, content: Content) -> None:
         """Refuse a schema that cannot be read with what it refers to."""
         try:
-            read_schema(content.type, content.text, schema_ids.texts_of(db, context, content.references))
+            schema = read_schema(content.type, content.text, schema_ids.texts_of(db, context, content.references))
         except SchemaError as error:
             raise invalid(str(error)) from None
+        if not content.references and not is_reworded(content.type, content.text):
+            # The registry would read it again, while others wait.
+            keep_read(format_of(content.type, content.text), content.text.encode("utf-8", "surrogatepass"), schema)
 
 
 def check_subject(subject: str) -> None:

@@ -31,8 +31,8 @@ from signalbook.schemas.format import SchemaError
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
     "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
-    "ids_of_content", "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at",
-    "subject_of", "subjects", "texts_of", "version_of", "versions",
+    "ids_of_content", "name_in", "own_attributes", "referrers", "save_contexts", "split_name", "stated_references",
+    "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -40,6 +40,7 @@ DEFAULT_GROUP = "confluent"
 HIGHEST = 2**31 - 1
 GROUPS, SCHEMAS = "schemagroups", "schemas"
 _MOST_TEXTS = 1000
+_SMALL = 64 * 1024  # documents up to this size are kept with their canonical text
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +465,7 @@ def _content(work: Work, state: ResourceState, version: VersionState) -> Content
     if not document:
         return None
     try:
-        text = _canonical(type_, document)
+        text = _canonical(type_, document) if len(document) <= _SMALL else canonical_text(type_, document.decode())
     except (SchemaError, UnicodeDecodeError):
         return None
     parts = (attrs.get(f"confluent{name}") for name in ("references", "metadata", "ruleset"))
@@ -526,12 +527,18 @@ def _assign_version(
     _show(version, shown)
 
 
+_OWN = ("confluentid", "confluentguid", "confluentversion")
+
+
+def own_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a version that the server keeps here, as far as it has them."""
+    return {name: attrs[name] for name in _OWN if name in attrs}
+
+
 def _show(version: VersionState, shown: Mapping[str, Any]) -> None:
     """Let a version show what the server knows of it here."""
-    own = ("confluentid", "confluentguid", "confluentversion")
-    attrs = version.attrs
-    if {name: attrs[name] for name in own if name in attrs} != shown:
-        version.attrs = {**{name: value for name, value in attrs.items() if name not in own}, **shown}
+    if own_attributes(version.attrs) != shown:
+        version.attrs = {**{name: value for name, value in version.attrs.items() if name not in _OWN}, **shown}
         version.refreshed = True
 
 

@@ -255,6 +255,10 @@ class Face(Protocol):
         """Whether a POST only asks."""
         ...
 
+    def is_point(self, request: Request, /) -> bool:
+        """Whether a GET is answered within microseconds."""
+        ...
+
     def respond(self, error: BaseException, path: str, /) -> Response:
         """The response for what went wrong."""
         ...
@@ -299,7 +303,12 @@ class RegistryService:
 
     def quick(self, request: Request) -> Response | None:
         """Answer a point read on the spot."""
-        if request.query or request.method != "GET" or not self._local or request.path in self._extensions:
+        if request.method != "GET" or not self._local or request.path in self._extensions:
+            return None
+        face = self._face(request.path) if self._faces else None
+        if face is not None:
+            return self._quick_face(face, request)
+        if request.query:
             return None
         db = self._requests.store.reader()
         address = (request.base, request.path)
@@ -311,6 +320,19 @@ class RegistryService:
             self._points.keep(address, *kept)
         response, etag = kept
         return unchanged(request.headers.get("if-none-match"), etag) or response
+
+    def _quick_face(self, face: Face, request: Request) -> Response | None:
+        """Answer a point read of another API."""
+        if not face.is_point(request):
+            return None
+        address = (request.base, f"{request.path}?{request.query} {request.headers.get('accept') or ''}")
+        kept = self._points.find(self._requests.store.reader(), address)
+        if kept is not None:
+            return kept[0]
+        response = face.answer(request)
+        if response.status == 200:
+            self._points.keep(address, response, "")
+        return response
 
     def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
         """Return the answer to a point read and its tag."""
@@ -339,8 +361,10 @@ class RegistryService:
         """Return the API that a path belongs to, where that is another one; the model's own names go before it."""
         first = path.split("/", 2)[1] if path.startswith("/") else ""
         face = self._faces.get(first)
+        if face is None:
+            return None
         known = self._requests.known
-        return None if face is None or (known is not None and first in known.model.groups) else face
+        return None if known is not None and first in known.model.groups else face
 
     def asks(self, request: Request) -> bool:
         """Tell whether a POST only asks, so that whoever may read may send it."""

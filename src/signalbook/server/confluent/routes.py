@@ -9,7 +9,7 @@ Rule 3: every answer, an error too, is JSON of the type that the client accepts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -21,9 +21,9 @@ from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.server import http
-from signalbook.server.confluent import compatibility, subjects
-from signalbook.server.confluent.associations import Associations
-from signalbook.server.confluent.calls import (
+from signalbook.server.confluent import subjects
+from signalbook.server.confluent.changes import Associations, ConfluentChanges
+from signalbook.server.confluent.subjects import (
     MEDIA,
     MEDIA_TYPES,
     ConfluentCall,
@@ -32,10 +32,11 @@ from signalbook.server.confluent.calls import (
     accepted,
     answered,
     context_of,
+    read_request,
+    read_version,
     respond,
 )
-from signalbook.server.confluent.changes import Changes
-from signalbook.server.confluent.subjects import read_request, read_version
+from signalbook.server.confluent.writing import messages
 from signalbook.server.http import Request, Response, refuse_coded
 
 __all__ = ["ROOT", "ROOT_NAMES", "Confluent"]
@@ -58,7 +59,7 @@ def _route(pattern: str, **methods: Handler) -> None:
     _ROUTES.append((re.compile(pattern, re.DOTALL), methods))
 
 
-class Confluent(Changes):
+class Confluent(ConfluentChanges):
     """Answers the paths of Confluent's API for one registry."""
 
     def __init__(self, requests: Requests, *, catalog: bool = True, keep_deleted: bool = False) -> None:
@@ -97,6 +98,10 @@ class Confluent(Changes):
         if path.startswith("/compatibility/") or path == "/associations:batchGet":
             return True
         return path.startswith("/subjects/") and not _REGISTERS.fullmatch(path)
+
+    def is_point(self, request: Request) -> bool:
+        """Whether a GET asks what an id stands for, in the form that is stored."""
+        return _POINT.fullmatch(request.path) is not None and "format=" not in request.query.lower()
 
     def respond(self, error: BaseException, path: str) -> Response:
         """The answer for what went wrong before the request came here."""
@@ -223,29 +228,32 @@ class Confluent(Changes):
         if not re.fullmatch(r"-?[0-9]+", call.parts[0]):
             raise ConfluentError(404, "HTTP 404 Not Found")
         number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
-        subject = call.text("subject")
-        for context, wanted in self._hinted(db, call, subject):
+        for context, wanted, must in self._hinted(db, call):
             held = schema_ids.holders(db, context, number)
             named = [one for one in held if one.subject == wanted]
-            if wanted and not named and context != DEFAULT:
+            if must and not named:
                 continue
             entry = schema_ids.by_id(db, context, number) if held or self._keep_deleted else None
             if entry is not None:
                 return entry, named[-1] if named else None
         raise ConfluentError(40403, f"Schema {call.parts[0]} not found")
 
-    def _hinted(self, db: Connection, call: ConfluentCall, subject: str) -> list[tuple[str, str]]:
-        """The contexts in which an id is looked for, each with the subject that must have it."""
+    def _hinted(self, db: Connection, call: ConfluentCall) -> Iterator[tuple[str, str, bool]]:
+        """The contexts in which an id is looked for, each with a subject, and whether that must have it."""
+        subject = call.text("subject")
         context, plain = split_name(subject, call.context)
         if not plain:
-            return [(context, "")]
-        context, plain = self._subjects.resolve(db, subject, call.context)
-        if context != DEFAULT or subject.startswith(":"):
-            return [(context, plain if subject.startswith(":") else "")]
-        number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
-        if any(one.subject == plain for one in schema_ids.holders(db, DEFAULT, number)):
-            return [(DEFAULT, plain)]
-        return [*((other, plain) for other in schema_ids.all_contexts(db)[1:]), (DEFAULT, plain)]
+            yield context, "", False
+        elif subject.startswith(":"):
+            yield (*self._subjects.resolve(db, subject, call.context), True)
+        elif context != DEFAULT:
+            yield (*self._subjects.resolve(db, subject, call.context), False)
+        else:
+            yield DEFAULT, plain, True
+            meant = self._subjects.resolve(db, subject, call.context)
+            yield (*meant, True)
+            yield from ((other, plain, True) for other in schema_ids.all_contexts(db)[1:])
+            yield DEFAULT, plain, False
 
     def get_id(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}`."""
@@ -398,7 +406,7 @@ class Confluent(Changes):
             findings = self._registration.findings(db, where[0], content, found, judged)
             made: dict[str, Any] = {"is_compatible": not findings}
             if verbose:
-                made["messages"] = compatibility.messages(findings, level)
+                made["messages"] = messages(findings, level)
             return made
 
         return self._read(job)
@@ -487,6 +495,7 @@ def _plain(path: str) -> str:
 
 
 _CONTEXT = re.compile(r"/contexts/([^/]+)(/.*)", re.DOTALL)
+_POINT = re.compile(rf"(?:{ROOT})?/schemas/ids/[0-9]+")
 _REGISTERS = re.compile(r"/subjects/.+/versions")
 
 

@@ -103,6 +103,9 @@ def test_credentials(run: Run, filled: str, start_server: StartServer, tmp_path:
     [
         (["http://127.0.0.1:1"], 3, "nothing answers at http://127.0.0.1:1"),
         (["http://me:secret@127.0.0.1:1"], 2, "give them with --credentials"),
+        (["http://127.0.0.1:1/?x=secret"], 2, "leave out what begins with"),
+        (["http://127.0.0.1:1/#x"], 2, "leave out what begins with"),
+        (["http://[::1"], 2, "is not a server address"),
         (["127.0.0.1:1"], 2, "is not a server address"),
         (["http://127.0.0.1:1", "--every", "0"], 2, "--every"),
     ],

@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from signalbook.client import Call, RegistryReply, RemoteError
-from signalbook.errors import UsageError
-from signalbook.replication.confluent import ConfluentCopy, ConfluentPeer, check_root
+from signalbook.replication.confluent import ConfluentCopy, ConfluentPeer
 from signalbook.replication.target import ReplicationReport
 from tests.conftest import FreshStore
 from tests.replication.confluent_peers import FakeRegistry, Served, segment
@@ -387,8 +386,9 @@ def test_references_in_a_circle(new: Served) -> None:
         new,
     )
     assert {"/subjects/a/versions/1", "/subjects/b/versions/1", "/subjects/c/versions/1"} == found.keys()
-    said = "goes round in a circle, which cannot be read: version 1 of 'a' → version 1 of 'b' → version 1 of 'a'"
-    assert found["/subjects/a/versions/1"].endswith(said)
+    said = found["/subjects/a/versions/1"]
+    assert "it refers to a circle, which cannot be read, or is in it: version 1 of '" in said
+    assert said.endswith(("'a' → version 1 of 'b' → version 1 of 'a'", "'b' → version 1 of 'a' → version 1 of 'b'"))
     assert ["d"] == new("GET", "/subjects")
 
 
@@ -533,11 +533,3 @@ def test_credentials(credentials: str, header: str | None) -> None:
 
     ConfluentPeer(Listening({}), credentials=credentials).subjects()
     assert [header] == sent
-
-
-@pytest.mark.parametrize("url", ["http://me:secret@a.test", "http://a.test/?x=1", "http://a.test/#x"])
-def test_addresses_that_are_not_roots(url: str) -> None:
-    """Credentials in an address would be shown, so they are refused without being shown."""
-    with pytest.raises(UsageError) as caught:
-        check_root(url)
-    assert "secret" not in str(caught.value)

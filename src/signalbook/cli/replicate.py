@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -17,7 +18,7 @@ from signalbook.cli import options
 from signalbook.cli.output import Exit, print_json, say
 from signalbook.client import Client, Refusal, RemoteError, Transport, connect, is_address, transport_to
 from signalbook.errors import UsageError
-from signalbook.replication.confluent import ROOT, ConfluentCopy, ConfluentPeer, check_root
+from signalbook.replication.confluent import ROOT, ConfluentCopy, ConfluentPeer
 from signalbook.replication.replicate import Replication
 from signalbook.replication.scope import ReplicationScope
 from signalbook.replication.target import ReplicationReport
@@ -276,10 +277,19 @@ def export_confluent(source: Transport, url: str, ca: Path | None, mirror: bool,
 def _registry(
     url: str, ca: Path | None, credentials: str | None, credentials_file: Path | None
 ) -> Iterator[ConfluentPeer]:
-    check_root(url)
     secret = options.read_secret("--credentials", credentials, credentials_file)
     with closing(transport_to(url, "", ca)) as transport:
+        _check_root(url)
         yield ConfluentPeer(transport, credentials=secret)
+
+
+def _check_root(url: str) -> None:
+    """Refuse a URL that cannot be the root of a registry."""
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise UsageError("the URL of a registry has no credentials in it; give them with --credentials")
+    if parts.query or parts.fragment:
+        raise UsageError("the URL of a registry ends with its path; leave out what begins with '?' or '#'")
 
 
 def _say_progress(words: str) -> None:

@@ -12,24 +12,25 @@ Rule 5: while a copy follows its source it is READONLY: an id that it gave itsel
 from __future__ import annotations
 
 import base64
-import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import orjson
 
 from signalbook.client import DEEPEST_REPLY, Call, RegistryReply, RemoteError, Transport
-from signalbook.errors import StoreError, UsageError
+from signalbook.errors import StoreError
 from signalbook.jsontext import Json, is_deeper
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, split_name
 from signalbook.replication.target import ReplicationReport
 from signalbook.schemas.canonical import TYPES, Content, Reference, canonical_text
 from signalbook.schemas.format import SchemaError
 
-__all__ = ["ROOT", "ConfluentCopy", "ConfluentPeer", "ConfluentState", "VersionCopy", "check_root"]
+__all__ = ["ROOT", "ConfluentCopy", "ConfluentPeer", "ConfluentState", "VersionCopy"]
 
 ROOT = "/confluent"
 """Where a Signalbook has the API."""
@@ -39,6 +40,7 @@ _MOST_VERSIONS = 1_000_000
 _MANY = 100  # entries of a list that may be a part of it
 _STEP = 100  # versions between two words about progress
 _LONGEST = 500
+_MOST_NAMED = 10  # versions of a circle
 _LEVEL = "compatibilityLevel"
 _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403
 _NO_CONFIG, _NO_MODE = (40408, _NO_SUBJECT), (40409, _NO_SUBJECT)
@@ -117,15 +119,6 @@ class ConfluentState:
 
 
 # ---- one registry
-
-
-def check_root(address: str) -> None:
-    """Refuse an address that cannot be the root of a registry."""
-    parts = urlsplit(address)
-    if "@" in parts.netloc:
-        raise UsageError("the URL of a registry has no credentials in it; give them with --credentials")
-    if parts.query or parts.fragment:
-        raise UsageError("the URL of a registry ends with its path; leave out what begins with '?' or '#'")
 
 
 class ConfluentPeer:
@@ -488,80 +481,48 @@ class _Run:
             else:
                 self._trouble("conflict", key, _difference(one, other))
         self._remove([key for key in held if key in new or (self._copy._mirror and key not in self._from.versions)])
-        total = len(new)
-        for one in self._in_order(new):
-            if self._add(one) and len(self._written) % _STEP == 0:
-                self._copy._progress(f"wrote {len(self._written):,} of {total:,} versions to {self._target.name}")
+        order, circle = _in_order(new)
+        for key in order:
+            if self._add(new[key]) and len(self._written) % _STEP == 0:
+                self._copy._progress(f"wrote {len(self._written):,} of {len(new):,} versions to {self._target.name}")
+        if circle:
+            said = " → ".join(map(_words, circle[:_MOST_NAMED])) + (" → …" if len(circle) > _MOST_NAMED else "")
+            for key in new.keys() - set(order):
+                self._trouble("refused", key, f"it refers to a circle, which cannot be read, or is in it: {said}")
         self._hide()
 
     def _add(self, one: VersionCopy) -> bool:
         lacking = next((key for key in one.needs() if key not in self._to.versions), None)
-        if lacking is not None and lacking in self._from.versions:
-            self._trouble("refused", one.key, f"it refers to {_words(lacking)}, which was not copied")
+        if lacking is not None:
+            lost = "was not copied" if lacking in self._from.versions else f"{self._source.name} does not have"
+            self._trouble("refused", one.key, f"it refers to {_words(lacking)}, which {lost}")
             return False
-        try:
-            self._open(one.subject)
-            id_ = self._target.add(one)
-        except ConfluentRefusal as error:
-            if not error.is_about_one:
-                raise
-            self._trouble("refused", one.key, str(error))
+        given: list[int] = []
+        if not self._write(_path(one.key), one.subject, lambda: given.append(self._target.add(one))):
             return False
-        if id_ != one.id:
-            self._trouble("refused", one.key, f"{self._target.name} gave it the id {id_} instead of {one.id}")
-        self._to.versions[one.key] = VersionCopy(one.subject, one.number, id_, one.content, one.guid, False)
+        if given != [one.id]:
+            self._trouble("refused", one.key, f"{self._target.name} gave it the id {given[0]} instead of {one.id}")
+        self._to.versions[one.key] = replace(one, id=given[0], deleted=False)
         self._written.add(one.key)
         self._report.outcomes["written"] += 1
         return True
 
-    def _in_order(self, new: Mapping[Key, VersionCopy]) -> Iterator[VersionCopy]:
-        """The versions so that each comes after those that it refers to; else in the order of their ids."""
-        waiting: dict[Key, set[Key]] = {}
-        users: dict[Key, list[Key]] = {}
-        for key, one in new.items():
-            needed = set(one.needs())
-            gone = next((each for each in needed if each not in new and each not in self._to.versions), None)
-            if gone is not None:
-                self._trouble("refused", key, f"it refers to {_words(gone)}, which {self._source.name} does not have")
-                continue
-            waiting[key] = {each for each in needed if each in new}
-            for each in waiting[key]:
-                users.setdefault(each, []).append(key)
-        ready = [(new[key].id, key) for key, needed in waiting.items() if not needed]
-        heapq.heapify(ready)
-        left = {key: len(needed) for key, needed in waiting.items()}
-        while ready:
-            _, key = heapq.heappop(ready)
-            del left[key]
-            yield new[key]
-            for user in users.get(key, ()):
-                left[user] -= 1
-                if not left[user]:
-                    heapq.heappush(ready, (new[user].id, user))
-        for key in left:
-            circle = _circle(key, waiting, left)
-            if circle:
-                said = " → ".join(map(_words, circle))
-                self._trouble("refused", key, f"what it refers to goes round in a circle, which cannot be read: {said}")
-            else:
-                lacking = next(each for each in waiting[key] if each not in self._to.versions)
-                self._trouble("refused", key, f"it refers to {_words(lacking)}, which was not copied")
-
     def _hide(self) -> None:
         """Hide what is hidden at the source, those that refer to others before these."""
-        wanted = [
-            one
+        held = self._to.versions
+        wanted = {
+            key: one
             for key, one in self._from.versions.items()
-            if one.deleted and (other := self._to.versions.get(key)) is not None and not other.deleted
-        ]
-        for key in _users_first({one.key: one for one in wanted}):
+            if one.deleted and key in held and not held[key].deleted
+        }
+        for key in reversed(_in_order(wanted)[0]):
             if self._take(key, permanent=False):
                 self._report.outcomes["deleted"] += 1
 
     def _remove(self, keys: Sequence[Key]) -> None:
         """Take versions away for good, those that refer to others before these; Rule 4."""
         held = self._to.versions
-        for key in _users_first({key: held[key] for key in keys}):
+        for key in reversed(_in_order({key: held[key] for key in keys})[0]):
             if key not in self._from.versions and self._source.version(*key) is not None:
                 continue  # it came while the source was read
             hidden = held[key].deleted or self._take(key, permanent=False)
@@ -570,13 +531,18 @@ class _Run:
                 self._report.outcomes["removed"] += 1
 
     def _take(self, key: Key, *, permanent: bool) -> bool:
+        return self._write(_path(key), key[0], lambda: self._target.delete(key, permanent=permanent))
+
+    def _write(self, path: str, subject: str, write: Callable[[], None]) -> bool:
+        """Write to a subject, or elsewhere; a refusal is reported, and others may still be taken."""
         try:
-            self._open(key[0])
-            self._target.delete(key, permanent=permanent)
+            if subject:
+                self._open(subject)
+            write()
         except ConfluentRefusal as error:
             if not error.is_about_one:
                 raise
-            self._trouble("refused", key, str(error))
+            self._report.add([{"xid": path, "outcome": "refused", "detail": str(error)}])
             return False
         return True
 
@@ -584,42 +550,29 @@ class _Run:
 
     def _copy_configs(self) -> None:
         """Set what is set at the source; of contexts also what is in force, since servers inherit differently."""
-        for scope in self._scopes():
-            wanted, now = self._from.configs[scope], self._to.configs.get(scope)
-            if now is None:
-                now = self._target.config(scope)
-            if not wanted and scope in self._inheriting():
+        for scope in self._scopes:
+            wanted = self._from.configs[scope]
+            now = self._to.configs[scope] if scope in self._to.configs else self._target.config(scope)
+            if not wanted and scope in self._contexts:
                 force = self._source.config(scope, effective=True)
-                if force == self._target.config(scope, effective=True):
-                    continue
-                wanted = force
+                wanted = now if force == self._target.config(scope, effective=True) else force
             if wanted != now and (wanted or scope):
                 self._set_config(scope, wanted, now)
 
     def _set_config(self, scope: str, wanted: Json, now: Json) -> None:
-        try:
-            if scope in self._from.subjects:
-                self._open(scope)
-            elif self._target.mode(scope, effective=True).startswith("READONLY"):
-                self._target.set_mode(scope, "READWRITE")  # until the modes are set
-            self._target.set_config(scope, wanted, now)
+        subject = "" if scope in self._contexts else scope
+        if not subject and self._target.mode(scope, effective=True).startswith("READONLY"):
+            self._target.set_mode(scope, "READWRITE")  # until the modes are set
+        if self._write(f"/config/{scope}", subject, lambda: self._target.set_config(scope, wanted, now)):
             self._report.outcomes["configured"] += 1
-        except ConfluentRefusal as error:
-            if not error.is_about_one:
-                raise
-            self._report.add([{"xid": f"/config/{scope}", "outcome": "refused", "detail": str(error)}])
 
     def _copy_modes(self) -> None:
-        for scope in self._scopes():
-            if scope in self._from.subjects:
-                now = self._to.modes.get(scope, "")
-                wanted = self._wanted_mode(scope)
-            else:
-                now = self._target.mode(scope)
-                wanted = self._wanted_mode(scope)
-                if not wanted and not self._copy._guarded and scope in self._inheriting():
-                    force = self._source.mode(scope, effective=True)
-                    wanted = now if force == self._target.mode(scope, effective=True) else force
+        for scope in self._scopes:
+            wanted, wide = self._wanted_mode(scope), not scope or scope in self._contexts
+            now = self._target.mode(scope) if wide else self._to.modes.get(scope, "")
+            if scope and wide and not wanted and not self._copy._guarded:
+                force = self._source.mode(scope, effective=True)
+                wanted = now if force == self._target.mode(scope, effective=True) else force
             if wanted != now:
                 self._target.set_mode(scope, wanted)
                 self._report.outcomes["configured"] += 1
@@ -629,11 +582,14 @@ class _Run:
             return "" if scope else "READONLY"
         return self._from.modes.get(scope, "") or ("" if scope else "READWRITE")
 
-    def _scopes(self) -> list[str]:
-        return ["", *self._inheriting(), *self._from.subjects]
+    @cached_property
+    def _contexts(self) -> dict[str, None]:
+        """The contexts of the source as scopes, without the default one."""
+        return dict.fromkeys(map(_scope, self._from.contexts[1:]))
 
-    def _inheriting(self) -> list[str]:
-        return [_scope(one) for one in self._from.contexts if one != DEFAULT]
+    @cached_property
+    def _scopes(self) -> list[str]:
+        return ["", *self._contexts, *self._from.subjects]
 
     def _open(self, subject: str) -> None:
         if subject not in self._opened:
@@ -676,9 +632,10 @@ class _Run:
                 words = f"its guid is {one.guid} at the source and {other.guid} here, so payloads that are framed"
                 self._report.note(path, f"{words} by guid do not find it")
             self._verify_id(one)
-        for scope in self._scopes():
+        for scope in self._scopes:
             wanted = self._from.configs[scope]
-            if wanted and wanted != held.configs.get(scope) and f"/config/{scope}" not in self._report.problems:
+            there = held.configs[scope] if scope in held.configs else self._target.config(scope)
+            if wanted and wanted != there and f"/config/{scope}" not in self._report.problems:
                 detail = f"the settings of '{scope or 'all'}' are others at {self._target.name}"
                 self._report.add([{"xid": f"/config/{scope}", "outcome": "conflict", "detail": detail}])
 
@@ -687,7 +644,9 @@ class _Run:
         if id_ in self._copy._verified:
             return
         text = self._target.text_of_id(*id_)
-        if text is None or (text != one.content.text and _spelled_as(one, text) != _spelled(one.content)):
+        if text is None or (
+            text != one.content.text and _spelled(Content(one.content.type, text)) != _spelled(one.content)
+        ):
             self._trouble("conflict", one.key, f"the id {one.id} stands for another schema at {self._target.name}")
             return
         self._copy._verified.add(id_)
@@ -707,11 +666,6 @@ def _words(key: Key) -> str:
     return f"version {key[1]} of '{key[0]}'"
 
 
-def _spelled_as(one: VersionCopy, text: str) -> str:
-    content = one.content
-    return _spelled(Content(content.type, text))
-
-
 def _difference(one: VersionCopy, other: VersionCopy | None) -> str:
     """What differs between a version at the source and the one of its number at the target."""
     if other is None:
@@ -723,31 +677,20 @@ def _difference(one: VersionCopy, other: VersionCopy | None) -> str:
     return f"it is {'deleted' if one.deleted else 'there'} at the source and not so at the target"
 
 
-def _users_first(found: Mapping[Key, VersionCopy]) -> list[Key]:
-    """Versions so that each comes before those that it refers to."""
-    ordered: dict[Key, None] = {}
-    for start in sorted(found, reverse=True):
-        waiting = [(start, False)]
-        met: set[Key] = set()
-        while waiting:
-            key, done = waiting.pop()
-            if done:
-                ordered[key] = None
-            elif key not in ordered and key not in met:
-                met.add(key)
-                waiting.append((key, True))
-                waiting.extend((each, False) for each in found[key].needs() if each in found)
-    return list(reversed(ordered))
+def _in_order(found: Mapping[Key, VersionCopy]) -> tuple[list[Key], list[Key]]:
+    """Versions so that each comes after those that it refers to; and a circle, where some refer to each other in one.
 
-
-def _circle(start: Key, needs: Mapping[Key, set[Key]], left: Collection[Key]) -> list[Key]:
-    """The circle that references go round in, from a version on; empty where they do not."""
-    way: dict[Key, None] = {}
-    at: Key | None = start
-    while at is not None and at not in way:
-        way[at] = None
-        at = next((each for each in sorted(needs[at]) if each in left), None)
-    if at is None:
-        return []
-    walked = list(way)
-    return [*walked[walked.index(at) :], at]
+    What is in a circle, or refers to one, is left out.
+    """
+    sorter = TopologicalSorter({key: [each for each in one.needs() if each in found] for key, one in found.items()})
+    circle: list[Key] = []
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = list(reversed(error.args[1]))
+    ordered: list[Key] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready(), key=lambda key: (found[key].id, key))
+        ordered += ready
+        sorter.done(*ready)
+    return ordered, circle

@@ -40,6 +40,7 @@ DEFAULT_GROUP = "confluent"
 HIGHEST = 2**31 - 1
 GROUPS, SCHEMAS = "schemagroups", "schemas"
 _MOST_TEXTS = 1000
+_SMALL = 64 * 1024  # documents up to this size are kept with their canonical text
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +465,7 @@ def _content(work: Work, state: ResourceState, version: VersionState) -> Content
     if not document:
         return None
     try:
-        text = _canonical(type_, document)
+        text = _canonical(type_, document) if len(document) <= _SMALL else canonical_text(type_, document.decode())
     except (SchemaError, UnicodeDecodeError):
         return None
     parts = (attrs.get(f"confluent{name}") for name in ("references", "metadata", "ruleset"))

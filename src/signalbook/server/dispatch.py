@@ -361,8 +361,10 @@ class RegistryService:
         """Return the API that a path belongs to, where that is another one; the model's own names go before it."""
         first = path.split("/", 2)[1] if path.startswith("/") else ""
         face = self._faces.get(first)
+        if face is None:
+            return None
         known = self._requests.known
-        return None if face is None or (known is not None and first in known.model.groups) else face
+        return None if known is not None and first in known.model.groups else face
 
     def asks(self, request: Request) -> bool:
         """Tell whether a POST only asks, so that whoever may read may send it."""

@@ -15,29 +15,19 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, Rou
 from typing import Any
 from uuid import UUID
 
-from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values, raw_default, single
+from signalbook.schemas.avro.compare import Resolution, field_of
+from signalbook.schemas.avro.schema import NOTHING, Node, of_values, raw_default, single
 
 __all__ = [
-    "DEEPEST_VALUE",
-    "MOST_PAIRS",
-    "MOST_VALUES",
-    "BadPayload",
-    "Cursor",
-    "Decoder",
-    "Resolution",
-    "TooManyPairs",
-    "decoder",
-    "field_of",
-    "logical_value",
-    "names_match",
-    "promotes",
-]
+    "DEEPEST_VALUE", "MOST_VALUES", "BadPayload", "Cursor", "Decoder", "decoder", "logical_value", "resolved_value",
+]  # fmt: skip
 
 # The values of Avro's logical types in Python.
 #
 # Rule 1: a value that its logical type cannot have is refused, never bent: a time of day beyond the day, a decimal with
 # more digits than declared, a date outside of the years 1 to 9999 (no table holds one).
-# Rule 2: nanoseconds stay the number they are: Python's and Spark's timestamps end at microseconds.
+# Rule 2: a value that was written with another logical type is what its writer meant, or it is refused.
+# Rule 3: nanoseconds stay the number they are: Python's and Spark's timestamps end at microseconds.
 #
 # | logical type | value |
 # |---|---|
@@ -154,145 +144,55 @@ def logical_value(node: Node) -> Callable[[Any], Any] | None:
     return _READERS.get((node.kind, node.logical))
 
 
-# Can a reader's schema read what a writer's schema wrote: Avro 1.12, "Schema Resolution".
-#
-# Rule 1: two types match as the specification says; names match without their namespace, or by a reader's alias, as
-# Java's `SchemaCompatibility` has it.
-# Rule 2: a pair of types is readable unless something shows that it is not. So recursive types end, and the answer does
-# not depend on where one starts.
-# Rule 3: logical types play no part here; `compare` judges what they mean.
+# Logical types of one kind: a moment, or a time of day, is the same in whichever unit it is counted.
+_SAME_KIND = (
+    frozenset({"timestamp-millis", "timestamp-micros"}),
+    frozenset({"local-timestamp-millis", "local-timestamp-micros"}),
+    frozenset({"time-millis", "time-micros"}),
+    frozenset({"decimal", "big-decimal"}),
+)
 
 
-MOST_PAIRS = 200_000
+def resolved_value(writer: Node, reader: Node) -> Callable[[Any], Any] | None:
+    """The same for what a writer's type wrote and a reader's type reads.
 
-_PROMOTIONS = {
-    "int": frozenset({"long", "float", "double"}),
-    "long": frozenset({"float", "double"}),
-    "float": frozenset({"double"}),
-    "string": frozenset({"bytes"}),
-    "bytes": frozenset({"string"}),
-}
-
-Key = tuple[int, int]
-Pair = tuple[Node, Node]
-
-
-class TooManyPairs(Exception):
-    """Two schemas with so many types against each other that the question is not worth its answer."""
-
-
-def promotes(writer: str, reader: str) -> bool:
-    """Tell whether a primitive type is read as another."""
-    return reader in _PROMOTIONS.get(writer, ())
+    A number without a logical type is what the reader takes it for. One with another logical type is what the writer
+    meant, where the reader's type can hold that, and is refused elsewhere: days are not milliseconds.
+    """
+    meant, wanted = logical_value(writer), logical_value(reader)
+    if meant is None or wanted is None or _logical_type(writer) == _logical_type(reader):
+        # Nanoseconds have no value of their own, but a meaning.
+        if writer.logical and reader.logical and writer.logical != reader.logical:
+            return _other_meaning(writer, reader)
+        return wanted
+    if not any({writer.logical, reader.logical} <= kind for kind in _SAME_KIND):
+        return _other_meaning(writer, reader)
+    return meant if reader.logical != "decimal" else _rescaled(meant, reader)
 
 
-def names_match(writer: Node, reader: Node) -> bool:
-    """Tell whether a reader's named type means the writer's."""
-    return writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2] or writer.name in reader.aliases
+def _logical_type(node: Node) -> tuple[str, int, int]:
+    return node.logical, node.precision, node.scale
 
 
-def field_of(writer: dict[str, Field], reader: Field) -> Field | None:
-    """The writer's field that a reader's field reads: of the same name, else of an alias."""
-    found = writer.get(reader.name)
-    if found is None:
-        found = next((writer[alias] for alias in reader.aliases if alias in writer), None)
-    return found
+def _other_meaning(writer: Node, reader: Node) -> Callable[[Any], Any]:
+    def refuse(value: Any) -> Any:
+        raise ValueError(f"a {writer.logical} cannot be read as a {reader.logical}")
+
+    return refuse
 
 
-class Resolution:
-    """Which types of a reader's schema read which types of a writer's."""
+def _rescaled(meant: Callable[[Any], Any], reader: Node) -> Callable[[Any], Any]:
+    def read(value: Any) -> Decimal:
+        found: Decimal = meant(value)
+        try:
+            made = found.quantize(Decimal(1).scaleb(-reader.scale), context=_EXACT)
+        except ArithmeticError:
+            raise ValueError(f"{found:.60g} has more than the {reader.scale} decimal places of its type") from None
+        if made and made.adjusted() + reader.scale >= reader.precision:
+            raise ValueError(f"{found:.60g} has more than the {reader.precision} digits of its type")
+        return made
 
-    def __init__(self, writer: Node, reader: Node) -> None:
-        self._pairs: dict[Key, list[list[Key]] | None] = {}
-        self._discover(writer, reader)
-        self._unreadable = self._refute()
-
-    def readable(self, writer: Node, reader: Node) -> bool:
-        """Tell whether every value of a writer's type can be read as the reader's."""
-        return (id(writer), id(reader)) not in self._unreadable
-
-    def matches(self, writer: Node, reader: Node) -> bool:
-        """Tell whether two types match at their surface, whatever lies within."""
-        return self._pairs.get((id(writer), id(reader))) is not None or (
-            writer.kind == reader.kind and (not writer.name or names_match(writer, reader))
-        )
-
-    def member(self, writer: Node, reader: Node) -> Node | None:
-        """The member of a reader's union that reads a writer's type: the readable one of its name, else the first."""
-        found = [member for member in reader.members if self.readable(writer, member)]
-        same = [member for member in found if member.label == writer.label]
-        if same or found:
-            return (same or found)[0]
-        return next((member for member in reader.members if self.matches(writer, member)), None)
-
-    def _discover(self, writer: Node, reader: Node) -> None:
-        waiting: list[Pair] = [(writer, reader)]
-        while waiting:
-            one = waiting.pop()
-            key = (id(one[0]), id(one[1]))
-            if key in self._pairs:
-                continue
-            if len(self._pairs) >= MOST_PAIRS:
-                raise TooManyPairs
-            needs = _needs(*one)
-            self._pairs[key] = None if needs is None else [[(id(w), id(r)) for w, r in any_of] for any_of in needs]
-            for any_of in needs or ():
-                waiting.extend(any_of)
-
-    def _refute(self) -> set[Key]:
-        """Every pair that is unreadable, found from those that are so by themselves."""
-        users: dict[Key, list[tuple[Key, int]]] = {}
-        left: dict[tuple[Key, int], int] = {}
-        waiting: list[Key] = []
-        for key, needs in self._pairs.items():
-            if needs is None or not all(needs):
-                waiting.append(key)
-                continue
-            for number, any_of in enumerate(needs):
-                alternatives = set(any_of)
-                left[key, number] = len(alternatives)
-                for other in alternatives:
-                    users.setdefault(other, []).append((key, number))
-        unreadable: set[Key] = set(waiting)
-        while waiting:
-            for key, number in users.get(waiting.pop(), ()):
-                left[key, number] -= 1
-                if not left[key, number] and key not in unreadable:
-                    unreadable.add(key)
-                    waiting.append(key)
-        return unreadable
-
-
-def _needs(writer: Node, reader: Node) -> list[list[Pair]] | None:
-    """What must be readable for a pair to be so, one of each inner list; None where the two do not match at all."""
-    if writer.kind == "union":
-        return [[(member, reader)] for member in writer.members]
-    if reader.kind == "union":
-        return [[(writer, member) for member in reader.members]]
-    if writer.kind != reader.kind:
-        return [] if promotes(writer.kind, reader.kind) else None
-    if writer.inner is not None and reader.inner is not None:
-        return [[(writer.inner, reader.inner)]]
-    if writer.name and not names_match(writer, reader):
-        return None
-    if writer.kind == "record":
-        return _fields(writer, reader)
-    if writer.kind == "enum" and reader.default is None and not set(writer.symbols) <= set(reader.symbols):
-        return None
-    return None if writer.size != reader.size else []
-
-
-def _fields(writer: Node, reader: Node) -> list[list[Pair]]:
-    by_name = {field.name: field for field in writer.fields}
-    needs: list[list[Pair]] = []
-    for field in reader.fields:
-        found = field_of(by_name, field)
-        if found is not None:
-            needs.append([(found.node, field.node)])
-        elif field.default is NOTHING:
-            # One of nothing: never met. The other fields are compared all the same.
-            needs.append([])
-    return needs
+    return read
 
 
 DEEPEST_VALUE = 100
@@ -384,9 +284,15 @@ class _Compiler:
             return self._made[key] or (lambda cursor: self._made[key](cursor))  # type: ignore[misc]
         self._made[key] = None
         made = self._make(writer, reader)
-        convert = logical_value(reader) if logical else None
+        convert = self._logical(writer, reader) if logical else None
         self._made[key] = made if convert is None else _converted(made, convert)
         return self._made[key] or made
+
+    def _logical(self, writer: Node, reader: Node) -> Callable[[Any], Any] | None:
+        """What makes a value of the decoded one: as the writer meant it, where both say what it means."""
+        if writer is reader or "union" in (writer.kind, reader.kind):
+            return logical_value(reader)
+        return resolved_value(writer, reader)
 
     def _make(self, writer: Node, reader: Node) -> Decoder:
         if writer.kind == "union":
@@ -445,6 +351,9 @@ class _Compiler:
                 steps.append((field.name, target.name, self.compile(field.node, target.node)))
         present = {target.name for target in sources.values()}
         absent = [field for field in reader.fields if field.name not in present]
+        unknown = next((field.name for field in absent if field.default is NOTHING), None)
+        if unknown is not None:
+            return _reject(f"{writer.name} was written without {unknown}, which has no default in {reader.name}")
         order = [field.name for field in reader.fields]
         as_written = not absent and [target for _, target, _ in steps] == order
         defaults = [(field.name, _defaulted(raw_default(field), field.node)) for field in absent]

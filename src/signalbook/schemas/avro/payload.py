@@ -20,12 +20,12 @@ import orjson
 import zstandard
 
 from signalbook.errors import Problem
+from signalbook.schemas.avro.compare import TooManyPairs
 from signalbook.schemas.avro.decode import (
     DEEPEST_VALUE,
     BadPayload,
     Cursor,
     Decoder,
-    TooManyPairs,
     decoder,
     logical_value,
 )

@@ -55,8 +55,8 @@ class HandleCatalog(Protocol):
         """The absolute form of a reference into the catalog."""
         ...
 
-    def schemaid(self, xid: str) -> int | None:
-        """The id of Confluent's framing that is known for a definition's schema."""
+    def compiled(self, xid: str) -> Compiled:
+        """The definition as constraints, with what is known of its payload's schema."""
         ...
 
 
@@ -84,7 +84,7 @@ class MessageHandle:
         context: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         protocol: str | Mapping[str, Any] | None = None,
-        schemaid: int | None = None,
+        schemaid: int | str | None = None,
         origin: Origin | None = None,
     ) -> Built:
         """The message that these values make, or all that is missing or wrong; see `messages.build.build`."""
@@ -115,12 +115,16 @@ class MessageHandle:
 
     def _plan(self) -> BuildPlan:
         catalog = self.catalog
+        payload = catalog.compiled(self.xid).payload
+        known = payload.own_mark
         return BuildPlan(
             self.definition.document,
             catalog.schema(self.xid),
             self.validate,
             catalog.absolute,
-            catalog.schemaid(self.xid),
+            known.schemaid,
+            known.guid,
+            has_ids=payload.has_ids,
         )
 
 
@@ -260,8 +264,17 @@ class Catalog:
 
     def schemaid(self, xid: str) -> int | None:
         """The id of Confluent's framing that is known for a definition's schema; None where it is not known."""
-        payload = self._of(xid).payload
-        return next((one for one in self.schemas.ids if payload.knows(one)), None)
+        return self._of(xid).payload.own_mark.schemaid
+
+    def by_id(self, context: str, schemaid: int) -> Schema | Problem | None:
+        """The schema that an id of Confluent's stands for in a context; None where the catalog does not know it."""
+        known = self._library.ids.by_id(context, schemaid)
+        return None if known is None else self._library.writer(known, "")
+
+    def by_guid(self, guid: str) -> Schema | Problem | None:
+        """The schema that has a guid of Confluent's; None where the catalog does not know it."""
+        known = self._library.ids.by_guid(guid.lower())
+        return None if known is None else self._library.writer(known, "")
 
     def compiled(self, xid: str) -> Compiled:
         """The definition of that name as constraints."""

@@ -21,6 +21,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
 from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema
+from signalbook.protocols import Mode
 from signalbook.protocols.values import (
     NOW,
     TEXTS,
@@ -34,7 +35,17 @@ from signalbook.protocols.values import (
     value_template,
 )
 from signalbook.schemas import Checked, Schema
-from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_framed
+from signalbook.schemas.framing import (
+    FRAME,
+    UNFRAMED,
+    VALUE_HEADER,
+    Mark,
+    Reader,
+    check,
+    check_frame,
+    is_framed,
+    reader_of,
+)
 from signalbook.template import Template
 
 __all__ = [
@@ -380,7 +391,8 @@ def _cut(text: str) -> str:
 # unchecked: the metadata decide, unless the definition has nothing else to decide by, or every schema is required.
 # Where neither a schema nor a frame nor JSON is asked for, there is nothing to check.
 # Rule 3: Confluent's frame is taken off as `schemas.framing` says; its id stays with the answer. A frame that is
-# declared has to be there, whatever becomes of the schema.
+# declared has to be there, whatever becomes of the schema. What its id names in the catalog reads the payload, which is
+# then judged by the definition's schema; formats that need no writer's schema do without.
 # Rule 4: problems stand below `/data`.
 
 
@@ -407,7 +419,9 @@ class PayloadCheck:
     there is nothing but the payload to know a message by.
     """
 
-    __slots__ = ("_is_inferred", "_library", "_schema", "_source", "content_type", "framing", "is_all", "references")
+    __slots__ = (
+        "_is_inferred", "_library", "_readers", "_schema", "_source", "content_type", "framing", "is_all", "references",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -428,6 +442,7 @@ class PayloadCheck:
         self._library = library
         self._source = source if isinstance(source, SchemaSource) else None
         self._schema: Schema | Problem | None = source if isinstance(source, Problem) else None
+        self._readers: dict[int | str | None, Reader | Problem | None] = {}
 
     @property
     def schema(self) -> Schema | Problem | None:
@@ -448,6 +463,43 @@ class PayloadCheck:
     def knows(self, schemaid: int) -> bool:
         """Whether an id of Confluent's framing is known to be one of the definition's schema."""
         return self._library.knows(schemaid, self._source)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the catalog has ids of Confluent's among which the schema's would be."""
+        return self._library.has_ids(self._source)
+
+    @property
+    def own_mark(self) -> Mark:
+        """The id and the guid that the catalog has for the definition's schema.
+
+        A part of an Avro document has none: what is written with an id is of the whole.
+        """
+        source, schema = self._source, self.schema
+        if source is None or schema is None or isinstance(schema, Problem):
+            return Mark(None, None, 0)
+        if source.link and not hasattr(schema, "frame_indexes"):
+            whole = self._library.schema(replace(source, link=""))
+            if isinstance(whole, Problem) or not getattr(schema, "is_same", lambda other: False)(whole):
+                return Mark(None, None, 0)
+        stated = next((one for one in self._library.policy.ids if self._library.knows(one, source)), None)
+        return Mark(source.schemaid if stated is None else stated, source.guid, 0)
+
+    def reader(self, mark: Mark) -> Reader | Problem | None:
+        """What reads a payload by the schema that it was written with; None where the definition's own does."""
+        key = mark.guid if mark.schemaid is None else mark.schemaid
+        if key in self._readers:
+            return self._readers[key]
+        schema = self.schema
+        known = self._library.written(mark, self._source)
+        if known is None or schema is None or isinstance(schema, Problem):
+            return None
+        if isinstance(known, Problem):  # which is not kept: anybody can make up ids
+            return known if hasattr(schema, "written_by") else None
+        writer = self._library.writer(known, "")
+        found = writer if isinstance(writer, Problem) else reader_of(schema, writer)
+        self._readers[key] = found
+        return found
 
     def judge(self, observed: Observed) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
@@ -473,25 +525,28 @@ class PayloadCheck:
         unreadable = observed.unreadable_payload or observed.unknown_encoding
         if schema is None or isinstance(schema, Problem):
             if framed:
-                return self._by_frame(unreadable, payload, content_type)
+                return self._by_frame(unreadable, payload, content_type, _header_of(observed))
             return _UNCHECKED if schema is not None else self._by_content_type(observed, payload, content_type)
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        return self._by_schema(schema, payload, content_type)
+        return self._by_schema(schema, payload, content_type, _header_of(observed))
 
-    def _by_frame(self, unreadable: str | None, payload: bytes, content_type: str) -> JudgedPayload:
+    def _by_frame(
+        self, unreadable: str | None, payload: bytes, content_type: str, header: bytes | None
+    ) -> JudgedPayload:
         """Without a schema that can be applied, what has to be framed has to begin with a frame."""
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        checked = check_frame(payload)
+        checked = check_frame(payload, self.framing, header)
         if checked.problems:
             return JudgedPayload(tuple(map(_below_data, checked.problems)))
-        if self.schema is None and is_json(content_type) and not is_json_text(payload[FRAME:]):
+        body = payload if header is not None else payload[FRAME:]
+        if self.schema is None and is_json(content_type) and not is_json_text(body):
             return JudgedPayload((_not_json(content_type),), checked)
         return JudgedPayload((), checked, unchecked=self.schema is not None)
 
-    def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
-        checked = check(schema, payload, content_type, self.framing, self.knows)
+    def _by_schema(self, schema: Schema, payload: bytes, content_type: str, header: bytes | None) -> JudgedPayload:
+        checked = check(schema, payload, content_type, self.framing, self, header)
         if not checked.problems:
             return JudgedPayload((), checked)
         problems = [_below_data(one) for one in checked.problems]
@@ -506,6 +561,17 @@ class PayloadCheck:
         if self.framing != UNFRAMED and payload[:1] == b"\0" and is_json_text(payload[FRAME:]):
             return _NOTHING_WRONG
         return JudgedPayload((_not_json(content_type),))
+
+
+def _header_of(observed: Observed) -> bytes | None:
+    """What the record's header for Confluent's frame holds, where the record's value is the payload."""
+    message = observed.message
+    if message is None or message.protocol != "KAFKA" or observed.mode in (Mode.STRUCTURED, Mode.BATCH):
+        return None
+    for name, value in message.fields.get("headers") or ():
+        if name == VALUE_HEADER and isinstance(value, bytes):
+            return value
+    return None
 
 
 def _not_json(content_type: str) -> Problem:

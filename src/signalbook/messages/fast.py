@@ -24,7 +24,7 @@ from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.index import KeyIndex
 from signalbook.messages.observe import MessageKind
 from signalbook.schemas import Checked
-from signalbook.schemas.framing import CONFLUENT
+from signalbook.schemas.framing import FRAMINGS
 
 __all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain"]
 
@@ -206,7 +206,7 @@ def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
 def _accepting(plan: MatchPlan) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
     payload = plan.compiled.payload
-    if payload.framing == CONFLUENT:
+    if payload.framing in FRAMINGS:
         return None  # the value of JSON data has no frame
     return _anything if payload.schema is None else getattr(payload.schema, "accepts", None)
 

@@ -7,6 +7,9 @@ Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.
 that stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
 Rule 3: what else cannot be had is a `schema_unavailable` problem; whatever a reader does, it stops nobody else.
 Rule 4: a schema is read once for all definitions that name it.
+Rule 5: the schema that a payload was written with is known by the id of its frame, in the context of the definition's
+own schema, or by its guid (`SchemaIds`). An id that the catalog's ids do not have is a problem; where it has no ids at
+all, nothing is known of writers.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from signalbook import schemas
 from signalbook.errors import Problem
@@ -25,10 +29,12 @@ from signalbook.jsontext import write_json
 from signalbook.messages.definition import Attributes, Entities
 from signalbook.model.message_rules import MAX_CHAIN
 from signalbook.schemas import References, Schema, SchemaError
+from signalbook.schemas.canonical import NamedReferences, Reference, canonical_text, content_of, type_of
 from signalbook.schemas.format import Located, Text
+from signalbook.schemas.framing import Mark
 from signalbook.schemas.references import look_up, meant, names_of
 
-__all__ = ["SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema"]
+__all__ = ["KnownSchema", "SchemaIds", "SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class UncheckedSchema(Problem):
 class SchemaSource:
     """Where a definition's schema comes from: its format and text, a deep link into it, and who names it.
 
-    `place` is the xid of the schema in the catalog; empty where it stands in the definition.
+    `place` is the xid of the schema in the catalog; empty where it stands in the definition. `named` are the texts that
+    the schema means by the names of its references, where it states them; `schemaid` and `guid` are Confluent's.
     """
 
     path: str
@@ -58,11 +65,170 @@ class SchemaSource:
     text: Text
     link: str = ""
     place: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+    schemaid: int | None = None
+    guid: str | None = None
 
 
 _SCHEMAS = "/schemagroups/"
 # core/spec.md: where a resource's document is kept that is not kept by the registry.
 _KEPT = ("schemaurl", "schemaproxyurl")
+
+
+# The schema versions of a catalog as payloads name them.
+#
+# Rule 1: ids count within a context, which is a schema group (`confluentcontext`). Those of groups that state none, and
+# have no ids of their own, are those of the default context.
+# Rule 2: a guid is made of the content, so it means the same everywhere.
+# Rule 3: of versions with one id, all have one content; where they have not, none is meant.
+
+_DEFAULT_GROUP = "/schemagroups/confluent"
+_DEFAULT_CONTEXT = "."
+_MOST_NAMED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """A version of a schema that payloads may be written with: the xid of the schema, and the version's attributes."""
+
+    xid: str
+    attributes: Attributes
+
+    @property
+    def group(self) -> str:
+        """The xid of its group."""
+        return self.xid.partition("/schemas/")[0]
+
+    @property
+    def content(self) -> tuple[str, str]:
+        """The type of the schema and its canonical text, which are the same for schemas of one content."""
+        text = _bytes(_document(self.attributes) or b"").decode("utf-8", "replace")
+        type_ = type_of(str(self.attributes.get("format") or ""))
+        try:
+            return type_, canonical_text(type_, text)
+        except (SchemaError, ValueError, RecursionError):
+            return type_, text
+
+
+class SchemaIds:
+    """The versions of a catalog's schemas by Confluent's ids, by guids, and by subject and number."""
+
+    __slots__ = ("_by_group", "_by_guid", "_contexts", "_default", "_numbers")
+
+    def __init__(self, entities: Entities) -> None:
+        self._by_group: dict[str, dict[int, list[KnownSchema]]] = {}
+        self._by_guid: dict[str, list[KnownSchema]] = {}
+        self._numbers: dict[tuple[str, str, int], KnownSchema] = {}
+        for xid, entity in entities.schemas.items():
+            for versionid, attributes in entity.versions.items():
+                self._add(KnownSchema(xid, attributes), versionid)
+        self._contexts = {xid: _context_of(entity.attributes) for xid, entity in entities.groups.items()}
+        unstated = [xid for xid in self._by_group if self._contexts.get(xid) is None]
+        default: dict[int, list[KnownSchema]] = {}
+        for group in [_DEFAULT_GROUP] if _DEFAULT_GROUP in unstated else unstated:
+            for schemaid, found in self._by_group[group].items():
+                default.setdefault(schemaid, []).extend(found)
+        self._default = default
+
+    def _add(self, known: KnownSchema, versionid: str) -> None:
+        attributes = known.attributes
+        schemaid, guid = _schemaid(attributes), _guid(attributes)
+        if schemaid is not None:
+            self._by_group.setdefault(known.group, {}).setdefault(schemaid, []).append(known)
+        if guid is not None:
+            self._by_guid.setdefault(guid, []).append(known)
+        stated = attributes.get("confluentversion")
+        number = stated if type(stated) is int else int(versionid) if _is_number(versionid) else None
+        if number is not None:
+            subject = attributes.get("confluentsubject")
+            own = known.xid.rpartition("/")[2]
+            for name in (own, subject) if isinstance(subject, str) else (own,):
+                self._numbers[known.group, name, number] = known
+
+    def by_id(self, context: str, schemaid: int) -> KnownSchema | None:
+        """The version that has an id in a context."""
+        if context == _DEFAULT_CONTEXT:
+            return _one_content(self._default.get(schemaid, ()))
+        groups = [xid for xid, one in self._contexts.items() if one == context]
+        return _one_content([one for xid in groups for one in self._by_group.get(xid, {}).get(schemaid, ())])
+
+    def by_guid(self, guid: str, group: str = "") -> KnownSchema | None:
+        """The version that has a guid, one of the group before others."""
+        found = self._by_guid.get(guid, ())
+        return next((one for one in found if one.group == group), next(iter(found), None))
+
+    def around(self, place: str) -> Mapping[int, Sequence[KnownSchema]]:
+        """The ids that a frame may have whose payload is judged by the schema at a place."""
+        group = place.partition("/schemas/")[0]
+        own = self._by_group.get(group)
+        if own is not None or self._contexts.get(group) is not None:
+            return own or {}
+        return self._default
+
+    def knows_guids(self) -> bool:
+        """Whether any version has a guid."""
+        return bool(self._by_guid)
+
+    def named(self, known: KnownSchema) -> dict[str, str]:
+        """The texts that a version means by the names of its references, and after them what those refer to."""
+        found: dict[str, str] = {}
+        waiting = [(known.group, one) for one in _stated_references(known.attributes)]
+        seen: set[tuple[str, Reference]] = set()
+        while waiting and len(seen) < _MOST_NAMED:
+            group, one = waiting.pop(0)
+            if (group, one) in seen:
+                continue
+            seen.add((group, one))
+            group, subject = self._subject(group, one.subject)
+            other = self._numbers.get((group, subject, one.version))
+            text = None if other is None else _document(other.attributes)
+            if other is None or text is None:
+                continue
+            found.setdefault(one.name, _bytes(text).decode("utf-8", "replace"))
+            waiting.extend((group, inner) for inner in _stated_references(other.attributes))
+        return found
+
+    def _subject(self, group: str, name: str) -> tuple[str, str]:
+        """The group and the plain name of a subject, as it is written within a group."""
+        context, colon, rest = name[1:].partition(":") if name.startswith(":.") else ("", "", name)
+        if not colon:
+            return group, name
+        wanted = None if context == _DEFAULT_CONTEXT else context
+        return next((xid for xid, one in self._contexts.items() if one == wanted), group), rest
+
+
+def _context_of(attributes: Attributes) -> str | None:
+    """The context that a group states; None where it states none, or the default one."""
+    stated = attributes.get("confluentcontext")
+    return stated if isinstance(stated, str) and stated not in ("", _DEFAULT_CONTEXT) else None
+
+
+def _one_content(found: Sequence[KnownSchema]) -> KnownSchema | None:
+    """The first of versions that have one content; None where there is none, or they have several."""
+    if len(found) > 1 and len({one.content for one in found}) > 1:
+        return None
+    return next(iter(found), None)
+
+
+def _stated_references(attributes: Attributes) -> tuple[Reference, ...]:
+    return content_of("", "", attributes.get("confluentreferences")).references
+
+
+def _schemaid(attributes: Attributes) -> int | None:
+    stated = attributes.get("confluentid")
+    return stated if type(stated) is int and 0 < stated < 1 << 32 else None
+
+
+def _guid(attributes: Attributes) -> str | None:
+    stated = attributes.get("confluentguid")
+    try:
+        return str(UUID(stated)) if isinstance(stated, str) else None
+    except ValueError:
+        return None
+
+
+def _is_number(versionid: str) -> bool:
+    return versionid.isascii() and versionid.isdigit() and len(versionid) <= 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +242,7 @@ class _ReadSchema:
 class SchemaLibrary:
     """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
 
-    __slots__ = ("_before", "_entities", "_ids", "_names", "_read", "policy")
+    __slots__ = ("_before", "_entities", "_ids", "_known_ids", "_names", "_read", "policy")
 
     def __init__(
         self,
@@ -89,6 +255,7 @@ class SchemaLibrary:
         self._read: dict[bytes, _ReadSchema] = {}
         self._ids: dict[str, set[str]] | None = None
         self._names: dict[str, set[str]] | None = None
+        self._known_ids: SchemaIds | None = None
         self._before: Mapping[bytes, _ReadSchema] = {} if before is None else before._known()
 
     def source(self, document: Attributes) -> SchemaSource | Problem | None:
@@ -132,12 +299,55 @@ class SchemaLibrary:
         same_version = not version or not other_version or version == other_version
         return same_version and self._target(xid) == self._target(other_xid)
 
+    @property
+    def ids(self) -> SchemaIds:
+        """The versions of the catalog's schemas by Confluent's ids."""
+        if self._known_ids is None:
+            self._known_ids = SchemaIds(self._entities)
+        return self._known_ids
+
     def knows(self, schemaid: int, source: SchemaSource | None) -> bool:
         """Whether an id of Confluent's framing is known to be one of a definition's schema."""
-        named = self.policy.ids.get(schemaid)
-        if named is None or source is None or not source.place:
+        if source is None or not source.place:
             return False
-        return self.are_same(named, source.place)
+        named = self.policy.ids.get(schemaid)
+        if named is not None and self.are_same(named, source.place):
+            return True
+        return any(one.xid == source.place for one in self.ids.around(source.place).get(schemaid, ()))
+
+    def has_ids(self, source: SchemaSource | None) -> bool:
+        """Whether the catalog has ids among which that of a definition's schema would be."""
+        return bool(self.ids.around("" if source is None else source.place))
+
+    def written(self, mark: Mark, source: SchemaSource | None) -> KnownSchema | Problem | None:
+        """The version that a payload was written with; None where the catalog has no ids, or no guids."""
+        place = "" if source is None else source.place
+        if mark.schemaid is None:
+            if not self.ids.knows_guids():
+                return None
+            found = self.ids.by_guid(mark.guid or "", place.partition("/schemas/")[0])
+            return _unknown_writer(mark, "which no schema of the catalog has") if found is None else found
+        named = self._find(self.policy.ids.get(mark.schemaid, ""))
+        if named is not None:
+            return KnownSchema(*named)
+        ids = self.ids.around(place)
+        if not ids:
+            return None
+        same = ids.get(mark.schemaid, ())
+        if not same:
+            return _unknown_writer(mark, "which no schema of the catalog has (confluentid)")
+        known = _one_content(same)
+        return (
+            _unknown_writer(mark, "which schemas of several contents have in the catalog") if known is None else known
+        )
+
+    def writer(self, known: KnownSchema, path: str) -> Schema | Problem:
+        """The schema of a version that a payload was written with."""
+        text, format_name = _document(known.attributes), known.attributes.get("format")
+        if text is None or not isinstance(format_name, str):
+            words = f"the schema {known.xid} that the payload was written with has no document, or no format"
+            return _unavailable(path, words)
+        return self.schema(SchemaSource(path, format_name, text, place=known.xid, named=self.ids.named(known)))
 
     def schema(self, source: SchemaSource) -> Schema | Problem:
         """The schema that a source holds, read once."""
@@ -159,7 +369,12 @@ class SchemaLibrary:
     def _made(self, source: SchemaSource) -> _ReadSchema:
         asked: dict[str, Text | None] = {}
 
+        stated = NamedReferences(type_of(source.format), source.named) if source.named else None
+
         def answered(reference: str) -> Text | None:
+            found = None if stated is None else stated(reference)
+            if found is not None:
+                return found
             asked[reference] = self.text(source, reference)
             return asked[reference]
 
@@ -231,7 +446,8 @@ class SchemaLibrary:
         named = own if isinstance(own, str) and own else format_name
         if not isinstance(named, str):
             return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
-        return SchemaSource(path, named, text, link, xid)
+        stated = self.ids.named(KnownSchema(xid, attributes)) if attributes.get("confluentreferences") else {}
+        return SchemaSource(path, named, text, link, xid, stated, _schemaid(attributes), _guid(attributes))
 
     def _without_document(self, path: str, reference: str, attributes: Attributes) -> Problem:
         """Why a schema of the catalog has no document there."""
@@ -287,7 +503,8 @@ def _kept(attributes: Attributes) -> str:
 def _fingerprint(source: SchemaSource) -> bytes:
     text = source.text if isinstance(source.text, bytes) else write_json(source.text)
     names = (source.format.lower(), source.link, source.place)
-    return hashlib.sha256(b"\0".join((*map(str.encode, names), text))).digest()
+    stated = (write_json(dict(source.named)),) if source.named else ()
+    return hashlib.sha256(b"\0".join((*map(str.encode, names), text, *stated))).digest()
 
 
 def _bytes(text: Text) -> bytes:
@@ -325,6 +542,10 @@ def _references(document: Attributes) -> list[tuple[str, str]]:
     """The attributes that refer to a definition's schema, with what they say."""
     stated = [(name, document.get(name)) for name in ("dataschemauri", "dataschemaxid")]
     return [(name, reference) for name, reference in stated if isinstance(reference, str) and reference]
+
+
+def _unknown_writer(mark: Mark, why: str) -> Problem:
+    return Problem("", "schema_unavailable", f"the payload was written with the schema of {mark}, {why}")
 
 
 def _unavailable(path: str, words: str, unchecked: bool = False) -> Problem:

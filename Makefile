@@ -5,7 +5,7 @@
 #   make check        ruff, mypy --strict, import-linter
 #   make integration  the registry tests on a real PostgreSQL, the long proofs, real brokers, a cluster
 #   make bench        measure and print the figures of every bench/  (BENCH=registry ARGS=--quick for one of them)
-#   make soak         every slow test, the property runs at full length among them
+#   make soak         every slow test, the property runs at full length among them, and a siege of ten minutes
 #   make lock         choose newer versions of the dependencies
 #   make clean        remove everything that was set up
 
@@ -16,7 +16,7 @@ READY  := $(VENV)/.ready
 SUITES := .cache/suites/.ready
 ARGS   ?=
 COVERAGE ?=
-BENCH  ?= registry cloudevents schemas match
+BENCH  ?= registry cloudevents schemas bounds match
 # Tests share the machine with the servers they start, so one worker a core and not more.
 JOBS   ?= auto
 # Where a machine forbids it, every one of the hundreds of processes that the tests start would compile all it imports.
@@ -28,14 +28,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@sed -n '2,10s/^#   //p' Makefile
 
-$(READY): pyproject.toml requirements.lock requirements-amqp.lock
+$(READY): pyproject.toml requirements.lock requirements-amqp.lock requirements-uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Signalbook needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-amqp.lock 2>/dev/null || \
 	  echo "python-qpid-proton could not be built (it needs a C compiler and Python's headers): no tests of AMQP clients"
@@ -89,6 +89,8 @@ bench: $(READY)
 
 soak: $(READY)
 	@SIGNALBOOK_TEST_PROFILE=$${SIGNALBOOK_TEST_PROFILE:-random} $(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)
+	@$(BIN)/python -m scripts.siege
+	@test -z "$$SIGNALBOOK_TEST_POSTGRES" || $(BIN)/python -m scripts.siege --postgres "$$SIGNALBOOK_TEST_POSTGRES"
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py
@@ -100,6 +102,8 @@ lock: $(READY)
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements.lock
 	@$(BIN)/uv pip compile --group amqp --constraint requirements.lock --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements-amqp.lock
+	@echo uv | $(BIN)/uv pip compile - --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements-uv.lock
 
 clean:
 	rm -rf $(VENV) .cache .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -221,7 +221,9 @@ def _kafka_jars() -> Path:
         project.write_text(_POM)
         print(f"brokers: fetching Kafka {KAFKA_VERSION}", file=sys.stderr, flush=True)
         jars = Path(folder) / "jars"
-        _finish("kafka", [maven, "-q", "-B", "-f", str(project), COPY, f"-DoutputDirectory={jars}"], INSTALL_SECONDS)
+        _finish(
+            "kafka", [maven, "-q", "-B", "-C", "-f", str(project), COPY, f"-DoutputDirectory={jars}"], INSTALL_SECONDS
+        )
         jars.rename(KAFKA_JARS)
     return KAFKA_JARS
 

@@ -24,6 +24,7 @@ from signalbook.client import (
     connect,
 )
 from signalbook.errors import RegistryError, UsageError
+from signalbook.exchange import Exchange
 
 ADDRESS = "http://registry.example/prefix"
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -32,7 +33,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 def served(answer: Answer, token: str = "", **options: Any) -> Client:
     """The client of a server that answers so."""
     transport = HttpTransport(ADDRESS, token, **options)
-    transport._client = httpx.Client(transport=httpx.MockTransport(answer))
+    transport._exchange = Exchange(httpx.create_ssl_context, httpx.MockTransport(answer))
     return Client(transport)
 
 
@@ -155,7 +156,7 @@ def test_bounds() -> None:
         lambda request: httpx.Response(200, content=small, headers={"content-encoding": "gzip"}),
         bounds=ReplyBounds(largest=4000),
     )
-    with pytest.raises(RemoteError, match="MiB in one answer"):
+    with pytest.raises(RemoteError, match="in one answer"):
         client.get("/")
     client = served(lambda request: httpx.Response(200, json=[]), bounds=ReplyBounds(timeout=-1000.0))
     assert [] == client.get("/")
@@ -168,7 +169,7 @@ class Slow(httpx.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         yield b"["
-        with patch("signalbook.client.time.monotonic", return_value=float("inf")):
+        with patch("signalbook.exchange.time.monotonic", return_value=float("inf")):
             yield b"]"
 
 

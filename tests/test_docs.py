@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -12,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +116,7 @@ def test_limits_are_documented_as_they_are() -> None:
     assert f"{MAX_DEPTH} levels" == table["JSON nesting"]
     assert f"{limits.page:,}" == table["entries of one page"]
     assert f"{limits.size >> 20} Mi characters" == table["one answer"]
-    filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.seconds:g} s"
+    filtering = f"{filters.MAX_TEXT:,} characters, {filters.MAX_CLAUSES} expressions, {limits.filtering:,} steps"
     assert filtering == table["filters"]
     assert f"{urls.MAX_TEXT:,} characters, {urls.MAX_PATHS} paths" == table["inline"]
     assert f"{reads.MAX_TEXT:,} characters" == table["sort"]
@@ -294,3 +298,72 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
 def wait_for(port: int) -> None:
     """Wait until something listens at the port."""
     assert until(lambda: answers(port)), f"nothing listens at port {port}"
+
+
+# ---- the page of all limits
+
+LIMITS = ROOT / "docs/explanation/limits.md"
+HELD = "in the code"
+UNITS = {
+    "": 1, "s": 1, "days": 86_400, "levels": 1, "steps": 1,
+    "KiB": 1 << 10, "MiB": 1 << 20, "Mi": 1 << 20, "GiB": 1 << 30,
+}  # fmt: skip
+# Names of bounds on what comes from outside; those with an underscore are details of one module.
+BOUND = re.compile(r"(?:MOST|MAX|LARGEST|LONGEST|DEEPEST)(?:_[A-Z_]+)?")
+
+
+def limits() -> list[tuple[str, str, str]]:
+    """What each row of the page bounds, by how much, and where in the code that stands."""
+    found = []
+    columns: list[str] = []
+    for line in LIMITS.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line[1:-1].split("|")] if line.startswith("|") else []
+        if not cells or not columns:
+            columns = cells
+        elif HELD in columns and not line.startswith("|---"):
+            found.append((cells[0], cells[columns.index("default")], cells[columns.index(HELD)].strip("`")))
+    return found
+
+
+def held_at(place: str) -> object:
+    """The value of a constant, of a field's default, or of a parameter's, below `signalbook`."""
+    steps = place.split(".")
+    for at in range(len(steps) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(["signalbook", *steps[:at]]))
+        except ModuleNotFoundError:
+            continue
+        for step in steps[at:]:
+            if isinstance(found, type) and step in (parameters := inspect.signature(found).parameters):
+                found = parameters[step].default
+            else:
+                found = getattr(found, step)
+        return found
+    raise AssertionError(f"{place} is not in the code")
+
+
+def test_the_page_of_limits_has_the_limits_of_the_code() -> None:
+    """Every row that names a place in the code has its value; other rows say it in words."""
+    rows = [row for row in limits() if row[2]]
+    assert 80 < len(rows)
+    for what, default, place in rows:
+        number = re.findall(r"([0-9][0-9,.]*) ?([A-Za-z]*)", default)[-1 if "and 1 MiB" in default else 0]
+        value = float(number[0].replace(",", "")) * UNITS[number[1]]
+        found: Any = held_at(place)
+        assert (what, value) == (what, float(found))
+
+
+def test_every_limit_is_on_the_page() -> None:
+    """A public constant whose name says that it is a bound has a row on the page of limits."""
+    root = ROOT / "src/signalbook"
+    page = LIMITS.read_text(encoding="utf-8")
+    missing = []
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            missing += [
+                f"{module}.{name}" for name in names if BOUND.fullmatch(name) and f"`{module}.{name}`" not in page
+            ]
+    assert [] == missing

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 CATCH_ALLS = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc", "impl"}
-LOCKS = ("requirements.lock", "requirements-amqp.lock")
+LOCKS = ("requirements.lock", "requirements-amqp.lock", "requirements-uv.lock")
 # Modules that are run rather than imported.
 PROGRAMS = {"__main__"}
 # Longer than 700 lines: one reader of JSON text for everybody.
@@ -177,6 +177,17 @@ def test_the_lock_names_no_place(name: str) -> None:
     assert "://" not in lock
     assert "--hash=sha256:" in lock
     assert not re.search(r"--(extra-)?index|find-links", lock)
+
+
+def test_nothing_is_fetched_unchecked() -> None:
+    """What sets up the project is held to hashes, and Maven to the sums of its repository."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    fetching = [line for line in makefile.splitlines() if re.search(r"pip (install|download)", line)]
+    assert 4 < len(fetching)
+    assert [] == [line for line in fetching if "--require-hashes" not in line and "--no-deps -e ." not in line]
+    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "scripts").glob("*.py")]
+    calls = [line for text in scripts for line in text.splitlines() if re.search(r"\[maven,", line)]
+    assert [True, True] == ['"-C"' in line for line in calls]
 
 
 def test_the_lock_has_what_the_project_needs() -> None:

@@ -3,7 +3,8 @@
 Rule 1: a caller does not know which of the two it has. Both take the paths, flags, headers and bodies of the HTTP
 binding and give the same answers and errors. They differ in their `Transport`, which has one task: a `Call` in, a
 `RegistryReply` out. `HttpTransport` sends it with httpx; `app.StoreTransport` hands it to what the server answers with.
-Rule 2: a reply is bounded in bytes, after decompression, and in time: `_read_bounded` is the only place that reads one.
+Rule 2: a reply is bounded in bytes, before and after decompression, and in time, by `exchange`; its depth, how many
+pages a collection has and what they hold together are bounded here.
 Rule 3: a redirect is not followed, and pages are asked for at the address that was named: the token goes nowhere else.
 
     SignalbookError
@@ -20,7 +21,6 @@ import json
 import math
 import re
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,13 +31,12 @@ import msgspec
 import orjson
 
 from signalbook.errors import RegistryError, SignalbookError, UsageError
-from signalbook.jsontext import check_json
+from signalbook.jsontext import MAX_DEPTH, check_json, is_deeper
 from signalbook.spec import versions
 from signalbook.spec.error_types import ERROR_TYPES
 
 if TYPE_CHECKING:
-    import httpx
-
+    from signalbook.exchange import Exchange
     from signalbook.model.model import ResourceType
 
 __all__ = [
@@ -59,10 +58,18 @@ __all__ = [
 ]
 
 MEBIBYTE = 1 << 20
-_MOST_PAGES = 1_000_000
+MOST_PAGES = 100_000
+"""Pages that one collection is read by."""
+
+LARGEST_SHOWN = 1024 * MEBIBYTE
+"""Bytes of all pages of a collection that is shown whole."""
+
+DEEPEST_REPLY = 2 * MAX_DEPTH
+"""Levels of nesting in an answer: twice what can be stored, so that an entity which is too deep is refused alone."""
+
 _LONGEST_DETAIL = 500
 # RFC 8288: a reference in angle brackets and then its parameters, of which `rel` may be any.
-_LINK = re.compile(r"<([^>]*)>([^<]*)")
+_LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _COUNT = re.compile(r';\s*count\s*=\s*"?([0-9]{1,15})"?', re.ASCII)
 # What a server says of a part of a load (docs/reference/http.md).
 _WRITTEN = re.compile(r"groups=(\d{1,9}), resources=(\d{1,9})", re.ASCII)
@@ -130,27 +137,51 @@ class RegistryReply:
 
         A text or a number that cannot be kept is not a reason to leave the rest: such a number is an `UnkeptNumber`.
         """
+        if not self.content:
+            return None
         try:
-            return orjson.loads(self.content) if self.content else None
+            value = orjson.loads(self.content)
         except orjson.JSONDecodeError:
-            pass
+            try:
+                value = json.loads(self.content, parse_float=_read_number, parse_constant=UnkeptNumber)
+            except ValueError:
+                raise self.not_json() from None
+            except RecursionError:
+                raise self._too_deep() from None
+        self._check_depth(value)
+        return value
+
+    def kept_value(self) -> Any:
+        """The content as JSON values; an error where there is none, or a number or a text cannot be kept."""
         try:
-            return json.loads(self.content, parse_float=_read_number, parse_constant=UnkeptNumber)
-        except (ValueError, RecursionError):
-            raise self.not_json() from None
+            value = orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            raise (self._too_deep() if _is_about_depth(error) else self.not_json()) from None
+        self._check_depth(value)
+        return value
 
     def text(self) -> str:
         """The content as JSON text."""
         try:
             msgspec.json.decode(self.content, type=msgspec.Raw)
             return self.content.decode()
+        except RecursionError:
+            raise self._too_deep() from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise self.not_json() from None
+
+    def _check_depth(self, value: Any) -> None:
+        opened = self.content.count(b"{") + self.content.count(b"[")
+        if opened > DEEPEST_REPLY and is_deeper(value, DEEPEST_REPLY):
+            raise self._too_deep()
+
+    def _too_deep(self) -> RemoteError:
+        return RemoteError(f"{self.name} answered with JSON that is nested deeper than {DEEPEST_REPLY} levels")
 
     def not_json(self) -> RemoteError:
         """The error that the content is something other than JSON."""
         kind = self.headers.get("content-type", "no content type")
-        words = f"{self.name} answered with {kind}, not with JSON; is it an xRegistry server?"
+        words = f"{self.name} answered with {kind[:100]}, not with JSON; is it an xRegistry server?"
         return RemoteError(words, status=self.status)
 
     def find_link(self, relation: str) -> tuple[str, str]:
@@ -169,6 +200,10 @@ class UnkeptNumber:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _is_about_depth(error: orjson.JSONDecodeError) -> bool:
+    return "depth" in str(error)
 
 
 def _read_number(text: str) -> float | UnkeptNumber:
@@ -221,60 +256,54 @@ class HttpTransport:
         self._token = token
         self._ca = ca
         self._bounds = bounds or ReplyBounds()
-        self._client: httpx.Client | None = None
+        self._exchange: Exchange | None = None
 
     def answer(self, call: Call) -> RegistryReply:
         """The reply to a call, whatever its status."""
         import httpx
 
+        from signalbook.exchange import Excess
+
         url = self.address + call.path
         headers = {"accept": "application/json", **call.headers}
         if self._token and not call.anonymous:
             headers["authorization"] = f"Bearer {self._token}"
-        timeout = httpx.Timeout(self._bounds.timeout + call.wait)
+        silence, largest = self._bounds.timeout + call.wait, self._bounds.largest
+        seconds = max(self._bounds.timeout, 1.0) * 10 + call.wait
         try:
-            with self._opened().stream(
-                call.method, url, content=call.content, headers=headers, timeout=timeout
-            ) as response:
-                content = _read_bounded(response, self._bounds, call.wait, self.name or url)
+            status, given, content = self._opened().ask(
+                call.method, url, call.content, headers, silence=silence, seconds=seconds, largest=largest
+            )
+        except Excess as error:
+            self.close()
+            raise RemoteError(f"{self.name or url} {error}") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"'{url}' is not an address ({error}); try http://127.0.0.1:8080") from None
         except httpx.HTTPError as error:
             raise _unanswered(self.name or url, error) from None
-        given = {name.lower(): text for name, text in response.headers.items()}
-        return RegistryReply(self.name or url, response.status_code, given, content)
+        named = {name.lower(): text for name, text in given.items()}
+        return RegistryReply(self.name or url, status, named, content)
 
     def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        if self._exchange is not None:
+            self._exchange.close()
+            self._exchange = None
 
-    def _opened(self) -> httpx.Client:
-        if self._client is None:
-            import httpx
+    def _opened(self) -> Exchange:
+        if self._exchange is None:
+            from signalbook.exchange import Exchange
 
-            self._client = httpx.Client(follow_redirects=False, verify=_trusted(self._ca))
-        return self._client
-
-
-def _read_bounded(response: httpx.Response, bounds: ReplyBounds, wait: float, name: str) -> bytes:
-    """All bytes of an answer, decompressed; one that is too large or too slow is left."""
-    until = time.monotonic() + max(bounds.timeout, 1.0) * 10 + wait
-    content = bytearray()
-    for piece in response.iter_bytes():
-        content += piece
-        if len(content) > bounds.largest:
-            raise RemoteError(f"{name} sends more than {bounds.largest // MEBIBYTE} MiB in one answer")
-        if time.monotonic() > until:
-            raise RemoteError(f"{name} takes too long to send its answer")
-    return bytes(content)
+            self._exchange = Exchange(lambda: _trusted(self._ca))
+        return self._exchange
 
 
-def _trusted(ca: Path | None) -> ssl.SSLContext | bool:
+def _trusted(ca: Path | None) -> ssl.SSLContext:
     """The certificates that a client trusts: those in a file, or the well-known ones."""
     if ca is None:
-        return True
+        import httpx
+
+        return httpx.create_ssl_context()
     try:
         return ssl.create_default_context(cafile=str(ca))
     except (OSError, ssl.SSLError) as error:
@@ -286,7 +315,16 @@ def _unanswered(name: str, error: Exception) -> RemoteError:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         remedy = "name the file of its authority (PEM) with --ca"
         return RemoteError(f"the certificate of {name} is not trusted here; {remedy}")
-    return Unanswered(f"nothing answers at {name} ({error or type(error).__name__})")
+    import httpx
+
+    why = str(error) or type(error).__name__
+    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)):
+        return Unanswered(f"nothing answers at {name} ({why})")
+    if isinstance(error, httpx.TimeoutException):
+        return RemoteError(f"{name} did not answer in time ({why})")
+    if isinstance(error, httpx.ProtocolError) and not re.search("disconnected|closed", why):
+        return RemoteError(f"{name} does not speak HTTP as it should ({why[:_LONGEST_DETAIL]})")
+    return RemoteError(f"{name} broke off its answer ({why})")
 
 
 def is_address(location: str) -> bool:
@@ -369,11 +407,7 @@ class Client:
 
     def get(self, path: str) -> Any:
         """What is at a path, as JSON values."""
-        reply = self.request("GET", _with_details(path))
-        try:
-            return orjson.loads(reply.content)
-        except orjson.JSONDecodeError:
-            raise reply.not_json() from None
+        return self.request("GET", _with_details(path)).kept_value()
 
     def show(self, path: str) -> Shown:
         """The same as JSON text, in which every number and document stands as it was written.
@@ -382,9 +416,14 @@ class Client:
         """
         limited = any(flag.startswith("limit=") for flag in path.partition("?")[2].split("&"))
         texts: list[str] = []
+        size = 0
         shown = Shown("")
         for reply, following in self.pages(_with_details(path), same_path=True):
             texts.append(reply.text())
+            size += len(reply.content)
+            if size > LARGEST_SHOWN:
+                held = f"{path.partition('?')[0]} at {self.name} holds more than {LARGEST_SHOWN // MEBIBYTE} MiB"
+                raise RemoteError(f"{held}; ask for a part of it with ?filter= or ?limit=")
             count = _COUNT.search(reply.find_link("next")[1])
             shown = Shown(
                 _joined(texts) if limited or not following else "", following, int(count[1]) if count else None
@@ -401,8 +440,10 @@ class Client:
         """
         asked: set[str] = set()
         while path:
-            if path in asked or len(asked) > _MOST_PAGES:
+            if path in asked:
                 raise RemoteError(f"{self.name} links the pages of {path.partition('?')[0]} in a circle")
+            if len(asked) >= MOST_PAGES:
+                raise RemoteError(f"{self.name} has more than {MOST_PAGES} pages of {path.partition('?')[0]}")
             asked.add(path)
             reply = self.request("GET", path)
             following = self._following(path, reply, same_path=same_path)
@@ -544,12 +585,12 @@ def _stated(content: bytes) -> tuple[str, RegistryError] | None:
     try:
         body = orjson.loads(content)
         name = str(body["type"]).rpartition("#")[2]
-        args = {str(key): str(value) for key, value in (body.get("args") or {}).items()}
-        title, detail = (str(body.get(member) or "") for member in ("title", "detail"))
+        args = {key[:100]: str(value)[:_LONGEST_DETAIL] for key, value in list((body.get("args") or {}).items())[:20]}
+        title, detail = (str(body.get(member) or "")[:_LONGEST_DETAIL] for member in ("title", "detail"))
         # The title of an error that is not in the specification's list is all there is to say about it.
         said = detail if name in ERROR_TYPES else ": ".join(part for part in (title, detail) if part)
-        error = RegistryError(name, str(body.get("subject", "")), detail=said)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        error = RegistryError(name[:100], str(body.get("subject", ""))[:2000], detail=said)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     error.args_.update(args)
     return title, error

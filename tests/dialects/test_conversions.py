@@ -362,6 +362,7 @@ def effective(document: dict[str, Any]) -> Any:
 @example({"protocol": "HTTP", "messages": {"a": {"envelope": "CloudEvents/1.0"}}})
 @example({"envelope": "SOAP/1.2", "messages": {"a": {"protocol": "NATS"}}})
 @example({"protocol": "MQTT/3.1.1", "messages": {"a": {}}})
+@example({"protocol": "NATS", "specversion": "ours", "messages": {"a": {"protocol": "NATS", "specversion": 2}}})
 def test_a_group_survives_01_or_the_report_says_so(group: dict[str, Any]) -> None:
     """A group of 1.0 means the same after going through 0.1, unless something is told to be changed or lost."""
     document = {"specversion": "1.0-rc2", "messagegroups": {"g": group}}
@@ -369,6 +370,15 @@ def test_a_group_survives_01_or_the_report_says_so(group: dict[str, Any]) -> Non
     back = convert(there.content, RC2, DIALECTS["0.1"])
     if not {"changed", "lost"} & {note.code for note in there.notes}:
         assert effective(document) == effective(back.content)
+
+
+def test_an_extension_called_as_the_label_is_kept() -> None:
+    """A group and a message of 1.0 may have an extension called `specversion`, which is a label of documents only."""
+    group = {"protocol": "NATS", "specversion": "ours", "messages": {"a": {"protocol": "NATS", "specversion": "0.1"}}}
+    there = convert({"specversion": "1.0-rc2", "messagegroups": {"g": group}}, DIALECTS["0.1"], RC2)
+    assert ["held", "held"] == [note.code for note in there.notes]
+    back = convert(there.content, RC2, DIALECTS["0.1"]).content["messagegroups"]["g"]
+    assert ("ours", "0.1") == (back["specversion"], back["messages"]["a"]["specversion"])
 
 
 @given(definitions)

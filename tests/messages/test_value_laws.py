@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from signalbook import Catalog, Registry, RegistryError
-from signalbook.protocols.message import OPTIONS
+from signalbook.protocols.message import BINDINGS, OPTIONS
 from signalbook.protocols.values import ENVELOPE, PropertyPlace, PropertySection
 from signalbook.spec.builtin import builtin_modelsource
 
@@ -53,7 +55,7 @@ FITTING: dict[str, list[Any]] = {
     **{
         "time": ["2026-01-01T00:00:00Z"],
         "specversion": ["1.0"],
-        "dataschema": ["https://example.com/{name}", "{name}/x"],
+        "dataschema": ["https://example.com/{name}", "{name}", "{name}:x", "{+rest}/x"],
     },
 }
 # What a property of a type cannot be, though it looks alike.
@@ -80,10 +82,20 @@ ALIKE: dict[str, list[Any]] = {
     **{
         "subject": ["a..b", ">", "a b", "", 5, "a\nb"],
         "specversion": ["2.0", 1.0],
-        "dataschema": ["a b", "{?a}", "rel/x", "/x"],
+        "dataschema": ["a b", "{?a}", "rel/x", "/x", "{name}/x", "{name}{other}", "x{name}"],
     },
 }
 NAMES = [*["ext", "Ext-1"] * 4, "", "a b", "é", "a:b", "a\nb", "content-type"]
+# Attributes of an event that may stand in a property of its message as well, and what can be there.
+CARRIED: dict[str, list[str]] = {
+    "type": ["t", "t", "u", "{name}", "u-{name}"],
+    "source": ["/s", "/a/{name}", "{name}"],
+    "subject": ["a", "a b", "a%20b", "{name}"],
+    "time": ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "noon"],
+    "dataschema": ["https://example.com/a", "https://example.com/{name}", "rel/x", "{name}/x"],
+    "specversion": ["1.0", "2.0"],
+    "ext": ["a", "5", "true", "a-{name}", "b-{name}", "1e3", "YQ=="],
+}
 # What 0.5 and 0.1 can state, and a write of today has no place for.
 ONLY_OLD = {"timestamp", "body"}
 # What stands beside another only, or excludes it.
@@ -125,7 +137,7 @@ class Stated:
             return self.how
         if self.field == "header" or not isinstance(self.how, dict) or self.name.islower():
             return {self.name: self.how}
-        return {f"k{NAMES.index(self.name)}": {"name": self.name, **self.how}}  # a key of a map is in lower case
+        return {f"k{self.name.encode().hex()}": {"name": self.name, **self.how}}  # a key of a map is in lower case
 
 
 @st.composite
@@ -170,6 +182,46 @@ def properties(draw: st.DrawFn, protocol: str) -> Stated:
         return Stated(protocol, field, None, draw(plain(field, place)))
     name = draw(st.sampled_from(sorted(place.named) or NAMES))
     return Stated(protocol, field, name, draw((plain if place.plain else members)(name, place.place(name))))
+
+
+@st.composite
+def carried(draw: st.DrawFn, protocol: str, prefix: str) -> Stated:
+    """A property of a message that is an attribute of a binary event."""
+    binding = BINDINGS[protocol]
+    name = prefix + draw(st.sampled_from(sorted(CARRIED)))
+    value = draw(st.sampled_from(CARRIED[attribute_in(protocol, binding.attributes_in, name)]))
+    return Stated(protocol, binding.attributes_in, name, {"value": value})
+
+
+def attribute_in(protocol: str, field: str, name: str | None) -> str:
+    """The attribute of an event that a property of a binary message is, or an empty text."""
+    binding = BINDINGS.get(protocol)
+    if name is None or binding is None or binding.attributes_in != field or "binary" not in binding.modes:
+        return ""
+    prefix = next((one for one in binding.prefixes if name.startswith(one)), None)
+    return name.removeprefix(prefix) if prefix is not None else ""
+
+
+@st.composite
+def definitions_of_events(draw: st.DrawFn) -> list[Stated]:
+    """Properties of an event, and of the message that carries it, some of which are the same attribute."""
+    protocol = draw(st.sampled_from([name for name in OPTIONS if name in BINDINGS]))
+    in_binary = "binary" in BINDINGS[protocol].modes
+    prefix = draw(st.sampled_from(BINDINGS[protocol].prefixes))  # a message has one for all
+    found = {}
+    for number in range(draw(st.integers(1, 3))):
+        other = properties(draw(st.sampled_from(["", protocol])))
+        one = draw(carried(protocol, prefix) if in_binary and draw(st.booleans()) else other)
+        attribute = attribute_in(one.protocol, one.field, one.name)
+        if in_binary and attribute in CARRIED and draw(st.booleans()):  # and in the envelope, alike or not
+            value = draw(st.sampled_from([one.value, *CARRIED[attribute]]))
+            kind = draw(st.sampled_from([None, "string", "integer", "number", "boolean", "binary"]))
+            how = {"value": value} | ({"type": kind} if attribute == "ext" and kind else {})
+            found[f".{attribute}"] = Stated("", "", attribute, _renamed(how, number + 10))
+        key = ALONE.get(one.field, one.field) if one.name is None else f"{one.field}.{attribute or one.name}"
+        if not re.search("content[-_]?type$", key) and one.name != "id":
+            found.setdefault(key, Stated(one.protocol, one.field, one.name, _renamed(one.how, number)))
+    return list(found.values())
 
 
 @st.composite
@@ -290,17 +342,33 @@ def registry() -> Iterator[Registry]:
         yield opened
 
 
-def is_accepted(registry: Registry, groups: dict[str, Any]) -> bool:
-    """Whether a write takes the groups; nothing of them stays."""
+def refusal(registry: Registry, groups: dict[str, Any]) -> str:
+    """Why a write does not take the groups, of which nothing stays; an empty text where it does."""
     try:
         with registry.transaction() as tx:
             for name, group in groups.items():
                 tx.put(f"/messagegroups/{name}", group)
             for name in groups:
                 tx.delete(f"/messagegroups/{name}")
-    except RegistryError:
-        return False
-    return True
+    except RegistryError as error:
+        return str(error)
+    return ""
+
+
+def is_accepted(registry: Registry, groups: dict[str, Any]) -> bool:
+    """Whether a write takes the groups."""
+    return not refusal(registry, groups)
+
+
+def faults(catalog: Catalog) -> list[str]:
+    """What is wrong with the constraints that the definition is compiled to."""
+    compiled = catalog.compiled(XID)
+    constraints = (*compiled.on_envelope, *compiled.on_protocol, *compiled.on_data, *compiled.on_transport)
+    return [one.fault for one in constraints if one.fault is not None]
+
+
+# The rules about values: what breaks one is wrong with a constraint, too.
+OF_VALUES = ("[message-property]", "[cloudevents-binding-agrees]")
 
 
 @given(definitions(), st.sampled_from(WAYS))
@@ -316,12 +384,78 @@ def test_a_write_accepts_what_a_match_can_apply(registry: Registry, stated: list
     if not applies:
         return
     catalog = Catalog.from_documents({"messagegroups": groups})
+    assert not faults(catalog)
     if len({one.protocol for one in stated}) == 1:
         answer = catalog.validate(message_with(found), XID)
         assert answer.outcome.value == "matched", (groups, found, answer.problems)
-    if not any(str(one.value).endswith("}/x") for one in stated):  # the colon of a scheme would be percent-encoded
-        built = catalog.message(XID).sample()
-        assert not built.problems, (groups, built.problems)
+    built = catalog.message(XID).sample()
+    assert not built.problems, (groups, built.problems)
+
+
+@given(definitions_of_events(), st.sampled_from(WAYS))
+@settings(max_examples=600)
+def test_a_write_accepts_what_a_message_with_an_event_can_have(
+    registry: Registry, stated: list[Stated], way: str
+) -> None:
+    """A write, a compile and a match agree about an event and the message that carries it.
+
+    A definition is accepted if and only if there is a message that has all that it states.
+    """
+    definition = together(stated)
+    metadata = {"id": {"description": "any"}} | definition.get("envelopemetadata", {})
+    groups = documents(definition | {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}, way)
+    catalog = Catalog.from_documents({"messagegroups": groups})
+    words = refusal(registry, groups)
+    applies = any(catalog.validate(one, XID).outcome.value == "matched" for one in binary_messages(stated))
+    event(f"{'accepted' if applies else 'refused'}, {way}")
+    assert applies == (not words), f"{groups} {words}"
+    assert not (applies and faults(catalog)), groups
+    assert faults(catalog) or not any(name in words for name in OF_VALUES), (groups, words)
+
+
+def binary_messages(stated: list[Stated]) -> Iterator[dict[str, Any]]:
+    """Messages that have every property and an event, in binary mode, or in structured where there is no other."""
+    protocol = next((one.protocol for one in stated if one.protocol), "HTTP")
+    both = {attribute_in(one.protocol, one.field, one.name): one for one in stated if one.protocol}
+    alone = [one for one in stated if one not in both.values() or not attribute_in(one.protocol, one.field, one.name)]
+    alone = [one for one in alone if one.protocol or one.name not in both]
+    found = [(one, witness(one)) for one in alone]
+    if any(value is ... for _, value in found):
+        return
+    shared = {attribute: one for attribute, one in both.items() if attribute}
+    own = {one.name: one.value for one in stated if not one.protocol}
+    tried = [list(texts_for(one.value, own.get(attribute))) for attribute, one in shared.items()]
+    attributes: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+    attributes |= {str(one.name): value for one, value in found if not one.protocol}
+    for texts in itertools.product(*tried):
+        fields = [(one, value) for one, value in found if one.protocol]
+        fields += zip(shared.values(), texts, strict=True)
+        message = {"protocol": protocol} | (message_with(fields) if fields else {})
+        yield with_event(message, {name: value for name, value in attributes.items() if name not in shared})
+
+
+def texts_for(*values: Any) -> Iterator[str]:
+    """Texts that a property may have where values are stated of it."""
+    for value in dict.fromkeys(
+        str(one).lower() if isinstance(one, bool) else str(one) for one in values if one is not None
+    ):
+        yield from dict.fromkeys(str(one) for one in (*candidates(value), quote(value, safe="/:")))
+
+
+def with_event(message: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
+    """The message with an event in it, as far as it does not have it."""
+    binding = BINDINGS[message["protocol"]]
+    if "binary" not in binding.modes:
+        return message | {"payload_json": attributes}
+    known = message.get(binding.attributes_in, [])
+    prefix = next((one for one in binding.prefixes if any(name.startswith(one) for name in dict(known))), None)
+    pairs = []
+    for name, value in attributes.items():
+        written = binding.write_value(value)
+        named = (binding.prefixes[0] if prefix is None else prefix) + name
+        pairs.append([named, written.decode() if isinstance(written, bytes) else written])
+    is_map = message["protocol"] == "AMQP/1.0"
+    return message | {binding.attributes_in: dict(known) | dict(pairs) if is_map else [*known, *pairs]}
 
 
 def test_every_place(registry: Registry) -> None:

@@ -1,14 +1,21 @@
+from __future__ import annotations
+
+import hashlib
 import socket
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from signalbook.errors import UsageError
 from signalbook.pipeline import session
 from signalbook.pipeline.files import PipelineError
-from signalbook.pipeline.session import LocalSettings, find_java, kafka_packages, open_session
+from signalbook.pipeline.session import LocalSettings, find_java, kafka_packages, open_session, with_connector
 from tests.patience import LONG
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_java_by_its_home(tmp_path: Path) -> None:
@@ -51,6 +58,50 @@ def test_the_connector_is_of_sparks_version() -> None:
     import pyspark
 
     assert kafka_packages().endswith(f":{pyspark.__version__}")
+
+
+def test_no_connector_is_fetched_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its jars and without a sum nothing is fetched, and it is said what to give."""
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setattr("signalbook.pipeline.session._has_connector", lambda: False)
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    for wrong, words in (("", "--fetch-connector SHA256"), ("abc", "64 hexadecimal digits, not 'abc'")):
+        with pytest.raises(UsageError, match=words):
+            with_connector(LocalSettings(), wrong)
+    jars = LocalSettings(more={"spark.jars": "a.jar"})
+    assert jars == with_connector(jars)
+    with pytest.raises(UsageError, match="both say"):
+        with_connector(jars, "a" * 64)
+    remote = LocalSettings(master="sc://127.0.0.1:1")
+    assert remote == with_connector(remote)
+    asked = with_connector(LocalSettings(), "A" * 64)
+    assert ("a" * 64, {"spark.jars.packages": kafka_packages()}) == (asked.connector_sum, asked.more)
+
+
+class Fetched:
+    """A session with some jars."""
+
+    def __init__(self, *jars: Path) -> None:
+        self.conf = {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
+        self.stopped = False
+
+    def stop(self) -> None:
+        """End it."""
+        self.stopped = True
+
+
+def test_another_connector_is_not_used(tmp_path: Path) -> None:
+    """A connector with another sum than the one that was given ends the session; one with that sum is used."""
+    jar, other = tmp_path / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.0.0.jar", tmp_path / "kafka-clients.jar"
+    for path in (jar, other):
+        path.write_bytes(b"jar")
+    wanted = hashlib.sha256(b"jar").hexdigest()
+    good, bad, none = Fetched(jar, other), Fetched(jar), Fetched(other)
+    session._check_connector(cast("SparkSession", good), wanted)
+    for one, checksum in ((bad, "0" * 64), (none, wanted)):
+        with pytest.raises(PipelineError, match="it is not used"):
+            session._check_connector(cast("SparkSession", one), checksum)
+    assert (False, True, True) == (good.stopped, bad.stopped, none.stopped)
 
 
 @pytest.mark.parametrize(

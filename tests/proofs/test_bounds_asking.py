@@ -318,6 +318,28 @@ def test_invalid_siblings(monkeypatch: pytest.MonkeyPatch, size: int, item: byte
     assert CountedErrors.errors <= 10 * MOST_PROBLEMS
 
 
+@pytest.mark.parametrize("size", [one * 16 for one in SIZES])
+@pytest.mark.parametrize("more", [b"", b"<b/>", b"<b/>" * 200], ids=["ids", "an error", "errors"])
+def test_repeated_ids(monkeypatch: pytest.MonkeyPatch, size: int, more: bytes) -> None:
+    """A value of type xs:ID that occurs often is wrong in about as many trees as problems are listed."""
+    monkeypatch.setattr(etree, "XMLSchema", CountedErrors)
+    schema = read(IDS)
+    CountedErrors.errors = 0
+    found = schema.check(b"<r>" + b'<a i="x"/>' * size + more + b"</r>").problems
+    assert MOST_PROBLEMS == len(found)
+    assert [f"/a/{place}" for place in range(1, MOST_PROBLEMS + 1)] == [problem.path for problem in found]
+    assert CountedErrors.errors <= 10 * MOST_PROBLEMS
+    distinct = b"".join(b'<a i="x%d"/>' % place for place in range(size))
+    assert not schema.check(b"<r>" + distinct + b"</r>").problems
+    (last,) = schema.check(b"<r>" + distinct + b'<a i="x1"/></r>').problems
+    assert f"/a/{size}" == last.path
+
+
+IDS = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="r"><xs:complexType><xs:sequence>
+<xs:element name="a" maxOccurs="unbounded"><xs:complexType><xs:attribute name="i" type="xs:ID"/></xs:complexType>
+</xs:element></xs:sequence></xs:complexType></xs:element></xs:schema>"""
+
+
 def test_a_large_document_with_few_errors() -> None:
     """One error among many elements has its place, wherever it is."""
     schema = read(ORDERS)

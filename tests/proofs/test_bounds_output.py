@@ -176,3 +176,57 @@ def test_nothing_is_printed_past_the_one_place() -> None:
     }
     own = ("land.py: statement", "upkeep.py: ")
     assert [] == [one for one in found if not one.startswith(own)]
+
+
+# What is printed or logged outside of commands and is our own: numbers, names of ours, or made safe before.
+OURS = {
+    "id_", "instance", "ascii(path)", "words", "line", "'\\n'.join(self._lines(entries))", "statement + '\\n'",
+    "held[0]",
+}  # fmt: skip
+WRITERS = {"print", "sys.stderr.write", "sys.stdout.write", "warnings.warn", "self._logger.info"}
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+
+
+def unsafe(argument: ast.expr) -> list[str]:
+    """The parts of a printed value that are neither constant nor made one line."""
+    if isinstance(argument, ast.Constant) or ast.unparse(argument) in OURS:
+        return []
+    if isinstance(argument, ast.JoinedStr):
+        return [one for part in argument.values for one in unsafe(part)]
+    if isinstance(argument, ast.FormattedValue):
+        return unsafe(argument.value)
+    if isinstance(argument, ast.Call) and ast.unparse(argument.func) == "one_line":
+        return []
+    return [ast.unparse(argument)]
+
+
+def test_what_is_logged_is_one_line() -> None:
+    """Everything that a module logs or prints by itself is made one line where it comes from outside."""
+    root = Path(signalbook.__file__).parent
+    found = []
+    for path in root.rglob("*.py"):
+        if path.parent.name == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
+            if name in WRITERS or (name.partition(".")[0] in ("_log", "logger") and name.rpartition(".")[2] in LEVELS):
+                found += [f"{path.name}: {one}" for argument in node.args for one in unsafe(argument)]
+    assert [] == found
+
+
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        ("a.db", "a.db"),
+        ("postgresql://u:secret@h/d", "postgresql://…@h/d"),
+        ("postgresql://h/d?user=u&password=secret", "postgresql://h/d?…"),
+        ("postgresql://u:p@ss@h/d?x=y@z", "postgresql://…@h/d?…"),
+    ],
+)
+def test_what_is_said_of_a_store(store: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line that says "serving" has no password in it, and is one line."""
+    assert expected == server._shown(store)
+    server._say(f"signalbook serving {HOSTILE}")
+    check(capsys.readouterr().out)

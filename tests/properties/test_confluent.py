@@ -103,7 +103,8 @@ class BothApis(RuleBasedStateMachine):
         """Put a version on the registry."""
         body = {"format": "Avro/1.11.0", "schema": orjson.loads(text_of(name))}
         reply = self.api("PUT", f"{GROUPS[subject]}/versions/{versionid}$details", body)
-        assert reply.status in (200, 201), reply.body
+        # An id that differs from another only by case is refused on the registry; as a subject it has another id.
+        assert reply.status in (200, 201) or b"only by case" in reply.body, reply.body
 
     @rule(subject=st.sampled_from(["a", "b"]))
     def delete_on_the_registry(self, subject: str) -> None:

@@ -601,7 +601,7 @@ LARGE = b'["' + b"x" * 2000 + b'"]'
         ("/messagecatalog", (200, b"{not json", {}), "not with JSON"),
         ("/messagecatalog", (200, b"5", {}), "something other than a list"),
         ("/messagecatalog", (200, [{}], {}), "without 'id'"),
-        ("/messagecatalog", (200, LARGE, {}), "MiB in one answer"),
+        ("/messagecatalog", (200, LARGE, {}), "bytes in one answer"),
         ("/messagecatalog", (302, b"", {"Location": "http://elsewhere.test/"}), "redirects, which is not followed"),
         ("/messagecatalog", (200, [], {"Link": "<http://elsewhere.test/x>;rel=next"}), "is not followed"),
         ("/messagecatalog", (200, [], {"Link": "</messagecatalog>;rel=next"}), "in a circle"),

@@ -116,6 +116,12 @@ def _on_spark(command: Command) -> Command:
 @click.option("--stream", is_flag=True, help="Go on as messages come, until stopped.")
 @click.option("--once", is_flag=True, help="Take what is there as a stream would, and end.")
 @click.option("--again", is_flag=True, help="Land files that were landed before once more.")
+@click.option(
+    "--fetch-connector",
+    metavar="SHA256",
+    default="",
+    help="Let Spark fetch its Kafka connector from Maven's repository; the sum is that of the connector's jar.",
+)
 @click.option("--compact", is_flag=True, help="Join small files of the tables at the end.")
 @options.as_json
 @_on_spark
@@ -128,6 +134,7 @@ def land(
     stream: bool,
     once: bool,
     again: bool,
+    fetch_connector: str,
     compact: bool,
     as_json: bool,
     master: str,
@@ -146,7 +153,7 @@ def land(
     from signalbook.pipeline.lake import Lake
     from signalbook.pipeline.land_files import land_files
     from signalbook.pipeline.read.inputs import list_with_hidden, parse_source
-    from signalbook.pipeline.session import check_executors, open_session, show_progress
+    from signalbook.pipeline.session import check_executors, open_session, show_progress, with_connector
     from signalbook.pipeline.stream import StreamOptions, land_stream
 
     found = parse_source(source)
@@ -157,7 +164,11 @@ def land(
     current_catalog = _CurrentCatalog(read)
     # What is asked wrongly is said before Spark is started, which takes long.
     current_catalog().catalog().scope(within)
-    settings = _settings(master, memory, conf, found.scheme)
+    settings = _settings(master, memory, conf)
+    if found.scheme == "kafka":
+        settings = with_connector(settings, fetch_connector)
+    elif fetch_connector:
+        raise UsageError("--fetch-connector is for a landing from Kafka; leave it out")
     hidden = list_with_hidden(found)[1] if found.scheme != "kafka" else 0
     there = Lake.open(lake)
     spark = open_session(settings)
@@ -225,8 +236,8 @@ class _CurrentCatalog:
         return self._known[1]
 
 
-def _settings(master: str, memory: str, conf: tuple[str, ...], scheme: str = "") -> LocalSettings:
-    from signalbook.pipeline.session import LocalSettings, kafka_packages
+def _settings(master: str, memory: str, conf: tuple[str, ...]) -> LocalSettings:
+    from signalbook.pipeline.session import LocalSettings
 
     more = {}
     for text in conf:
@@ -234,8 +245,6 @@ def _settings(master: str, memory: str, conf: tuple[str, ...], scheme: str = "")
         if not mark:
             raise UsageError(f"--conf takes NAME=VALUE, not '{text}'")
         more[name] = value
-    if scheme == "kafka" and not {"spark.jars", "spark.jars.packages"} & more.keys():
-        more["spark.jars.packages"] = kafka_packages()
     return LocalSettings(master, memory, more)
 
 

@@ -73,6 +73,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     help="The xRegistry version to speak where a request names none.",
 )
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes.")
+@click.option(
+    "--store-connections",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Connections to PostgreSQL that a worker reads by; it has one more, which writes.",
+)
 @_READ_TOKEN
 @_READ_TOKEN_FILE
 @_WRITE_TOKEN
@@ -84,6 +92,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
 @click.option(
     "--max-body", callback=size, default="16m", show_default=True, metavar="SIZE", help="The largest request body."
 )
+@click.option(
+    "--max-steps",
+    type=int,
+    default=10_000_000,
+    show_default=True,
+    metavar="STEPS",
+    help="The most work for one request; a step is some microseconds.",
+)
 @click.option("--base-url", default="", metavar="URL", help="The registry's public address, if it is behind a proxy.")
 @click.option("--trust-proxy", is_flag=True, help="Take that address from the proxy's X-Forwarded- headers instead.")
 @click.option(
@@ -93,6 +109,54 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     show_default=True,
     metavar="SECONDS",
     help="How long a client may take to send its request.",
+)
+@click.option(
+    "--head-timeout",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a connection may be idle, and a client may take to send the head of a request.",
+)
+@click.option(
+    "--answer-timeout",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a client may leave an answer unread; it has a second more for every 16 KiB that it took.",
+)
+@click.option(
+    "--max-answers",
+    callback=size,
+    default="1g",
+    show_default=True,
+    metavar="SIZE",
+    help="What the large answers that a worker is sending may take in temporary files.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Connections that a worker holds at a time; further ones wait.",
+)
+@click.option(
+    "--max-client-connections",
+    type=click.IntRange(min=0),
+    default=2048,
+    show_default=True,
+    metavar="N",
+    help="Connections that one address may have to a worker; 0 for no such limit, behind a proxy.",
+)
+@click.option(
+    "--max-waiting",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Requests of one client that may wait for changes at a worker, as long polls or streams.",
 )
 @click.option(
     "--include-from",
@@ -152,6 +216,12 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     metavar="NETWORK",
     help="Allow sinks in this network, although it is not public; may be repeated.",
 )
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST",
+    help="Answer requests for this Host too, where only this machine is served; may be repeated.",
+)
 @click.option("--log/--no-log", default=True, show_default=True, help="Log each request as a line on standard error.")
 @click.option(
     "--log-format",
@@ -168,6 +238,7 @@ def serve(
     model: str,
     specversion: str,
     workers: int,
+    store_connections: int,
     read_token: str | None,
     read_token_file: Path | None,
     write_token: str | None,
@@ -177,9 +248,16 @@ def serve(
     cert: Path | None,
     key: Path | None,
     max_body: int,
+    max_steps: int,
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
+    head_timeout: float,
+    answer_timeout: float,
+    max_answers: int,
+    max_connections: int,
+    max_client_connections: int,
+    max_waiting: int,
     include_from: Path | None,
     trust_unknown: bool,
     schemas: str,
@@ -190,6 +268,7 @@ def serve(
     confluent_associations: str,
     keep_changes: float,
     allow_sink: tuple[str, ...],
+    allow_host: tuple[str, ...],
     log: bool,
     log_format: str,
 ) -> None:
@@ -202,6 +281,7 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        store_connections=store_connections,
         read_token=_secret("read-token", read_token, read_token_file),
         write_token=_secret("write-token", write_token, write_token_file),
         read_only=read_only,
@@ -209,9 +289,16 @@ def serve(
         cert=cert,
         key=key,
         max_body=max_body,
+        max_steps=max_steps,
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
+        head_timeout=head_timeout,
+        answer_timeout=answer_timeout,
+        max_answers=max_answers,
+        max_connections=max_connections,
+        max_client_connections=max_client_connections,
+        max_waiting=max_waiting,
         include_from=include_from,
         trust_unknown=trust_unknown,
         schemas=schemas,
@@ -222,6 +309,7 @@ def serve(
         confluent_associations=confluent_associations,
         keep_changes=keep_changes,
         allow_sinks=allow_sink,
+        allow_hosts=allow_host,
         log=log,
         log_format=log_format,
     ).checked()

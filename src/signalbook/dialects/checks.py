@@ -6,7 +6,6 @@ speaks of passes: the registry's own rules judge it once it is converted.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import Json
 from signalbook.model.xids import is_authority
 from signalbook.protocols.message import find_protocol
+from signalbook.protocols.values import is_base64
 from signalbook.spec.dialects.dialect import CANONICAL, Dialect
 from signalbook.spec.dialects.v01 import METASCHEMAS, Field, Metaschema, Section01
 
@@ -222,14 +222,6 @@ def _plain_whole(test: Callable[[str], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and test(str(value))
 
 
-def _is_binary(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:  # not of its alphabet, or not of ASCII
-        return False
-    return True
-
-
 _INTEGERS: Mapping[str, Callable[[str], bool]] = {
     "integer": _is_whole(2**31 - 1, -(2**31)), "ubyte": _is_whole(2**8 - 1), "uint": _is_whole(2**32 - 1),
 }  # fmt: skip
@@ -239,7 +231,7 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = {
     "count": _INTEGERS["uint"],  # a number that the text has as a string
     "boolean": lambda text: text in ("true", "false"),
     "timestamp": is_timestamp,
-    "binary": _is_binary,
+    "binary": is_base64,
     "uri": is_uri_reference,
     "dataschema": is_uri_reference,  # a relative one leads to a schema of this catalog
     "media": lambda text: read_media_type(text) is not None,

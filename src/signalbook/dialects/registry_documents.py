@@ -43,7 +43,7 @@ __all__ = [
 
 _ASSIGNED = frozenset(
     {"self", "shortself", "xid", "epoch", "modifiedat", "isdefault", "ancestorid", "ancestor", "metaurl"}
-    | {"versionsurl", "versionscount", "messagesurl", "messagescount", "schemasurl", "schemascount", "specversion"}
+    | {"versionsurl", "versionscount", "messagesurl", "messagescount", "schemasurl", "schemascount"}
     | {"messagegroupsurl", "messagegroupscount", "schemagroupsurl", "schemagroupscount", "endpointsurl"}
     | {"endpointscount", "defaultversionurl"}
 )
@@ -57,17 +57,23 @@ _SECTIONS = (
 
 
 def meaning(value: Any) -> Any:
-    """A canonical document or entity, reduced to what it means."""
+    """A canonical document or entity, reduced to what it means; its `specversion` is the label of a document."""
+    if isinstance(value, dict):
+        value = {name: member for name, member in value.items() if name != "specversion"}
+    return _meaning(value)
+
+
+def _meaning(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {name: member for name, member in value.items() if name not in _ASSIGNED and member not in (None, {}, [])}
     for name in ("messagegroups", "schemagroups", "endpoints", "messages", "schemas", "versions"):
         if isinstance(found.get(name), dict):
-            found[name] = {key: _member(meaning(member), key) for key, member in found[name].items()}
+            found[name] = {key: _member(_meaning(member), key) for key, member in found[name].items()}
     if found.get("versionid") == _FIRST and "versions" not in found:
         del found["versionid"]
     if isinstance(found.get("meta"), dict):
-        found["meta"] = {name: member for name, member in meaning(found["meta"]).items() if member is not False}
+        found["meta"] = {name: member for name, member in _meaning(found["meta"]).items() if member is not False}
     for name in _SECTIONS:
         if name in found:
             found[name] = _properties(found[name])

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from signalbook.budget import Budget, current
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
-from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema, references_of
 from signalbook.protocols import Mode
 from signalbook.protocols.values import (
     NOW,
@@ -49,6 +50,8 @@ from signalbook.schemas.framing import (
 from signalbook.template import Template
 
 __all__ = [
+    "JUDGING",
+    "MOST_STEPS",
     "NOW",
     "SPELLED",
     "ContentType",
@@ -407,111 +410,146 @@ class JudgedPayload(NamedTuple):
     unchecked: bool = False
 
 
+# The steps that judging one message may take. Up to so many bytes, times the ways in which a schema judges each value,
+# a payload is judged without being counted; of more, so many are a step.
+MOST_STEPS = 500_000
+JUDGING = "Judging the message"
+_UNCOUNTED = 16 << 20
+_A_STEP = 2048
+
+
+def judging() -> Budget:
+    """The steps that judging one message, or one payload, may take."""
+    return current().part(MOST_STEPS, JUDGING)
+
+
 _NOTHING_WRONG = JudgedPayload()
 _UNCHECKED = JudgedPayload(unchecked=True)
 _AVRO_JSON = "as JSON it would need the content type application/avro+json"
 
 
-class PayloadCheck:
-    """How the payloads of one definition are judged; its schema is read with the first one.
+class _PayloadSchema(NamedTuple):
+    """What one state of a library says of a definition's schema; `readers` are by what frames say of writers."""
 
-    `references` name its schema; `framing` is what the definition says about Confluent's frame; `is_all` says that
-    there is nothing but the payload to know a message by.
-    """
+    state: object
+    source: SchemaSource | None
+    schema: Schema | Problem | None
+    readers: dict[int | str | None, Reader | Problem | None]
 
-    __slots__ = (
-        "_is_inferred", "_library", "_readers", "_schema", "_source", "content_type", "framing", "is_all", "references",
-    )  # fmt: skip
 
-    def __init__(
-        self,
-        source: SchemaSource | Problem | None,
-        library: SchemaLibrary,
-        content_type: str | None,
-        *,
-        references: tuple[str, ...] = (),
-        framing: str | None = None,
-        is_all: bool = False,
-        is_inferred: bool = False,
-    ) -> None:
-        self._is_inferred = is_inferred
-        self.content_type = content_type
-        self.references = references
-        self.framing = framing
-        self.is_all = is_all
-        self._library = library
-        self._source = source if isinstance(source, SchemaSource) else None
-        self._schema: Schema | Problem | None = source if isinstance(source, Problem) else None
-        self._readers: dict[int | str | None, Reader | Problem | None] = {}
+class _Writers(NamedTuple):
+    """What a library knows of the schemas that a definition's payloads were written with."""
 
-    @property
-    def schema(self) -> Schema | Problem | None:
-        """The schema, or why it is not available; None where the definition does not name one."""
-        if self._schema is None and self._source is not None:
-            self._schema = self._library.schema(self._source)
-        return self._schema
-
-    @property
-    def may_be_unchecked(self) -> bool:
-        """Whether a payload need not be judged where its schema cannot be applied."""
-        return not (self.is_all or self._library.policy.required)
-
-    def is_named_by(self, dataschema: str) -> bool:
-        """Whether an event's `dataschema` is the definition's schema, or a version of it."""
-        return any(self._library.are_same(one, dataschema) for one in self.references)
+    known: _PayloadSchema
+    library: SchemaLibrary
 
     def knows(self, schemaid: int) -> bool:
         """Whether an id of Confluent's framing is known to be one of the definition's schema."""
-        return self._library.knows(schemaid, self._source)
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether the catalog has ids of Confluent's among which the schema's would be."""
-        return self._library.has_ids(self._source)
-
-    @property
-    def own_mark(self) -> Mark:
-        """The id and the guid that the catalog has for the definition's schema.
-
-        A part of an Avro document has none: what is written with an id is of the whole.
-        """
-        source, schema = self._source, self.schema
-        if source is None or schema is None or isinstance(schema, Problem):
-            return Mark(None, None, 0)
-        if source.link and not hasattr(schema, "frame_indexes"):
-            whole = self._library.schema(replace(source, link=""))
-            if isinstance(whole, Problem) or not getattr(schema, "is_same", lambda other: False)(whole):
-                return Mark(None, None, 0)
-        stated = next((one for one in self._library.policy.ids if self._library.knows(one, source)), None)
-        return Mark(source.schemaid if stated is None else stated, source.guid, 0)
+        return self.library.knows(schemaid, self.known.source)
 
     def reader(self, mark: Mark) -> Reader | Problem | None:
         """What reads a payload by the schema that it was written with; None where the definition's own does."""
         key = mark.guid if mark.schemaid is None else mark.schemaid
-        if key in self._readers:
-            return self._readers[key]
-        schema = self.schema
-        known = self._library.written(mark, self._source)
+        _, source, schema, readers = self.known
+        if key in readers:
+            return readers[key]
+        known = self.library.written(mark, source)
         if known is None or schema is None or isinstance(schema, Problem):
             return None
         if isinstance(known, Problem):  # which is not kept: anybody can make up ids
             return known if hasattr(schema, "written_by") else None
-        writer = self._library.writer(known, "")
+        writer = self.library.writer(known, "")
         found = writer if isinstance(writer, Problem) else reader_of(schema, writer)
-        self._readers[key] = found
+        readers[key] = found
         return found
 
-    def judge(self, observed: Observed) -> JudgedPayload:
+
+class PayloadCheck:
+    """How the payloads of one definition are judged, by the schemas that a library has.
+
+    Its schema is read with the first payload, and looked up again where another library is asked. `references` name it;
+    `framing` is what the definition says about Confluent's frame; `is_all` says that there is nothing but the payload
+    to know a message by.
+    """
+
+    __slots__ = ("_document", "_is_inferred", "_known", "content_type", "framing", "is_all", "references")
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        content_type: str | None,
+        *,
+        framing: str | None = None,
+        is_all: bool = False,
+        is_inferred: bool = False,
+    ) -> None:
+        self._document = document
+        self._is_inferred = is_inferred
+        self.content_type = content_type
+        self.references = references_of(document)
+        self.framing = framing
+        self.is_all = is_all
+        # What the library that was asked last says of the schema.
+        self._known: _PayloadSchema | None = None
+
+    def schema(self, library: SchemaLibrary) -> Schema | Problem | None:
+        """The schema, or why it is not available; None where the definition does not name one."""
+        return self._looked_up(library).schema
+
+    def _looked_up(self, library: SchemaLibrary) -> _PayloadSchema:
+        known = self._known
+        if known is None or known.state is not library.state:
+            found = library.source(self._document)
+            source = found if isinstance(found, SchemaSource) else None
+            schema = library.schema(source) if source is not None else found
+            assert not isinstance(schema, SchemaSource)
+            known = self._known = _PayloadSchema(library.state, source, schema, {})
+        return known
+
+    def may_be_unchecked(self, library: SchemaLibrary) -> bool:
+        """Whether a payload need not be judged where its schema cannot be applied."""
+        return not (self.is_all or library.policy.required)
+
+    def is_named_by(self, dataschema: str, library: SchemaLibrary) -> bool:
+        """Whether an event's `dataschema` is the definition's schema, or a version of it."""
+        return any(library.are_same(one, dataschema) for one in self.references)
+
+    def knows(self, schemaid: int, library: SchemaLibrary) -> bool:
+        """Whether an id of Confluent's framing is known to be one of the definition's schema."""
+        return library.knows(schemaid, self._looked_up(library).source)
+
+    def has_ids(self, library: SchemaLibrary) -> bool:
+        """Whether the catalog has ids of Confluent's among which the schema's would be."""
+        return library.has_ids(self._looked_up(library).source)
+
+    def own_mark(self, library: SchemaLibrary) -> Mark:
+        """The id and the guid that the catalog has for the definition's schema.
+
+        A part of an Avro document has none: what is written with an id is of the whole.
+        """
+        known = self._looked_up(library)
+        source, schema = known.source, known.schema
+        if source is None or schema is None or isinstance(schema, Problem):
+            return Mark(None, None, 0)
+        if source.link and not hasattr(schema, "frame_indexes"):
+            whole = library.schema(replace(source, link=""))
+            if isinstance(whole, Problem) or not getattr(schema, "is_same", lambda other: False)(whole):
+                return Mark(None, None, 0)
+        stated = next((one for one in library.policy.ids if library.knows(one, source)), None)
+        return Mark(source.schemaid if stated is None else stated, source.guid, 0)
+
+    def judge(self, observed: Observed, library: SchemaLibrary) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
-        found = self._judge(observed)
+        found = self._judge(observed, library)
         if not (self._is_inferred and found.problems):
             return found
         return _UNCHECKED if observed.payload() is not None else _NOTHING_WRONG
 
-    def _judge(self, observed: Observed) -> JudgedPayload:
-        schema = self.schema
+    def _judge(self, observed: Observed, library: SchemaLibrary) -> JudgedPayload:
+        schema = self._looked_up(library)[2]
         unavailable = schema if isinstance(schema, Problem) else None
-        if unavailable is not None and not (isinstance(unavailable, UncheckedSchema) and self.may_be_unchecked):
+        may_be_unchecked = self.may_be_unchecked(library)
+        if unavailable is not None and not (isinstance(unavailable, UncheckedSchema) and may_be_unchecked):
             return JudgedPayload((unavailable,))
         payload = observed.payload()
         if payload is None:
@@ -520,19 +558,24 @@ class PayloadCheck:
         framed = is_framed(self.framing, content_type)
         if schema is None and not framed and not is_json(content_type):
             return _NOTHING_WRONG
-        if observed.unknown_encoding is not None and (schema is None or self.may_be_unchecked):
+        if observed.unknown_encoding is not None and (schema is None or may_be_unchecked):
             return _UNCHECKED
         unreadable = observed.unreadable_payload or observed.unknown_encoding
         if schema is None or isinstance(schema, Problem):
             if framed:
-                return self._by_frame(unreadable, payload, content_type, _header_of(observed))
+                return self._by_frame(schema, unreadable, payload, content_type, _header_of(observed))
             return _UNCHECKED if schema is not None else self._by_content_type(observed, payload, content_type)
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        return self._by_schema(schema, payload, content_type, _header_of(observed))
+        return self._by_schema(schema, payload, content_type, _header_of(observed), library)
 
     def _by_frame(
-        self, unreadable: str | None, payload: bytes, content_type: str, header: bytes | None
+        self,
+        schema: Problem | None,
+        unreadable: str | None,
+        payload: bytes,
+        content_type: str,
+        header: bytes | None,
     ) -> JudgedPayload:
         """Without a schema that can be applied, what has to be framed has to begin with a frame."""
         if unreadable is not None:
@@ -541,12 +584,19 @@ class PayloadCheck:
         if checked.problems:
             return JudgedPayload(tuple(map(_below_data, checked.problems)))
         body = payload if header is not None else payload[FRAME:]
-        if self.schema is None and is_json(content_type) and not is_json_text(body):
+        if schema is None and is_json(content_type) and not is_json_text(body):
             return JudgedPayload((_not_json(content_type),), checked)
-        return JudgedPayload((), checked, unchecked=self.schema is not None)
+        return JudgedPayload((), checked, unchecked=schema is not None)
 
-    def _by_schema(self, schema: Schema, payload: bytes, content_type: str, header: bytes | None) -> JudgedPayload:
-        checked = check(schema, payload, content_type, self.framing, self, header)
+    def _by_schema(
+        self, schema: Schema, payload: bytes, content_type: str, header: bytes | None, library: SchemaLibrary
+    ) -> JudgedPayload:
+        ways: int = getattr(schema, "work", 1)
+        if len(payload) * ways > _UNCOUNTED:
+            judging().spend(len(payload) * ways // _A_STEP)
+        checked = check(
+            schema, payload, content_type, self.framing, _Writers(self._looked_up(library), library), header
+        )
         if not checked.problems:
             return JudgedPayload((), checked)
         problems = [_below_data(one) for one in checked.problems]

@@ -22,6 +22,7 @@ import msgspec
 import orjson
 import zstandard
 
+from signalbook.budget import BYTES, Budget, spend
 from signalbook.cloudevents import CloudEvent, CloudEventError, decode
 from signalbook.cloudevents.json_format import count_batch, split_batch
 from signalbook.errors import Problem
@@ -48,8 +49,6 @@ __all__ = [
     "GivenAll",
     "MessageKind",
     "Observed",
-    "TooMuchUndone",
-    "UndoBudget",
     "UnknownEncoding",
     "Unreadable",
     "content_encodings",
@@ -71,6 +70,8 @@ __all__ = [
 LARGEST = 64 * 1024 * 1024
 # The events of a batch that a message carries; a few bytes that are compressed can hold millions.
 MOST_EVENTS = 100_000
+# The steps that a message takes, besides those for its length: to read it, and to ask a few definitions.
+A_MESSAGE = 10
 _MOST_ENCODINGS = 4
 _CHUNK = 64 * 1024
 _FIRST_STEP = 256
@@ -82,25 +83,6 @@ class CannotUndo(Exception):
 
 class UnknownEncoding(CannotUndo):
     """That nobody knows a content encoding."""
-
-
-class TooMuchUndone(Exception):  # noqa: N818, RUF100 - not a fault of one message
-    """That the payloads of several messages together became larger than their bound."""
-
-
-class UndoBudget:
-    """How many bytes the payloads of several messages may become together."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, size: int) -> None:
-        self.left = size
-
-    def spend(self, size: int) -> None:
-        """Take some bytes; `TooMuchUndone` where none is left."""
-        self.left -= size
-        if self.left < 0:
-            raise TooMuchUndone
 
 
 def is_label(name: str) -> bool:
@@ -119,8 +101,11 @@ def is_label(name: str) -> bool:
     return True
 
 
-def undo(encodings: str, payload: bytes, budget: UndoBudget | None = None) -> bytes:
-    """The payload before it was encoded; `encodings` is the list of a header, the last applied last."""
+def undo(encodings: str, payload: bytes, budget: Budget | None = None) -> bytes:
+    """The payload before it was encoded; `encodings` is the list of a header, the last applied last.
+
+    `budget` is how many bytes the payloads of several messages may become together.
+    """
     names = [name.strip().lower() for name in encodings.split(",")]
     if len(names) > _MOST_ENCODINGS:
         raise CannotUndo(f"{len(names)} content encodings are more than are undone")
@@ -133,7 +118,7 @@ def undo(encodings: str, payload: bytes, budget: UndoBudget | None = None) -> by
     return payload
 
 
-def _spending(undo_one: Callable[[bytes], bytes], payload: bytes, budget: UndoBudget) -> bytes:
+def _spending(undo_one: Callable[[bytes], bytes], payload: bytes, budget: Budget) -> bytes:
     try:
         found = undo_one(payload)
     except CannotUndo:
@@ -337,9 +322,10 @@ def each(given: GivenAll) -> Iterator[Given]:
         yield from given
 
 
-def observe(given: Given, budget: UndoBudget | None = None) -> Iterator[Observed | Unreadable]:
+def observe(given: Given, budget: Budget | None = None) -> Iterator[Observed | Unreadable]:
     """What was given: one message, or the events of a batch in their order; `budget` is for content encodings."""
     if isinstance(given, CloudEvent):
+        spend(A_MESSAGE)
         yield Observed(None, given)
     elif isinstance(given, Message):
         if given.protocol in BINDINGS:
@@ -379,13 +365,14 @@ def holds_batch(given: GivenAll) -> bool:
     return not elements or any(bytes(one)[:1] == b"{" for one in elements)
 
 
-def _observe_paper(given: Any, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
+def _observe_paper(given: Any, budget: Budget | None) -> Iterator[Observed | Unreadable]:
     if not isinstance(given, _ONE):
         words = "is not a message; pass a mapping, a text, bytes, a CloudEvent or a Message"
         yield Unreadable((Problem("", "malformed", f"{words}, not {type(given).__name__}"),))
         return
     try:
         text = _written(given)
+        spend(A_MESSAGE + len(text) // BYTES)
     except (TypeError, ValueError, RecursionError) as error:
         yield Unreadable((Problem("", "malformed", f"is not JSON: {error}"),))
         return
@@ -444,7 +431,7 @@ def _check_json_value(value: Any, scalars: tuple[type, ...] = (object,)) -> None
             raise TypeError(f"a {type(one).__name__} is not a JSON value")
 
 
-def _observe_written(text: bytes, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
+def _observe_written(text: bytes, budget: Budget | None) -> Iterator[Observed | Unreadable]:
     try:
         message = Message.from_json(text)
     except WireError as error:
@@ -478,6 +465,7 @@ def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Obse
         return
     for element in elements:
         one = bytes(element)
+        spend(A_MESSAGE + len(one) // BYTES)
         try:
             event = decode(one)
         except CloudEventError as error:
@@ -486,8 +474,9 @@ def _observe_batch(text: bytes, message: Message | None = None) -> Iterator[Obse
             yield Observed(message, event, mode)
 
 
-def _observe_message(message: Message, budget: UndoBudget | None) -> Iterator[Observed | Unreadable]:
+def _observe_message(message: Message, budget: Budget | None) -> Iterator[Observed | Unreadable]:
     message, unreadable, unknown = _decoded(message, budget)
+    spend(A_MESSAGE + len(message.payload or b"") // BYTES)
     if not claims_event(message):
         yield Observed(message, None, None, unreadable, unknown)
         return
@@ -514,7 +503,7 @@ def _is_native(message: Message) -> bool:
         return True
 
 
-def _decoded(message: Message, budget: UndoBudget | None = None) -> tuple[Message, str | None, str | None]:
+def _decoded(message: Message, budget: Budget | None = None) -> tuple[Message, str | None, str | None]:
     """The message with its payload's content encodings undone, or why that cannot be: it is wrong, or not known."""
     encodings = content_encodings(message)
     if not encodings or not message.payload:

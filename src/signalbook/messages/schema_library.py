@@ -17,16 +17,18 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
+from zlib import crc32
 
 from signalbook import schemas
 from signalbook.errors import Problem
 from signalbook.jsontext import write_json
-from signalbook.messages.definition import Attributes, Entities
+from signalbook.messages.definition import Attributes, Entities, Entity
+from signalbook.messages.layered import GONE, Changes, Layered
 from signalbook.model.message_rules import MAX_CHAIN
 from signalbook.schemas import References, Schema, SchemaError
 from signalbook.schemas.canonical import NamedReferences, Reference, canonical_text, content_of, type_of
@@ -34,18 +36,22 @@ from signalbook.schemas.format import Located, Text
 from signalbook.schemas.framing import Mark
 from signalbook.schemas.references import look_up, meant, names_of
 
-__all__ = ["KnownSchema", "SchemaIds", "SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema"]
+__all__ = [
+    "KnownSchema", "SchemaIds", "SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema", "references_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
     """How the schemas of a catalog are used: whether each one has to be there, and which of Confluent's ids are known.
 
-    `ids` leads from an id to the xid of the schema, or of the version, that payloads with it were written by.
+    `ids` leads from an id to the xid of the schema, or of the version, that payloads with it were written by; `kept`
+    finds for the xid of a group and what a frame says the schema that is no longer in the catalog.
     """
 
     required: bool = False
     ids: Mapping[int, str] = field(default_factory=dict)
+    kept: Callable[[str, Mark], KnownSchema | None] = lambda group, mark: None
 
 
 class UncheckedSchema(Problem):
@@ -71,6 +77,7 @@ class SchemaSource:
 
 
 _SCHEMAS = "/schemagroups/"
+_FEWEST_HELD = 1024
 # core/spec.md: where a resource's document is kept that is not kept by the registry.
 _KEPT = ("schemaurl", "schemaproxyurl")
 
@@ -85,6 +92,7 @@ _KEPT = ("schemaurl", "schemaproxyurl")
 _DEFAULT_GROUP = "/schemagroups/confluent"
 _DEFAULT_CONTEXT = "."
 _MOST_NAMED = 1000
+_PARTS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,63 +119,42 @@ class KnownSchema:
 
 
 class SchemaIds:
-    """The versions of a catalog's schemas by Confluent's ids, by guids, and by subject and number."""
+    """The versions of a catalog's schemas by Confluent's ids, by guids, and by subject and number.
 
-    __slots__ = ("_by_group", "_by_guid", "_contexts", "_default", "_numbers")
+    `marks` leads from each of these, as `_marks_of` spells it, to the schemas that have such a version.
+    """
 
-    def __init__(self, entities: Entities) -> None:
-        self._by_group: dict[str, dict[int, list[KnownSchema]]] = {}
-        self._by_guid: dict[str, list[KnownSchema]] = {}
-        self._numbers: dict[tuple[str, str, int], KnownSchema] = {}
-        for xid, entity in entities.schemas.items():
-            for versionid, attributes in entity.versions.items():
-                self._add(KnownSchema(xid, attributes), versionid)
-        self._contexts = {xid: _context_of(entity.attributes) for xid, entity in entities.groups.items()}
-        unstated = [xid for xid in self._by_group if self._contexts.get(xid) is None]
-        default: dict[int, list[KnownSchema]] = {}
-        for group in [_DEFAULT_GROUP] if _DEFAULT_GROUP in unstated else unstated:
-            for schemaid, found in self._by_group[group].items():
-                default.setdefault(schemaid, []).extend(found)
-        self._default = default
+    __slots__ = ("_default", "_entities", "_has_ids", "_marks")
 
-    def _add(self, known: KnownSchema, versionid: str) -> None:
-        attributes = known.attributes
-        schemaid, guid = _schemaid(attributes), _guid(attributes)
-        if schemaid is not None:
-            self._by_group.setdefault(known.group, {}).setdefault(schemaid, []).append(known)
-        if guid is not None:
-            self._by_guid.setdefault(guid, []).append(known)
-        stated = attributes.get("confluentversion")
-        number = stated if type(stated) is int else int(versionid) if _is_number(versionid) else None
-        if number is not None:
-            subject = attributes.get("confluentsubject")
-            own = known.xid.rpartition("/")[2]
-            for name in (own, subject) if isinstance(subject, str) else (own,):
-                self._numbers[known.group, name, number] = known
+    def __init__(self, entities: Entities, marks: Mapping[str, frozenset[str]]) -> None:
+        self._entities = entities
+        self._marks = marks
+        self._default: tuple[str, ...] | None = None
+        self._has_ids: dict[str, bool] = {}
 
     def by_id(self, context: str, schemaid: int) -> KnownSchema | None:
         """The version that has an id in a context."""
         if context == _DEFAULT_CONTEXT:
-            return _one_content(self._default.get(schemaid, ()))
-        groups = [xid for xid, one in self._contexts.items() if one == context]
-        return _one_content([one for xid in groups for one in self._by_group.get(xid, {}).get(schemaid, ())])
+            groups = self._default_groups()
+        else:
+            groups = tuple(xid for xid, one in self._entities.groups.items() if _context_of(one) == context)
+        return _one_content(self._with_id(groups, schemaid))
 
     def by_guid(self, guid: str, group: str = "") -> KnownSchema | None:
         """The version that has a guid, one of the group before others."""
-        found = self._by_guid.get(guid, ())
+        found = [one for one, _ in self._marked(f"guid {guid}") if _guid(one.attributes) == guid]
         return next((one for one in found if one.group == group), next(iter(found), None))
 
-    def around(self, place: str) -> Mapping[int, Sequence[KnownSchema]]:
-        """The ids that a frame may have whose payload is judged by the schema at a place."""
+    def around(self, place: str) -> tuple[str, ...]:
+        """The groups whose ids a frame may have where its payload is judged by the schema at a place."""
         group = place.partition("/schemas/")[0]
-        own = self._by_group.get(group)
-        if own is not None or self._contexts.get(group) is not None:
-            return own or {}
-        return self._default
+        if self._has(group):
+            return (group,)
+        return () if _context_of(self._entities.groups.get(group)) is not None else self._default_groups()
 
-    def knows_guids(self) -> bool:
-        """Whether any version has a guid."""
-        return bool(self._by_guid)
+    def among(self, groups: Iterable[str], schemaid: int) -> list[KnownSchema]:
+        """The versions in some groups that have an id."""
+        return self._with_id(groups, schemaid)
 
     def named(self, known: KnownSchema) -> dict[str, str]:
         """The texts that a version means by the names of its references, and after them what those refer to."""
@@ -180,7 +167,8 @@ class SchemaIds:
                 continue
             seen.add((group, one))
             group, subject = self._subject(group, one.subject)
-            other = self._numbers.get((group, subject, one.version))
+            numbered = self._marked(_number_mark(group, subject, one.version))
+            other = next((held for held, number in numbered if number == one.version), None)
             text = None if other is None else _document(other.attributes)
             if other is None or text is None:
                 continue
@@ -188,18 +176,76 @@ class SchemaIds:
             waiting.extend((group, inner) for inner in _stated_references(other.attributes))
         return found
 
+    def _has(self, group: str) -> bool:
+        """Whether a schema of a group has an id."""
+        found = self._has_ids.get(group)
+        if found is None:
+            found = self._has_ids[group] = any(f"ids {part} {group}" in self._marks for part in range(_PARTS))
+        return found
+
+    def _with_id(self, groups: Iterable[str], schemaid: int) -> list[KnownSchema]:
+        found = (one for group in groups for one, _ in self._marked(f"id {schemaid} {group}"))
+        return [one for one in found if _schemaid(one.attributes) == schemaid]
+
+    def _marked(self, name: str) -> Iterator[tuple[KnownSchema, int | None]]:
+        """The versions of the schemas that a mark leads to, each with its number."""
+        for xid in sorted(self._marks.get(name, ())):
+            entity = self._entities.schemas.get(xid)
+            for versionid, attributes in {} if entity is None else entity.versions.items():
+                yield KnownSchema(xid, attributes), _number(versionid, attributes)
+
+    def _default_groups(self) -> tuple[str, ...]:
+        """The groups of the default context: the one of its name, else all that have ids and state no context."""
+        if self._default is None:
+            unstated = (xid for xid, one in self._entities.groups.items() if _context_of(one) is None)
+            found = tuple(filter(self._has, unstated))
+            self._default = (_DEFAULT_GROUP,) if _DEFAULT_GROUP in found else found
+        return self._default
+
     def _subject(self, group: str, name: str) -> tuple[str, str]:
         """The group and the plain name of a subject, as it is written within a group."""
         context, colon, rest = name[1:].partition(":") if name.startswith(":.") else ("", "", name)
         if not colon:
             return group, name
-        wanted = None if context == _DEFAULT_CONTEXT else context
-        return next((xid for xid, one in self._contexts.items() if one == wanted), group), rest
+        if context == _DEFAULT_CONTEXT:
+            return next(iter(self._default_groups()), group), rest
+        others = (xid for xid, one in self._entities.groups.items() if _context_of(one) == context)
+        return next(others, group), rest
 
 
-def _context_of(attributes: Attributes) -> str | None:
+def _marks_of(xid: str, entity: Entity | None) -> set[str]:
+    """The marks of a schema: what its versions are asked for by."""
+    found: set[str] = set()
+    group, _, own = xid.partition("/schemas/")
+    for versionid, attributes in {} if entity is None else entity.versions.items():
+        schemaid, guid, number = _schemaid(attributes), _guid(attributes), _number(versionid, attributes)
+        if schemaid is not None:
+            # Of many schemas in one row each change would copy it.
+            found |= {f"ids {crc32(own.encode()) % _PARTS} {group}", f"id {schemaid} {group}"}
+        if guid is not None:
+            found.add(f"guid {guid}")
+        subject = attributes.get("confluentsubject")
+        if number is not None:
+            names = (own, subject) if isinstance(subject, str) else (own,)
+            found |= {_number_mark(group, name, number) for name in names}
+    return found
+
+
+def _number_mark(group: str, subject: str, number: int) -> str:
+    return f"number {number} {group} {subject}"
+
+
+def _number(versionid: str, attributes: Attributes) -> int | None:
+    """The number of a version among those of its subject."""
+    stated = attributes.get("confluentversion")
+    if type(stated) is int:
+        return stated
+    return int(versionid) if versionid.isascii() and versionid.isdigit() and len(versionid) <= 10 else None
+
+
+def _context_of(group: Entity | None) -> str | None:
     """The context that a group states; None where it states none, or the default one."""
-    stated = attributes.get("confluentcontext")
+    stated = None if group is None else group.attributes.get("confluentcontext")
     return stated if isinstance(stated, str) and stated not in ("", _DEFAULT_CONTEXT) else None
 
 
@@ -227,10 +273,6 @@ def _guid(attributes: Attributes) -> str | None:
         return None
 
 
-def _is_number(versionid: str) -> bool:
-    return versionid.isascii() and versionid.isdigit() and len(versionid) <= 10
-
-
 @dataclass(frozen=True, slots=True)
 class _ReadSchema:
     """What came of reading a source, and the documents of the catalog that it asked for on the way."""
@@ -239,10 +281,38 @@ class _ReadSchema:
     asked: Mapping[str, Text | None]
 
 
-class SchemaLibrary:
-    """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
+class _ReadSchemas:
+    """What came of reading sources, by their fingerprints; the libraries of all states of a catalog share it.
 
-    __slots__ = ("_before", "_entities", "_ids", "_known_ids", "_names", "_read", "policy")
+    Whether the documents that a source asked for are still the same is looked at each time. Where more are held than
+    there can be in use, those that were read first are forgotten.
+    """
+
+    __slots__ = ("_held", "most")
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, _ReadSchema] = {}
+        self.most = _FEWEST_HELD
+
+    def get(self, key: bytes) -> _ReadSchema | None:
+        """What came of a source."""
+        return self._held.get(key)
+
+    def put(self, key: bytes, read: _ReadSchema) -> None:
+        """Hold what came of a source."""
+        self._held[key] = read
+        if len(self._held) > self.most:
+            for old in list(self._held)[: self.most // 4]:
+                self._held.pop(old, None)
+
+
+class SchemaLibrary:
+    """The schemas of one state of a catalog; what was read for another state and is the same is not read again.
+
+    `state` is another object where any answer may be another.
+    """
+
+    __slots__ = ("_entities", "_ids", "_known_ids", "_marks", "_names", "_read", "policy", "state")
 
     def __init__(
         self,
@@ -250,13 +320,31 @@ class SchemaLibrary:
         before: SchemaLibrary | None = None,
         policy: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
     ) -> None:
-        self._entities = entities
+        # Definitions come and go while the schemas and their groups stay: only these are held.
+        self._entities = replace(entities, messages={}, endpoints={})
         self.policy = policy
-        self._read: dict[bytes, _ReadSchema] = {}
-        self._ids: dict[str, set[str]] | None = None
-        self._names: dict[str, set[str]] | None = None
+        self.state = object()
+        self._read: _ReadSchemas = _ReadSchemas() if before is None else before._read
+        self._read.most = max(self._read.most, 2 * (len(entities.messages) + len(entities.schemas)))
+        # The schemas of each id, and those that declare each name; made when they are first asked for.
+        self._ids: Layered[str, frozenset[str]] | None = None
+        self._names: Layered[str, frozenset[str]] | None = None
+        # Those that have a version with each of Confluent's ids, guids and numbers; and what is asked by them.
+        self._marks: Layered[str, frozenset[str]] | None = None
         self._known_ids: SchemaIds | None = None
-        self._before: Mapping[bytes, _ReadSchema] = {} if before is None else before._known()
+
+    def changed(self, entities: Entities, schemas: Iterable[str]) -> SchemaLibrary:
+        """The library of another state, in which these schemas are not the same."""
+        found = SchemaLibrary(entities, self, self.policy)
+        for xid in schemas:
+            before, after = self._entities.schemas.get(xid), entities.schemas.get(xid)
+            if self._ids is not None:
+                found._ids = _moved(found._ids or self._ids, xid, _ids_of(xid, before), _ids_of(xid, after))
+            if self._names is not None:
+                found._names = _moved(found._names or self._names, xid, _names_of(before), _names_of(after))
+            if self._marks is not None:
+                found._marks = _moved(found._marks or self._marks, xid, _marks_of(xid, before), _marks_of(xid, after))
+        return found
 
     def source(self, document: Attributes) -> SchemaSource | Problem | None:
         """The source of a definition's payload schema; None where it names none."""
@@ -277,10 +365,6 @@ class SchemaLibrary:
             if problem is None or isinstance(problem, UncheckedSchema):
                 problem = found
         return problem
-
-    def references(self, document: Attributes) -> tuple[str, ...]:
-        """The references by which a definition names its schema."""
-        return tuple(reference for _, reference in _references(document))
 
     def are_same(self, one: str, other: str) -> bool:
         """Whether two references name one schema, or one of them a version of the other.
@@ -303,7 +387,9 @@ class SchemaLibrary:
     def ids(self) -> SchemaIds:
         """The versions of the catalog's schemas by Confluent's ids."""
         if self._known_ids is None:
-            self._known_ids = SchemaIds(self._entities)
+            if self._marks is None:
+                self._marks = _gathered((xid, _marks_of(xid, entity)) for xid, entity in self._entities.schemas.items())
+            self._known_ids = SchemaIds(self._entities, self._marks)
         return self._known_ids
 
     def knows(self, schemaid: int, source: SchemaSource | None) -> bool:
@@ -313,33 +399,28 @@ class SchemaLibrary:
         named = self.policy.ids.get(schemaid)
         if named is not None and self.are_same(named, source.place):
             return True
-        return any(one.xid == source.place for one in self.ids.around(source.place).get(schemaid, ()))
+        return any(one.xid == source.place for one in self.ids.among(self.ids.around(source.place), schemaid))
 
     def has_ids(self, source: SchemaSource | None) -> bool:
         """Whether the catalog has ids among which that of a definition's schema would be."""
         return bool(self.ids.around("" if source is None else source.place))
 
     def written(self, mark: Mark, source: SchemaSource | None) -> KnownSchema | Problem | None:
-        """The version that a payload was written with; None where the catalog has no ids, or no guids."""
+        """The version that a payload was written with; None where the catalog has no ids."""
         place = "" if source is None else source.place
+        group = place.partition("/schemas/")[0]
+        groups = self.ids.around(place)
         if mark.schemaid is None:
-            if not self.ids.knows_guids():
-                return None
-            found = self.ids.by_guid(mark.guid or "", place.partition("/schemas/")[0])
-            return _unknown_writer(mark, "which no schema of the catalog has") if found is None else found
-        named = self._find(self.policy.ids.get(mark.schemaid, ""))
-        if named is not None:
-            return KnownSchema(*named)
-        ids = self.ids.around(place)
-        if not ids:
-            return None
-        same = ids.get(mark.schemaid, ())
-        if not same:
-            return _unknown_writer(mark, "which no schema of the catalog has (confluentid)")
-        known = _one_content(same)
-        return (
-            _unknown_writer(mark, "which schemas of several contents have in the catalog") if known is None else known
-        )
+            found = self.ids.by_guid(mark.guid or "", group) or self.policy.kept(group, mark)
+        else:
+            named = self._find(self.policy.ids.get(mark.schemaid, ""))
+            same = [KnownSchema(*named)] if named is not None else self.ids.among(groups, mark.schemaid)
+            found = _one_content(same) if same else self.policy.kept(group, mark)
+            if found is None and same:
+                return _unknown_writer(mark, "which schemas of several contents have in the catalog")
+        if found is None and groups:
+            return _unknown_writer(mark, "which no schema of the catalog has")
+        return found
 
     def writer(self, known: KnownSchema, path: str) -> Schema | Problem:
         """The schema of a version that a payload was written with."""
@@ -355,16 +436,11 @@ class SchemaLibrary:
             key = _fingerprint(source)
         except ValueError as error:
             return _unavailable(source.path, f"the schema is not a JSON value: {error}")
-        known = self._read.get(key) or self._before.get(key)
+        known = self._read.get(key)
         if known is None or any(self.text(source, reference) != text for reference, text in known.asked.items()):
             known = self._made(source)
-        self._read[key] = known
+            self._read.put(key, known)
         return known.schema
-
-    def _known(self) -> Mapping[bytes, _ReadSchema]:
-        """What was read here or before; no longer what was before, where that is much more than there are schemas."""
-        most = 2 * (len(self._entities.messages) + len(self._entities.schemas))
-        return {**self._before, **self._read} if len(self._before) <= most else self._read
 
     def _made(self, source: SchemaSource) -> _ReadSchema:
         asked: dict[str, Text | None] = {}
@@ -402,31 +478,23 @@ class SchemaLibrary:
     def _declared(self, source: SchemaSource, name: str) -> Text | None:
         """The document that declares a name in a format like the source's."""
         row = schemas.find(source.format)
-        everywhere = self._by_name().get(f"{row.family} {name}", set()) - {source.place} if row is not None else set()
+        declaring = self._by_name().get(f"{row.family} {name}") if row is not None else None
+        everywhere = set(declaring or ()) - {source.place}
         group = source.place.rsplit("/", 1)[0] + "/"
         within = {xid for xid in everywhere if source.place and xid.startswith(group)}
         found = meant((within, everywhere))
         return None if found is None else self._at(found)
 
-    def _by_id(self) -> dict[str, set[str]]:
+    def _by_id(self) -> Mapping[str, frozenset[str]]:
         """The schemas of each id."""
         if self._ids is None:
-            self._ids = {}
-            for xid in self._entities.schemas:
-                self._ids.setdefault(xid.rpartition("/")[2], set()).add(xid)
+            self._ids = _gathered((xid, _ids_of(xid, entity)) for xid, entity in self._entities.schemas.items())
         return self._ids
 
-    def _by_name(self) -> dict[str, set[str]]:
+    def _by_name(self) -> Mapping[str, frozenset[str]]:
         """The schemas that declare each name, a format's family before it; of default versions only."""
         if self._names is None:
-            found: dict[str, set[str]] = {}
-            for xid, entity in self._entities.schemas.items():
-                row = schemas.find(str(entity.attributes.get("format") or ""))
-                text = _document(entity.attributes) if row is not None else None
-                if row is not None and text is not None:
-                    for name in names_of(row.family, _bytes(text)):
-                        found.setdefault(f"{row.family} {name}", set()).add(xid)
-            self._names = found
+            self._names = _gathered((xid, _names_of(entity)) for xid, entity in self._entities.schemas.items())
         return self._names
 
     def _referred(self, path: str, reference: str, format_name: Any) -> SchemaSource | Problem:
@@ -495,6 +563,38 @@ class SchemaLibrary:
         return ""
 
 
+def _gathered(rows: Iterable[tuple[str, Iterable[str]]]) -> Layered[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for xid, names in rows:
+        for name in names:
+            found.setdefault(name, set()).add(xid)
+    return Layered({name: frozenset(xids) for name, xids in found.items()})
+
+
+def _moved(
+    held: Layered[str, frozenset[str]], xid: str, before: Iterable[str], after: Iterable[str]
+) -> Layered[str, frozenset[str]]:
+    changes = Changes(held)
+    for name in before:
+        changes.set(name, (changes.get(name) or frozenset()) - {xid} or GONE)
+    for name in after:
+        changes.set(name, (changes.get(name) or frozenset()) | {xid})
+    return changes.made()
+
+
+def _ids_of(xid: str, entity: Entity | None) -> tuple[str, ...]:
+    return () if entity is None else (xid.rpartition("/")[2],)
+
+
+def _names_of(entity: Entity | None) -> list[str]:
+    """The names that a schema declares, its format's family before each."""
+    row = None if entity is None else schemas.find(str(entity.attributes.get("format") or ""))
+    text = None if entity is None or row is None else _document(entity.attributes)
+    if row is None or text is None:
+        return []
+    return [f"{row.family} {name}" for name in names_of(row.family, _bytes(text))]
+
+
 def _kept(attributes: Attributes) -> str:
     """The address where a schema says that its document is kept."""
     return next((at for name in _KEPT if isinstance(at := attributes.get(name), str)), "")
@@ -536,6 +636,11 @@ def _document(attributes: Attributes) -> Text | None:
         except (binascii.Error, ValueError):
             return None
     return None
+
+
+def references_of(document: Attributes) -> tuple[str, ...]:
+    """The references by which a definition names its schema."""
+    return tuple(reference for _, reference in _references(document))
 
 
 def _references(document: Attributes) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from signalbook.budget import Budget, TooMuch
 from signalbook.errors import RegistryError
 from signalbook.model.values import MAX_DEPTH, TYPE_ALIASES, VALUE_TYPES, Attribute, Attributes, text_of
 from signalbook.model.xids import MAP_KEY, NAME_PATTERNS, TARGET, must_match
@@ -241,21 +242,6 @@ _ATTRIBUTE = {
 _KIND_NAMES = {str: "a string", bool: "a boolean", dict: "an object", list: "an array", int: "an integer"}
 
 
-class DefinitionBudget:
-    """How many attributes may still be read in this model."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int = MAX_ATTRIBUTES) -> None:
-        self.left = left
-
-    def spend(self) -> None:
-        """Count one more attribute."""
-        self.left -= 1
-        if self.left < 0:
-            raise model_error(f"the model has more than {MAX_ATTRIBUTES} attributes")
-
-
 @dataclass(frozen=True, slots=True)
 class DefinitionPlace:
     """Where in the model something is being read.
@@ -269,7 +255,8 @@ class DefinitionPlace:
     depth: int = 0
     unmatched: str = ""
     exact: bool = False
-    budget: DefinitionBudget = field(default_factory=DefinitionBudget)
+    # How many attributes may still be read in this model.
+    budget: Budget = field(default_factory=lambda: Budget(MAX_ATTRIBUTES))
 
     def __truediv__(self, name: str) -> DefinitionPlace:
         depth = self.depth + 1
@@ -373,7 +360,10 @@ def overlay(row: Mapping[str, Any], definition: Any, place: DefinitionPlace) -> 
 def _read_attribute(
     name: str, definition: Any, place: DefinitionPlace, names: frozenset[str], *, charset: str = "", spec: bool = False
 ) -> Attribute:
-    place.budget.spend()
+    try:
+        place.budget.spend()
+    except TooMuch:
+        raise model_error(f"the model has more than {MAX_ATTRIBUTES} attributes") from None
     given = aspects(definition, _ATTRIBUTE, place.path)
     if given.get("name", name) != name:
         raise model_error(f'"{place.path}" must have a "name" set to "{name}"')

@@ -11,32 +11,43 @@ endpoint/spec.md and schema/spec.md at commit 7f31467 (1.0-rc2) and at 1.0-rc4; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from signalbook.cloudevents.attributes import EVENT
+from signalbook.cloudevents.attributes import EVENT, flaw, is_name
 from signalbook.model.message_rules import ABSOLUTE, Check, Finding, Path, Subject, content_types, is_template, section
 from signalbook.model.normalise import is_event
 from signalbook.model.xids import Xid, is_authority
 from signalbook.protocols.message import (
     BINDINGS,
+    OPTIONS,
     PROTOCOLS,
     exclusion_faults,
     find_protocol,
     is_protocol_name,
     stated_names,
 )
+from signalbook.protocols.protocol import Binding
 from signalbook.protocols.values import (
     NOW,
+    TEXTS,
     Property,
+    PropertyPlace,
     PropertySection,
+    ValueForm,
+    attribute_place,
     canonical,
+    fault,
+    is_of,
     name_fault,
     named_members,
     same,
     unique_fault,
+    value_template,
 )
-from signalbook.template import Template, decode
+from signalbook.template import Template, TemplateRun
 
 USAGES = ("subscriber", "consumer", "producer")
 
@@ -275,21 +286,46 @@ def names(*parts: str) -> Check:
 
 def binding_agrees(subject: Subject) -> Iterator[Finding]:
     """M-16: a binary event has each attribute in a property of its message, so what both say is the same."""
-    attrs = subject.whole
-    binding = BINDINGS.get(find_protocol(attrs.get("protocol")) or "")
+    faults = binding_faults(subject.whole)
+    for (field_name, key), words in faults.items():
+        path = ("protocoloptions", field_name, key)
+        value = Property.of(section(subject.whole, "protocoloptions")[field_name][key]).value
+        yield ((*path, "value"), f"value ({canonical(value)}) {words}") if value is not None else (path, words)
+
+
+def binding_faults(attrs: Mapping[str, Any]) -> Mapping[tuple[str, str | int], str]:
+    """The properties of a canonical definition's protocol that are attributes of an event, and that no event can have.
+
+    Each by its field and its key there, with words that follow it: its value is not one of the attribute, or
+    contradicts what the envelope says of the attribute.
+    """
+    protocol = find_protocol(attrs.get("protocol")) or ""
+    binding = BINDINGS.get(protocol)
     if binding is None or not binding.attributes_in or not is_event(attrs.get("envelope")) or _is_structured(attrs):
-        return
+        return {}
+    field_name = binding.attributes_in
+    places = OPTIONS[protocol][field_name]
+    assert isinstance(places, PropertySection), "attributes are carried in named properties"
     metadata = section(attrs, "envelopemetadata")
-    members = section(attrs, "protocoloptions").get(binding.attributes_in)
-    for key, name, member in named_members(members):
-        found = name.lower() if binding.any_case else name
-        prefix = next((one for one in binding.prefixes if found.startswith(one)), None)
-        attribute = found.removeprefix(prefix) if prefix is not None else ""
-        own, carried = section(metadata, attribute).get("value"), Property.of(member).value
-        if attribute != "datacontenttype" and _differ(own, carried):
-            path = ("protocoloptions", binding.attributes_in, key, "value")
-            words = f'must be the same as "envelopemetadata.{attribute}.value" ({canonical(own)})'
-            yield path, f"value ({canonical(carried)}) {words}"
+    found: dict[tuple[str, str | int], str] = {}
+    for key, name, member in named_members(section(attrs, "protocoloptions").get(field_name)):
+        attribute = _attribute_in(binding, name)
+        if attribute is not None and attribute != "datacontenttype":
+            stated = metadata.get(attribute)
+            given = Property() if stated is None else Property.of(stated)
+            own = _Stated(attribute_place(attribute, stated, attrs), given, attribute)
+            carried = _Stated(places.place(name), Property.of(member))
+            if (words := _Carried(binding, places, own, carried).fault()) is not None:
+                found[field_name, key] = words
+    return found
+
+
+def _attribute_in(binding: Binding, name: str) -> str | None:
+    """The attribute that a binary event has in the property of this name, if any."""
+    name = name.lower() if binding.any_case else name
+    prefix = next((one for one in binding.prefixes if name.startswith(one)), None)
+    attribute = name.removeprefix(prefix) if prefix is not None else ""
+    return attribute if is_name(attribute) else None
 
 
 def _is_structured(attrs: Mapping[str, Any]) -> bool:
@@ -301,14 +337,111 @@ def _is_structured(attrs: Mapping[str, Any]) -> bool:
     )
 
 
-def _differ(own: Any, carried: Any) -> bool:
-    """Whether two stated values are never the same; a header has its text percent-encoded."""
-    if own is None or carried is None or own == NOW or carried == NOW:
-        return False
-    one, other = canonical(own), canonical(carried)
-    if not (Template.parse(one).literal and Template.parse(other).literal):
-        return False
-    return one not in (other, decode(other)) and not same("timestamp", one, other)
+class _Stated:
+    """What a definition says of an attribute: in its envelope, or in the property that carries it.
+
+    It has a `template`, a `constant`, or neither, where it leaves the value open.
+    """
+
+    __slots__ = ("attribute", "constant", "given", "kind", "place", "template")
+
+    def __init__(self, place: PropertyPlace, given: Property, attribute: str = "") -> None:
+        self.place = place
+        self.given = given
+        self.attribute = attribute
+        value, kind = given.value, place.kind(given.type, given.value)
+        self.kind = "any" if place.several and given.type is None else kind
+        self.template: Template | None = None
+        self.constant: str | None = None
+        if value.__class__ is str and kind in TEXTS:
+            parsed = value_template(value, kind, attribute, is_content_type=place.is_content_type)
+            self.template = None if parsed.literal else parsed
+        if value is not None and self.template is None and not (kind == "timestamp" and value == NOW):
+            self.constant = canonical(value)
+
+    def takes(self, text: str) -> bool:
+        """Whether a text is as it is stated."""
+        if self.template is not None:
+            return self.template.captures(text) is not None
+        if self.constant is not None:
+            return text == self.constant or same(self.kind, text, self.constant)
+        return is_of(self.kind, ValueForm.TEXT, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """An attribute of an event as the envelope states it (`own`) and as the property does that carries it."""
+
+    binding: Binding
+    places: PropertySection
+    own: _Stated
+    carried: _Stated
+
+    def fault(self) -> str | None:
+        """What is wrong with the property, in words that follow its place."""
+        own, carried = self.own, self.carried
+        if fault(own.place, own.given) is not None or fault(carried.place, carried.given) is not None:
+            return None  # it is named at its own place
+        one, other = own.template, carried.template
+        if one is not None and other is not None:
+            return None if _may_meet(one, other) else self._words()
+        wrong = [self._text_fault(text) for text in dict.fromkeys(self._texts())]
+        return next(filter(None, wrong)) if wrong and all(wrong) else None
+
+    def _texts(self) -> Iterator[str]:
+        """Texts of the property of which one is right if any can be."""
+        own, carried = self.own, self.carried
+        if carried.constant is not None:
+            yield carried.constant
+        if own.constant is not None:
+            yield own.constant
+            with suppress(ValueError):
+                written = self.binding.write_value(own.constant)
+                yield written if isinstance(written, str) else own.constant
+        template = carried.template
+        if template is not None and template.has_literal_text and own.constant is None:
+            for text in own.place.fillings:
+                yield template.expand(dict.fromkeys(template.names, text))
+
+    def _text_fault(self, text: str) -> str | None:
+        """Why an event cannot have the text in the property; None where it can."""
+        try:
+            read = canonical(self.binding.read_value(self.places.write("string", text)))
+        except ValueError as error:
+            return str(error)
+        words = flaw(self.own.attribute, read)
+        if words is not None:
+            return f'must be one of the attribute "{self.own.attribute}" of an event, which {words}'
+        return None if self.own.takes(read) and self.carried.takes(text) else self._words()
+
+    def _words(self) -> str:
+        own = self.own
+        place = f"envelopemetadata.{own.attribute}"
+        if own.given.value is None:
+            return f'must be of the type of "{place}" ({own.given.type or own.place.name})'
+        return f'must be the same as "{place}.value" ({canonical(own.given.value)})'
+
+
+def _may_meet(one: Template, other: Template) -> bool:
+    """Whether a text can be that of both templates."""
+    if "%" in one.text or "%" in other.text:  # it may be percent-encoded in one of them alone
+        return True
+    if any(template.whole or any(place.reserved for place in template.placeholders) for template in (one, other)):
+        return _segments_meet(one.literals, other.literals)
+    first, second = TemplateRun.of(one.literals), TemplateRun.of(other.literals)
+    return first.separators == second.separators and all(map(_segments_meet, first.segments, second.segments))
+
+
+def _segments_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether a text can be that of both, each of literals with a placeholder between each two."""
+    if len(one) == 1 or len(other) == 1:
+        literals, text = (other, one[0]) if len(one) == 1 else (one, other[0])
+        return TemplateRun((tuple(literals),), "").whole(text, 0, [])
+    return _begins(one[0], other[0]) and _begins(one[-1][::-1], other[-1][::-1])
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def unique_names(subject: Subject) -> Iterator[Finding]:

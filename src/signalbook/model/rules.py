@@ -209,10 +209,11 @@ RULES: tuple[Rule, ...] = (
         on="envelopeoptions",
         reads=("envelope", "protocol"),
     ),
-    _event(
+    _options(
         "cloudevents-binding-agrees",
         "What a binary event has of an attribute in a property of its message (`ce-type` of HTTP and NATS, `ce_type` of"
-        " Kafka, `cloudEvents:type` of AMQP, `type` of MQTT) is the value of that attribute, where both are stated.",
+        " Kafka, `cloudEvents:type` of AMQP, `type` of MQTT) is a value that the attribute can have, and the value that"
+        " the envelope states of it, where both are stated.",
         protocol.binding_agrees,
         reads=("envelope", "protocol"),
     ),

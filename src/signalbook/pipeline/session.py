@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import importlib.util
 import os
 import re
@@ -24,11 +25,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from rich.console import Console
@@ -44,7 +45,10 @@ from signalbook.pipeline.worker import ArrowTask, report_row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LocalSettings", "check_executors", "find_java", "kafka_packages", "open_session", "show_progress"]
+__all__ = [
+    "LocalSettings", "check_executors", "find_java", "kafka_packages", "open_session", "show_progress",
+    "with_connector",
+]  # fmt: skip
 
 _NO_JAVA = (
     "Spark needs Java 17 or newer, and none was found in JAVA_HOME or on PATH; "
@@ -58,6 +62,9 @@ _NOT_FETCHED = (
 _master = re.compile(
     r"local(?:\[(?:\*|[0-9]+)(?: *, *[0-9]+)?\]|-cluster\[.+\])?|yarn|[a-z][a-z0-9+.-]*://.+"
 ).fullmatch
+_CONNECTOR = "spark-sql-kafka-0-10_2.13"
+_GIVES_JARS = frozenset({"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"})
+_checksum = re.compile(r"[0-9A-Fa-f]{64}").fullmatch
 _memory = re.compile(r"[1-9][0-9]*[kmgtKMGT]?").fullmatch
 _NO_SPARK = "this command needs Spark: pip install 'signalbook[spark]'"
 _NO_CONNECT = "Spark Connect needs more packages: pip install 'pyspark[connect]'"
@@ -92,6 +99,8 @@ class LocalSettings:
     master: str = "local[*]"
     memory: str = "1g"
     more: Mapping[str, str] = field(default_factory=dict)
+    connector_sum: str = ""
+    """The SHA-256 that the jar of a connector has to have which Spark fetches."""
 
 
 def open_session(settings: LocalSettings | None = None) -> SparkSession:
@@ -120,6 +129,8 @@ def open_session(settings: LocalSettings | None = None) -> SparkSession:
         packages = settings.more.get("spark.jars.packages")
         words = _NOT_STARTED if packages is None else _NOT_FETCHED.format(packages)
         raise PipelineError(f"{words} ({str(error).strip()})") from None
+    if settings.connector_sum:
+        _check_connector(session, settings.connector_sum)
     return session
 
 
@@ -170,7 +181,55 @@ def kafka_packages() -> str:
     """The Maven coordinates of Spark's Kafka connector, which PySpark does not bring."""
     import pyspark
 
-    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    return f"org.apache.spark:{_CONNECTOR}:{pyspark.__version__}"
+
+
+def with_connector(settings: LocalSettings, checksum: str = "") -> LocalSettings:
+    """The settings with Spark's Kafka connector: that of the session or of its settings, or one to be fetched.
+
+    Nothing is fetched unless its SHA-256 is given; a `UsageError` says what to give.
+    """
+    given = _GIVES_JARS & settings.more.keys()
+    if checksum:
+        if given:
+            raise UsageError(f"--fetch-connector and --conf {min(given)}= both say where the connector is; give one")
+        if not _checksum(checksum):
+            raise UsageError(f"--fetch-connector takes a SHA-256, 64 hexadecimal digits, not '{checksum}'")
+        more = {**settings.more, "spark.jars.packages": kafka_packages()}
+        return replace(settings, more=more, connector_sum=checksum.lower())
+    if given or _is_prepared(settings) or _has_connector():
+        return settings
+    jar = f"{_CONNECTOR}-{kafka_packages().rpartition(':')[2]}.jar"
+    raise UsageError(
+        "Spark's Kafka connector is not part of PySpark; give its files with --conf spark.jars=A.jar,B.jar, or let "
+        f"Spark fetch it from Maven's repository with --fetch-connector SHA256, the sum that {jar} has to have"
+    )
+
+
+def _is_prepared(settings: LocalSettings) -> bool:
+    """Whether the session is one that others have prepared: `spark-submit`, Spark Connect, or the caller."""
+    from pyspark.sql import SparkSession
+
+    if os.environ.get("SPARK_REMOTE") or settings.master.startswith("sc://") or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return True
+    return SparkSession.getActiveSession() is not None
+
+
+def _has_connector() -> bool:
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    return any((Path(home) / "jars").glob(f"{_CONNECTOR}-*.jar"))
+
+
+def _check_connector(session: SparkSession, checksum: str) -> None:
+    """Stop a session whose connector is not the one that was meant."""
+    jars = [jar for jar in (session.conf.get("spark.jars") or "").split(",") if _CONNECTOR in jar.rpartition("/")[2]]
+    found = [hashlib.sha256(Path(unquote(urlsplit(jar).path)).read_bytes()).hexdigest() for jar in jars]
+    if found != [checksum]:
+        session.stop()
+        has = found[0] if found else "not there"
+        raise PipelineError(f"the SHA-256 of the connector that Spark fetched is {has}, not {checksum}; it is not used")
 
 
 def _packaged_java() -> str:

@@ -35,7 +35,7 @@ from signalbook.cloudevents.attributes import (
     is_uri_reference,
     read_media_type,
 )
-from signalbook.template import NAME_IN_BRACES, Template
+from signalbook.template import NAME_IN_BRACES, Template, encode
 
 __all__ = [
     "CONTENT_TYPE",
@@ -62,6 +62,7 @@ __all__ = [
     "decoded",
     "fault",
     "form_fault",
+    "is_base64",
     "is_of",
     "is_stated",
     "milliseconds",
@@ -130,7 +131,8 @@ _uuid = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").full
 _LONGEST_NUMBER = 1000
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
+    """Whether a text is Base64 (RFC 4648), with its padding and nothing else."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -180,7 +182,7 @@ _NONE: frozenset[str] = frozenset()
 _is_text = _text_test(_any)
 _IN_TEXT: Mapping[str, _IsOf] = {
     "any": _any,
-    "binary": lambda value: value.__class__ is bytes or (value.__class__ is str and _is_base64(value)),
+    "binary": lambda value: value.__class__ is bytes or (value.__class__ is str and is_base64(value)),
     "boolean": lambda value: value in ("true", "false"),
     "duration": _text_test(_duration),
     "number": _text_test(_is_number),
@@ -510,7 +512,7 @@ def _value_fault(place: PropertyPlace, given: Property) -> str | None:
     if value.__class__ is str and "{" in value and kind in TEXTS:
         template = Template.parse(value)
         test = place.filled or place.test
-        flaws = [_flaw(place, test, kind, _filled(template, text, place.whole)) for text in place.fillings]
+        flaws = [_flaw(place, test, kind, _filled(place, template, text)) for text in place.fillings]
         return flaws[0] if all(flaws) else None
     words = _flaw(place, place.test, kind, value)
     if words is not None and given.type is None and value.__class__ in (bool, int, float) and place.name == "string":
@@ -536,9 +538,14 @@ def unique_fault(section: PropertySection, name: str, taken: Container[str]) -> 
     return f'must have a name of its own: "{name}" is that of another' if section.unique and name in taken else None
 
 
-def _filled(template: Template, text: str, whole: bool) -> str:
-    """The template with a text for each placeholder, where that can be taken for it."""
-    apart = bool(_separators(text)) and not (whole and not template.has_literal_text)
+def _filled(place: PropertyPlace, template: Template, text: str) -> str:
+    """The template with a text for each placeholder, where one can be built and matched with it.
+
+    What RFC 6570 would percent-encode cannot be (the colon of a scheme, for instance), unless the placeholder is all of
+    the value or keeps reserved characters. A content type is not encoded, yet its placeholders hold no separator.
+    """
+    is_alone = place.whole and len(template.placeholders) == 1 and not template.has_literal_text
+    apart = not is_alone and (bool(_separators(text)) if place.is_content_type else encode(text) != text)
     parts = [template.literals[0]]
     for one, literal in zip(template.placeholders, template.literals[1:], strict=True):
         parts += ("x" if apart and not one.reserved else text, literal)

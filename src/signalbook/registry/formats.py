@@ -13,48 +13,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from signalbook import schemas
 from signalbook.errors import RegistryError
 from signalbook.model.model import ResourceType
 from signalbook.registry.capabilities import Capabilities
+from signalbook.registry.readings import Postponed, Readings, SchemaReferences
+from signalbook.registry.store import Connection
 from signalbook.schemas import Difference, Format, Schema, SchemaError
-from signalbook.schemas.format import Located, References, StepBudget, TooMuch
+from signalbook.schemas.format import StepBudget, TooMuch
 
-__all__ = ["VALIDATED", "DocumentValidator", "SchemaReferences", "Verdict", "VersionDocument", "verdict_attributes"]
+__all__ = ["VALIDATED", "DocumentValidator", "Verdict", "VersionDocument", "verdict_attributes"]
 
 VALIDATED = ("formatvalidated", "formatvalidatedreason", "compatibilityvalidated", "compatibilityvalidatedreason")
 
 UNKNOWN = "Unknown format"
 EXTERNAL = "The document is stored outside of the registry"
 
-# Schemas that refer to no other are kept once they are read: a line of versions is compared again with each write.
-_KEPT, _LARGEST_KEPT = 256, 64 * 1024
-_EACH_READ, _BYTES_A_STEP = 50, 250
-_MOST_NAMED = 10
+_EACH_READ, _BYTES_A_STEP, _VERSIONS_A_STEP = 50, 250, 10
 _LONGEST_DETAIL = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VersionDocument:
-    """One version of a line: its xid, its attributes, and its document, empty where it has none."""
+    """One version of a line: its xid, its attributes, and its document, which is loaded when it is asked for."""
 
     xid: str
     attrs: dict[str, Any]
-    document: bytes
+    load: Callable[[], bytes | None]
+    _document: bytes | None = None
 
-
-class SchemaReferences(References, Protocol):
-    """The registry, asked for what one schema refers to; `asked` are the names so far."""
-
-    asked: set[str]
-
-    def begin(self, attrs: dict[str, Any], /) -> None:
-        """Begin with a version, whose attributes may say what it means by a name."""
-        ...
+    @property
+    def document(self) -> bytes:
+        """The bytes; empty where the version has none."""
+        if self._document is None:
+            self._document = self.load() or b""
+        return self._document
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,8 @@ GOOD = Verdict()
 class DocumentValidator:
     """What a registry says about the versions of one resource; `trust_unknown` lets pass what cannot be decided.
 
-    `ask` gives what a schema of a format's family is read with, `base` is what relative references start from.
+    `ask` gives what a schema of a format's family is read with, `base` is what relative references start from. A check
+    that is postponed is made later, once `connect` has been told what to read the registry with.
     """
 
     kind: ResourceType
@@ -80,6 +77,8 @@ class DocumentValidator:
     ask: Callable[[str], SchemaReferences]
     base: str
     budget: StepBudget
+    readings: Readings
+    connect: Callable[[Connection], None]
     trust_unknown: bool = False
     judged: bool = False  # who writes has judged the documents; what is found is noted, and refused only by strictness
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
@@ -96,14 +95,14 @@ class DocumentValidator:
         yield from verdict_attributes("format", verdict)
 
     def validate_compatibility(
-        self, compatibility: str | None, line: Sequence[VersionDocument], subject: str
+        self, compatibility: str | None, version: VersionDocument, before: Before, subject: str
     ) -> Iterator[tuple[str, Any]]:
-        """Yield the attributes that say whether the last of a line (oldest first) keeps the promise: FMT-4, FMT-8."""
-        verdict = self.find_compatibility_verdict(compatibility, line)
+        """Yield the attributes that say whether a version keeps the promise to those before it: FMT-4, FMT-8."""
+        verdict = self.find_compatibility_verdict(compatibility, version, before)
         if verdict is not None and verdict.error in _VIOLATIONS and not self.judged:
             raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
         if verdict is not None and verdict.error and self.kind.strictvalidation:
-            args = {"compat": compatibility, "format": line[-1].attrs["format"]}
+            args = {"compat": compatibility, "format": version.attrs["format"]}
             raise RegistryError("compatibility_unknown", f"{subject}/meta", **args)
         yield from verdict_attributes("compatibility", verdict)
 
@@ -122,6 +121,8 @@ class DocumentValidator:
             return Verdict("format_violation", words)
         try:
             self._read_schema(row, version)
+        except Postponed:
+            self._postpone(partial(self.find_format_verdict, version, external))
         except SchemaError as error:
             if _is_missing_library(error):
                 return Verdict("format_unknown", str(error))
@@ -129,9 +130,11 @@ class DocumentValidator:
             return Verdict(_BY_OTHERS if error.by_others else "format_violation", _shorten(str(error)))
         return GOOD
 
-    def find_compatibility_verdict(self, compatibility: str | None, line: Sequence[VersionDocument]) -> Verdict | None:
-        """Return what is to say of the promise that the last of a line has to keep; None where nothing is."""
-        attrs = line[-1].attrs
+    def find_compatibility_verdict(
+        self, compatibility: str | None, version: VersionDocument, before: Before
+    ) -> Verdict | None:
+        """Return what is to say of the promise that a version has to keep; None where nothing is."""
+        attrs = version.attrs
         name = attrs.get("format")
         if not self.kind.validatecompatibility or not name or not compatibility:
             return None
@@ -139,7 +142,14 @@ class DocumentValidator:
             return Verdict(_UNKNOWN, attrs.get("formatvalidatedreason") or UNKNOWN)
         if not self._knows(name, compatibility):
             return Verdict(_UNKNOWN, f"Compatibility {compatibility} cannot be checked for format {name}")
-        return self._compare(compatibility, line)
+        return self._compare(compatibility, version, before)
+
+    def _postpone(self, check: Callable[[], object]) -> None:
+        def later(db: Connection) -> None:
+            self.connect(db)
+            check()
+
+        self.readings.postpone(later)
 
     def _find(self, name: str) -> Format | None:
         row = schemas.find(name)
@@ -149,21 +159,27 @@ class DocumentValidator:
         row = self._find(name)
         return row is not None and compatibility.lower() in self.capabilities.compatibilities.get(row.name.lower(), ())
 
-    def _compare(self, compatibility: str, line: Sequence[VersionDocument]) -> Verdict:
-        """Return what a comparison of a line says of its last version."""
-        transitive = compatibility.lower().endswith("_transitive")
-        # FMT-2: nothing is said of a version without a format, so nothing is compared with it.
-        before = [one for one in (line[:-1] if transitive else line[-2:-1]) if one.attrs.get("format")]
-        newest = line[-1]
-        skipped = [one for one in before if one.attrs.get("formatvalidated") is not True]
-        compared = [one for one in before if one.attrs.get("formatvalidated") is True]
+    def _compare(self, compatibility: str, newest: VersionDocument, line: Before) -> Verdict:
+        """Return what a comparison with those before a version says of it."""
+        left = self.budget.left
+        skipped: list[VersionDocument] = []
         try:
-            self.budget.spend(sum(_cost(one) for one in compared))
+            self.budget.spend(0)  # where none is left, those before are not even looked for
+            # FMT-2: nothing is said of a version without a format, so nothing is compared with it.
+            before = line(compatibility.lower().endswith("_transitive"))
+            self.budget.spend(len(before) // _VERSIONS_A_STEP)
+            before = [one for one in before if one.attrs.get("format")]
+            skipped = [one for one in before if one.attrs.get("formatvalidated") is not True]
+            compared = [one for one in before if one.attrs.get("formatvalidated") is True]
+            self.budget.spend(_EACH_READ * len(compared))
+            for one in compared:
+                self.budget.spend(len(one.document) // _BYTES_A_STEP)
             read = [self._read_schema(_row(one), one) for one in (*compared, newest)]
-            breaking = schemas.compatible(
-                read, compatibility.lower(), trust_unknown=self.trust_unknown, budget=self.budget
-            )
-            found = list(islice(breaking, _MOST_NAMED))
+            found = self.readings.compare(read, compatibility.lower(), self.budget, trust_unknown=self.trust_unknown)
+        except Postponed:
+            self.budget.add(left - self.budget.left)
+            self._postpone(partial(self._compare, compatibility, newest, line))
+            return GOOD
         except TooMuch:
             if self.trust_unknown:
                 return GOOD
@@ -179,18 +195,20 @@ class DocumentValidator:
         return GOOD
 
     def _read_schema(self, row: Format, version: VersionDocument) -> Schema:
-        if len(version.document) <= _LARGEST_KEPT:
-            try:
-                return _read_alone(row, version.document)
-            except _RefersToOthersError:
-                pass
-        ask = self.ask(row.family)
-        ask.begin(version.attrs)
-        try:
-            return row.read(version.document, Located(ask, self.base))
-        finally:
-            self.uses[version.xid] = frozenset(ask.asked)
+        def ask() -> SchemaReferences:
+            asking = self.ask(row.family)
+            asking.begin(version.attrs)
+            return asking
 
+        found, asked = self.readings.read(row, version.document, self.base, ask)
+        self.uses[version.xid] = asked
+        if isinstance(found, SchemaError):
+            raise found.with_traceback(None)
+        return found
+
+
+# Gives what comes before a version, oldest first: with True all of it, else only the one that it comes after.
+Before = Callable[[bool], Sequence[VersionDocument]]
 
 _VIOLATIONS = ("format_violation", "compatibility_violation")
 _BY_OTHERS = "format_violation by others"
@@ -205,33 +223,10 @@ def verdict_attributes(aspect: str, verdict: Verdict | None) -> Iterator[tuple[s
             yield f"{aspect}validatedreason", verdict.reason
 
 
-def _cost(version: VersionDocument) -> int:
-    """The steps that it takes to read a version again."""
-    return _EACH_READ + len(version.document) // _BYTES_A_STEP
-
-
 def _row(version: VersionDocument) -> Format:
     row = schemas.find(version.attrs["format"])
     assert row is not None
     return row
-
-
-class _RefersToOthersError(Exception):
-    """A schema that depends on more than its own text."""
-
-
-@lru_cache(maxsize=_KEPT)
-def _read_alone(row: Format, document: bytes) -> Schema:
-    asked: list[str] = []
-    try:
-        schema = row.read(document, asked.append)  # which answers None to all
-    except SchemaError:
-        if asked:
-            raise _RefersToOthersError from None
-        raise
-    if asked:
-        raise _RefersToOthersError
-    return schema
 
 
 def _is_missing_library(error: SchemaError) -> bool:

@@ -309,7 +309,7 @@ class Registry(_Writes):
             begun = requests.begin_write(db, method, path, query, self._base, correlation)
             return _finish_write(requests, begun, body, load)
 
-        return self.store.write(job)
+        return requests.write(job)
 
     def close(self) -> None:
         """Finish what is under way and give the store back."""

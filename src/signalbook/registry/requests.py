@@ -3,6 +3,8 @@
 Rule 1: a write is one unit: read the request into the work, check the whole, commit, show; any error undoes all of it
 (HTTP-7), also one that comes while the answer is made.
 Rule 2: clock, ids and include loader are given from outside.
+Rule 3: schemas are checked while others write (`readings`): a write whose checks take long gives its turn back, makes
+them, and is tried again.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from threading import local
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,8 +30,9 @@ from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, 
 from signalbook.registry.changes import Snapshot
 from signalbook.registry.read.reads import Page, read_target
 from signalbook.registry.read.render import Limits, ReadContext
+from signalbook.registry.readings import AT_WORST, IN_TURN, TURNS, Postponed, Readings
 from signalbook.registry.rows import Ahead
-from signalbook.registry.store import Connection, Store
+from signalbook.registry.store import Connection, Job, Store, StoreBusy
 from signalbook.registry.urls import Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import Work
 from signalbook.registry.write.checks import check_work
@@ -41,6 +46,8 @@ from signalbook.spec.dialects.dialect import CANONICAL
 from signalbook.spec.versions import RC4, SpecVersion
 
 __all__ = ["RequestResult", "Requests", "Write", "newest_snapshot", "now", "rewritten", "with_log", "with_meta"]
+
+T = TypeVar("T")
 
 # An answer in an older dialect: read as today's, and rewritten as a whole.
 #
@@ -144,6 +151,8 @@ class RequestResult:
     correlation: str = ""
     # Of a part of a load: how many groups and resources in it were new or changed.
     written: tuple[int, int] | None = None
+    # The number of the change that a write made; None where it changed nothing.
+    sequence: int | None = None
 
 
 @dataclass(slots=True)
@@ -174,6 +183,7 @@ class Requests:
         self._recorded = recorded
         self.read_only = read_only  # somebody else sees to it; here it is only shown
         self._setup: Setup | None = None
+        self._threads = local()
 
     def create(self, registryid: str, source: Any) -> None:
         """Make the registry where the store has none yet; a store keeps the id and the model it has."""
@@ -265,7 +275,8 @@ class Requests:
         """Return what a GET shows, within a transaction."""
         target, spec, setup = context.target, context.spec, context.setup
         if spec.dialect:
-            page = self.page(replace(context, flags=with_meta(context.flags, target), spec=versions.RC4))
+            flags = with_meta(context.flags, target)
+            page = self.page(replace(context, flags=flags, spec=versions.RC4, piecewise=False))
             return self._logged(context, page) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
@@ -287,12 +298,37 @@ class Requests:
         for groupid, group in (reading.content.get("messagegroups") or {}).items():
             for messageid in group.get("messages") or {}:
                 target = find_target(context.setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
-                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4))
+                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4, piecewise=False))
                 group["messages"][messageid] = with_log(context.db, target.xid, orjson.loads(shown.text))
                 room -= len(orjson.dumps(group["messages"][messageid]))
                 if room < 0:
                     raise RegistryError("too_large", "/export")
         return replace(page, text=orjson.dumps(write(reading, DIALECTS[context.spec.dialect])[0]).decode())
+
+    def write(self, job: Job[T], *, several: bool = False) -> T:
+        """Return what a job returns that writes, once, or `several` times, in a transaction of its own.
+
+        The job is run again where schemas are checked meanwhile, and where they have changed since.
+        """
+        readings = Readings()
+
+        def turn(steps: int, db: Connection) -> T:
+            readings.begin(steps)
+            self._threads.readings, self._threads.several = readings, several
+            try:
+                result = job(db)
+            finally:
+                self._threads.readings = None
+            if readings.is_postponed:
+                raise Postponed
+            return result
+
+        for number in range(TURNS):
+            try:
+                return self.store.write(partial(turn, IN_TURN if number < TURNS - 1 else AT_WORST))
+            except Postponed:
+                self.store.read(readings.catch_up)
+        raise StoreBusy("schemas that the request depends on are changed as fast as they are checked: send it again")
 
     def begin_write(
         self, db: Connection, method: str, path: str, query: str | Flags, base: str, correlation: str, *,
@@ -312,6 +348,7 @@ class Requests:
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
             load_include=self._load_include, reserved=self._reserved,
             recorded=self._recorded if recorded else frozenset(), ahead=ahead, judged=judged,
+            readings=getattr(self._threads, "readings", None),
         )  # fmt: skip
         return Write(method, ReadContext(db, setup, target, flags, spec, base, self.limits), work, correlation)
 
@@ -328,11 +365,13 @@ class Requests:
             check_work(work)
         except RegistryError as error:
             raise error_in_version(error, context.spec) from None
+        if work.readings is not None and work.readings.is_postponed and not self._threads.several:
+            raise Postponed
         if load is not None:
             if isinstance(body, dict) and begun.method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
-        commit(work, begun.correlation)
+        sequence = commit(work, begun.correlation)
         if work.new_settings:
             setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
@@ -341,7 +380,7 @@ class Requests:
         page = self._written(work, context) if outcome.shown == "resource" and not context.flags.raw else None
         if page is None:
             page = show(self, context, outcome)
-        return RequestResult(target, context.spec, page, outcome, begun.correlation, written)
+        return RequestResult(target, context.spec, page, outcome, begun.correlation, written, sequence)
 
     def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.

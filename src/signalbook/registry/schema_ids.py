@@ -30,9 +30,9 @@ from signalbook.schemas.format import SchemaError
 
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
-    "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
-    "ids_of_content", "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at",
-    "subject_of", "subjects", "texts_of", "version_of", "versions",
+    "assign", "by_guid", "by_id", "context_of", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
+    "ids_of_content", "name_in", "own_attributes", "referrers", "save_contexts", "split_name", "stated_references",
+    "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -153,6 +153,12 @@ def group_of(db: Connection, context: str) -> str | None:
     return found[0] if found is not None else None
 
 
+def context_of(db: Connection, group: str) -> str | None:
+    """The context that the group with this xid is."""
+    found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
+    return found[0] if found is not None else None
+
+
 def subject_of(db: Connection, context: str, subject: str) -> str | None:
     """The xid of the schema that is a subject."""
     found = db.one("SELECT xid FROM schema_subjects WHERE context = ? AND subject = ?", (context, subject))
@@ -192,6 +198,8 @@ def texts_of(db: Connection, context: str, references: Sequence[Reference]) -> d
 
 def stated_references(db: Connection, group: str, attrs: Mapping[str, Any]) -> NamedReferences:
     """What a version in a group means by the names of the references that it states."""
+    if not attrs.get("confluentreferences"):
+        return NamedReferences("")
     found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
     type_ = type_of(attrs.get("format") or "")
     stated = content_of(type_, "", attrs.get("confluentreferences")).references
@@ -524,12 +532,18 @@ def _assign_version(
     _show(version, shown)
 
 
+_OWN = ("confluentid", "confluentguid", "confluentversion")
+
+
+def own_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a version that the server keeps here, as far as it has them."""
+    return {name: attrs[name] for name in _OWN if name in attrs}
+
+
 def _show(version: VersionState, shown: Mapping[str, Any]) -> None:
     """Let a version show what the server knows of it here."""
-    own = ("confluentid", "confluentguid", "confluentversion")
-    attrs = version.attrs
-    if {name: attrs[name] for name in own if name in attrs} != shown:
-        version.attrs = {**{name: value for name, value in attrs.items() if name not in own}, **shown}
+    if own_attributes(version.attrs) != shown:
+        version.attrs = {**{name: value for name, value in version.attrs.items() if name not in _OWN}, **shown}
         version.refreshed = True
 
 

@@ -15,12 +15,14 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import spend
 from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.values import VALUE_TYPES, Level, from_text
 from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
+from signalbook.registry.readings import Readings
 from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
 from signalbook.schemas.format import StepBudget
@@ -194,6 +196,7 @@ class Work:
     # by key, what the documents that were read refer to, and whether the version was there before
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
+    readings: Readings | None = None  # what checks of schemas came to, in this turn and in those before
     budget: StepBudget | None = None  # what comparisons of schemas may still take
     declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)
@@ -479,12 +482,17 @@ def object_of(value: object, name: str, subject: str) -> dict[str, Any]:
     return value
 
 
+# The steps to read one entity of a request, and to compare it with the model.
+AN_ENTRY = 20
+
+
 def nested_entries(value: object, plural: str, singular: str, subject: str) -> dict[str, dict[str, Any]]:
     """Return a nested collection of a request: a map of objects, COLL-6."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise RegistryError("invalid_attribute", subject, name=plural, error_detail="must be a map")
+    spend(AN_ENTRY * len(value))
     for key, entry in value.items():
         if not isinstance(entry, dict):
             where = f'key "{key}" in attribute "versions"' if plural == "versions" else f'Key "{key}"'

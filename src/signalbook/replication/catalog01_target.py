@@ -250,6 +250,8 @@ class Catalog01Target:
             earlier = self._earlier(entry["source"], log["snapshots"][0][0])
             if earlier is None or not earlier.get("log"):
                 break
+            if not earlier["log"]["snapshots"] or earlier["log"]["snapshots"][0][0] >= log["snapshots"][0][0]:
+                break  # a source that gives no earlier part, but the same again
             log = earlier["log"]
             found = [*(one for one in log["snapshots"] if one[2] is not None), *found]
         return [(number, said) for number, _, said in found]

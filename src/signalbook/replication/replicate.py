@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 
-from signalbook.client import Client, RemoteError
+from signalbook.client import MOST_PAGES, Client, RemoteError
 from signalbook.errors import StoreError, UsageError
 from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01Source
@@ -193,13 +193,14 @@ class Replication:
         if not target.report.compared and target.problems:
             target.write(source.entries(target.problems, self._scope))
             target.retry()
-        while True:
+        for _ in range(MOST_PAGES):
             xids, following = source.changes(target.link.cursor, self._scope)
             if following == target.link.cursor:
                 return
             target.write(source.entries(xids, self._scope))
             target.retry()
             target.reached(following)
+        raise RemoteError("the change feed of the source does not end; the next run goes on from here")
 
     def _push_01(self, report: ReplicationReport) -> None:
         if self._keep_both:

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from signalbook.client import Client, RegistryReply, RemoteError
+from signalbook.client import MOST_PAGES, Client, RegistryReply, RemoteError
 from signalbook.errors import UsageError
 from signalbook.jsontext import Json
 from signalbook.replication.catalog01 import Catalog01, Catalog01Source
@@ -28,7 +28,6 @@ __all__ = ["FeedSource", "PlainSource", "Source", "asked", "check_authority", "i
 
 Marks = Callable[[list[str]], dict[str, str]]
 
-_MOST_PAGES = 1_000_000
 _EVENTS = 1000
 _NAMES = 50
 _ABSENT = (400, 404, 410)
@@ -94,14 +93,14 @@ class FeedSource:
     def newest(self) -> str:
         """The cursor behind everything that there is now; another catalog at the same address is refused."""
         state = self._peer.request("GET", "/replicas").value
-        if state.get("catalog") != self.catalog:
+        if not isinstance(state, dict) or state.get("catalog") != self.catalog:
             raise RemoteError(f"{self._peer.name} is not the same catalog as before")
-        return str(state["cursor"])
+        return str(state.get("cursor", ""))
 
     def everything(self, scope: ReplicationScope) -> Iterator[Json]:
         """Every entry within a scope."""
         after = ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_PAGES):
             query = urlencode({"scope": scope.xid, "after": after})
             page = self._peer.request("GET", f"/replicas/entities?{query}").value
             yield from self._entries(page, scope)
@@ -111,6 +110,7 @@ class FeedSource:
             if following <= after:
                 raise RemoteError(f"{self._peer.name} links its pages in a circle")
             after = following
+        raise _endless(self._peer)
 
     def changes(self, cursor: str, scope: ReplicationScope, wait: float = 0) -> tuple[list[str], str]:
         """The entities within a scope that changed behind a cursor, and the cursor behind them."""
@@ -124,7 +124,7 @@ class FeedSource:
         """The xids at the target of what the feed says was deleted; none where it does not go back to its start."""
         found: set[str] = set()
         cursor = "0"
-        while True:
+        for _ in range(MOST_PAGES):
             try:
                 answer = self._peer.request("GET", f"/changes?since={quote(cursor)}&limit={_EVENTS}")
             except RemoteError as error:
@@ -137,6 +137,7 @@ class FeedSource:
             if following == cursor:
                 return found
             cursor = following
+        raise _endless(self._peer)
 
     def entries(self, xids: list[str], scope: ReplicationScope) -> Iterator[Json]:
         """Entities as they are now; one that is not there any more is a deleted entry."""
@@ -154,7 +155,7 @@ class FeedSource:
         if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
             raise RemoteError(f"{self._peer.name} answered with something other than entries")
         for entry in page["entries"]:
-            if not isinstance(entry, dict) or not isinstance(entry.get("xid"), str) or "origin" not in entry:
+            if not _is_entry(entry):
                 raise RemoteError(f"{self._peer.name} sent an entry that is not valid")
             origin = dict(entry["origin"])
             origin["authority"] = origin.get("authority") or self.authority
@@ -297,6 +298,28 @@ def speaks_01(peer: Client) -> bool:
     return isinstance(asked(peer, "/messagecatalog"), list)
 
 
+def _is_entry(value: Any) -> bool:
+    """Whether a value has the shape of an entry: what is in its body, the target judges."""
+    if not isinstance(value, dict) or not isinstance(value.get("xid"), str):
+        return False
+    origin, body, log = value.get("origin"), value.get("body"), value.get("log") or {}
+    if not isinstance(origin, dict) or not isinstance(body, dict | None) or not isinstance(log, dict):
+        return False
+    if any(not isinstance(origin.get(name, ""), str | None) for name in ("authority", "home")):
+        return False
+    return not log or (isinstance(log.get("snapshots"), list) and all(map(_is_snapshot, log["snapshots"])))
+
+
+def _is_snapshot(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return isinstance(value[0], int) and isinstance(value[2], dict | None)
+
+
+def _endless(peer: Client) -> RemoteError:
+    return RemoteError(f"{peer.name} has more than {MOST_PAGES} pages, and is not read further")
+
+
 def _body(singular: str, value: Any, scope: ReplicationScope) -> Json:
     """What of a resource travels, or what is wrong with it."""
     try:
@@ -307,7 +330,7 @@ def _body(singular: str, value: Any, scope: ReplicationScope) -> Json:
 
 def _types(value: Any, name: str) -> Iterable[tuple[str, Json]]:
     found = value.get(name) if isinstance(value, dict) else None
-    return [(plural, kind) for plural, kind in (found or {}).items() if isinstance(kind, dict)]
+    return [(plural, kind) for plural, kind in _object(found).items() if isinstance(kind, dict)]
 
 
 def _mark(value: Json) -> str:

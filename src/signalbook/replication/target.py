@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from signalbook.client import Client, RemoteError
+from signalbook.client import MOST_PAGES, Client, RemoteError
 from signalbook.errors import Problem
 from signalbook.jsontext import Json
 from signalbook.replication.links import Link
@@ -169,7 +169,10 @@ class SignalbookTarget:
         found: dict[str, str] = {}
         for start in range(0, len(xids), 50):
             query = urlencode([("link", self.link.name), *(("xid", xid) for xid in xids[start : start + 50])])
-            found.update(self._peer.request("GET", f"/replicas/marks?{query}").value)
+            marks = self._peer.request("GET", f"/replicas/marks?{query}").value
+            if not isinstance(marks, dict):
+                raise RemoteError(f"{self._peer.name} answered with something other than marks")
+            found.update(marks)
         return found
 
     def retry(self) -> None:
@@ -180,12 +183,13 @@ class SignalbookTarget:
 
     def sweep(self) -> None:
         """Delete what the comparison did not meet."""
-        more = True
-        while more:
+        for _ in range(MOST_PAGES):
             answer = self._post({"link": self._named(), "sweep": True})
             self.report.add(answer["results"])
             # what cannot be deleted is met again by the next sweep; one that deletes nothing is the last
-            more = bool(answer.get("more")) and any(one["outcome"] == "deleted" for one in answer["results"])
+            if not answer.get("more") or not any(one["outcome"] == "deleted" for one in answer["results"]):
+                return
+        raise RemoteError(f"{self._peer.name} says for ever that there is more to delete")
 
     def reached(self, cursor: str) -> None:
         """Write down that everything up to a cursor is here."""
@@ -219,7 +223,10 @@ class SignalbookTarget:
             if entry is None:
                 return
             body = {"link": self._named(), "entries": [entry], **self._said()}
-            result = self._post(body)["results"][0]
+            results = self._post(body)["results"]
+            if not results:
+                raise self._other_results()
+            result = results[0]
             if result["outcome"] in ("conflict", "refused"):
                 self.report.add([result])
             following = int(result.get("wants") or 0)
@@ -230,8 +237,19 @@ class SignalbookTarget:
     def _post(self, body: Json) -> Json:
         value = self._peer.request("POST", "/replicas", body).value
         if not isinstance(value, dict) or not isinstance(value.get("results"), list):
-            raise RemoteError(f"{self._peer.name} answered a batch with something other than results")
+            raise self._other_results()
+        if not all(map(_is_result, value["results"])):
+            raise self._other_results()
         return value
+
+    def _other_results(self) -> RemoteError:
+        return RemoteError(f"{self._peer.name} answered a batch with something other than results")
+
+
+def _is_result(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("xid", "outcome")):
+        return False
+    return isinstance(value.get("wants") or 0, int) and isinstance(value.get("source") or "", str)
 
 
 def _flaw(entry: Json) -> str:

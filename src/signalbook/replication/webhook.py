@@ -144,7 +144,8 @@ class Webhook:
             "sinkcredential": {"credentialtype": "ACCESSTOKEN", "accesstoken": self._listener.secret},
         }
         known = self._source.request("GET", "/subscriptions").value
-        ids = [one["id"] for one in known if one.get("sink") == self._sink] if isinstance(known, list) else []
+        listed = [one for one in known if isinstance(one, dict)] if isinstance(known, list) else []
+        ids = [str(one.get("id", "")) for one in listed if one.get("sink") == self._sink]
         method, path = ("PUT", f"/subscriptions/{ids[0]}") if ids else ("POST", "/subscriptions")
         made = self._source.request(method, path, body).value
         if not isinstance(made, dict) or not isinstance(made.get("id"), str):
@@ -161,6 +162,8 @@ class Webhook:
                 return False
             raise
         except (KeyError, TypeError):
+            return False
+        if not isinstance(status, dict):
             return False
         if status.get("state") != "active" or status.get("failures"):
             self.refusal = str(status.get("error", ""))

@@ -15,9 +15,11 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
+from signalbook.budget import Cancelled, current, within
 from signalbook.schemas.format import (
     BREAKS_BOTH,
     MOST_STEPS,
+    SECOND,
     Checked,
     Difference,
     Direction,
@@ -29,6 +31,7 @@ from signalbook.schemas.format import (
     Text,
     TooMuch,
     unsupported,
+    unusable,
 )
 
 __all__ = [
@@ -63,6 +66,12 @@ _EACH = 20
 _JSON = ("application/json", "text/json", "*/*+json")
 
 
+# What reading one schema, with those that it refers to, may take.
+MOST_READING = 10 * SECOND
+# What making one sample may take.
+MOST_SAMPLING = SECOND
+
+
 @dataclass(frozen=True, slots=True)
 class _Late:
     """A function of a module of this package, imported with its first call."""
@@ -78,11 +87,24 @@ class _Late:
         return found(*arguments)
 
 
+class _LateReader(_Late):
+    """What reads the documents of a format, within a budget."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        with within(current().part(MOST_READING, "Reading this schema")) as budget:
+            try:
+                return _Late.__call__(self, *arguments)
+            except TooMuch as error:
+                if error.budget is not budget or isinstance(error, Cancelled):
+                    raise
+                raise unusable(str(error)) from None
+
+
 FORMATS: tuple[Format, ...] = (
     Format(
         "JsonSchema/draft-07",
         ("jsonschema/draft7", "jsonschema/draft-7", "jsonschema/draft07", "jsonschema/draft/07", "jsonschema/draft/7"),
-        _Late("json_schema.schema", "read_draft_07"),
+        _LateReader("json_schema.schema", "read_draft_07"),
         _Late("json_schema.compare", "compare"),
         _Late("json_schema.samples", "encode"),
         _Late("json_schema.samples", "samples"),
@@ -95,7 +117,7 @@ FORMATS: tuple[Format, ...] = (
             *("jsonschema/draft-2019-09", "jsonschema/2019-09", "jsonschema/draft2019-09", "jsonschema/draft201909"),
             *("jsonschema/draft-08", "jsonschema/draft-8", "jsonschema/draft8", "jsonschema/draft08"),
         ),
-        _Late("json_schema.schema", "read_draft_2019_09"),
+        _LateReader("json_schema.schema", "read_draft_2019_09"),
         _Late("json_schema.compare", "compare"),
         _Late("json_schema.samples", "encode"),
         _Late("json_schema.samples", "samples"),
@@ -104,7 +126,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "JsonSchema/draft/2020-12",
         ("jsonschema/draft-2020-12", "jsonschema/2020-12", "jsonschema/draft2020-12", "jsonschema/draft202012"),
-        _Late("json_schema.schema", "read_draft_2020_12"),
+        _LateReader("json_schema.schema", "read_draft_2020_12"),
         _Late("json_schema.compare", "compare"),
         _Late("json_schema.samples", "encode"),
         _Late("json_schema.samples", "samples"),
@@ -114,7 +136,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "JsonSchema",
         ("json", "json schema", "json-schema"),
-        _Late("json_schema.schema", "read_any_draft"),
+        _LateReader("json_schema.schema", "read_any_draft"),
         _Late("json_schema.compare", "compare"),
         _Late("json_schema.samples", "encode"),
         _Late("json_schema.samples", "samples"),
@@ -123,7 +145,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "Avro/*",
         ("avro",),
-        _Late("avro.payload", "read"),
+        _LateReader("avro.payload", "read"),
         _Late("avro.compare", "compare"),
         _Late("avro.encode", "encode"),
         _Late("avro.encode", "samples"),
@@ -132,7 +154,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "Protobuf/2",
         ("protobuf/2.*", "proto2", "protobuf/proto2", "proto/2"),
-        _Late("protobuf.schema", "read_proto2"),
+        _LateReader("protobuf.schema", "read_proto2"),
         _Late("protobuf.compare", "compare"),
         _Late("protobuf.schema", "encode"),
         _Late("protobuf.schema", "samples"),
@@ -141,7 +163,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "Protobuf/3",
         ("protobuf/3.*", "proto3", "protobuf/proto3", "protobuf", "proto/3"),
-        _Late("protobuf.schema", "read_proto3"),
+        _LateReader("protobuf.schema", "read_proto3"),
         _Late("protobuf.compare", "compare"),
         _Late("protobuf.schema", "encode"),
         _Late("protobuf.schema", "samples"),
@@ -150,7 +172,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "XSD/1.0",
         ("xsd", "xmlschema", "xmlschema/1.0", "xml schema/1.0"),
-        _Late("xsd.schema", "read"),
+        _LateReader("xsd.schema", "read"),
         _Late("xsd.compare", "compare"),
         _Late("xsd.schema", "encode"),
         _Late("xsd.schema", "samples"),
@@ -165,7 +187,7 @@ FORMATS: tuple[Format, ...] = (
             "jsonstructure/draft-4",
             "jsonstructure/draft-0[23]",
         ),
-        _Late("json_structure.schema", "read"),
+        _LateReader("json_structure.schema", "read"),
         _Late("json_structure.compare", "compare"),
         _Late("json_schema.samples", "encode"),
         _Late("json_structure.schema", "samples"),
@@ -228,7 +250,7 @@ def compatible(
     newest = older_to_newer[-1]
     seen: set[Difference] = set()
     for older in older_to_newer[:-1] if transitive else older_to_newer[-2:-1]:
-        part = StepBudget(MOST_STEPS) if budget is None else budget.part()
+        part = StepBudget(MOST_STEPS) if budget is None else budget.part(MOST_STEPS)
         for difference in _compare(older, newest, part):
             broken = difference.breaks & directions
             if broken and (difference.certain or not trust_unknown):
@@ -247,10 +269,18 @@ def _compare(older: Schema, newer: Schema, budget: StepBudget) -> Iterator[Diffe
         return
     try:
         budget.spend(_EACH)
-        yield from second.compare(older, newer, budget)
+        found = second.compare(older, newer, budget)
+        while (difference := _next(found, budget)) is not None:
+            yield difference
     except TooMuch:
         words = f"not decided within {MOST_STEPS:,} steps, or those that are left for all comparisons together"
         yield Difference("", "too_large", words, BREAKS_BOTH, certain=False)
+
+
+def _next(found: Iterator[Difference], budget: StepBudget) -> Difference | None:
+    """One more difference, found within the budget, which whoever is given it is not within."""
+    with within(budget):
+        return next(found, None)
 
 
 def payload_of(schema: Schema, value: Any, contenttype: str = "") -> bytes:
@@ -265,10 +295,16 @@ def payload_of(schema: Schema, value: Any, contenttype: str = "") -> bytes:
 
 def sample(schema: Schema, contenttype: str = "") -> bytes | None:
     """Return a payload that the schema takes, or None where none was found."""
+    budget = current().part(MOST_SAMPLING, "Making a sample")
     try:
-        for payload in islice(_row(schema).samples(schema, contenttype), _ATTEMPTS):
-            if not schema.check(payload, contenttype).problems:
-                return payload
+        with within(budget):
+            for payload in islice(_row(schema).samples(schema, contenttype), _ATTEMPTS):
+                if not schema.check(payload, contenttype).problems:
+                    return payload
+    except TooMuch as error:
+        if error.budget is not budget:
+            raise
+        return None
     except (ValueError, ArithmeticError, RecursionError):  # a schema that asks for what no sample can be made of
         return None
     return None

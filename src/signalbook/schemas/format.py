@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from signalbook.budget import Budget as StepBudget
+from signalbook.budget import TooMuch
 from signalbook.errors import Problem, SignalbookError
 
 if TYPE_CHECKING:
@@ -54,36 +56,6 @@ __all__ = [
 
 # What one comparison may take, both ways together.
 MOST_STEPS = 60_000
-
-
-class TooMuch(Exception):  # noqa: N818, RUF100 - it is not an error: the answer is "unknown"
-    """There are no steps left."""
-
-
-class StepBudget:
-    """Steps that are left; a part of a budget has a limit of its own, and takes from the whole."""
-
-    __slots__ = ("_whole", "left")
-
-    def __init__(self, steps: int, whole: StepBudget | None = None) -> None:
-        self.left = steps
-        self._whole = whole
-
-    def part(self, steps: int = MOST_STEPS) -> StepBudget:
-        """A budget for one comparison out of this one."""
-        return StepBudget(steps, self)
-
-    def add(self, steps: int) -> None:
-        """Allow more steps."""
-        self.left += steps
-
-    def spend(self, steps: int = 1) -> None:
-        """Take some steps; `TooMuch` where none is left."""
-        self.left -= steps
-        if self.left < 0:
-            raise TooMuch
-        if self._whole is not None:
-            self._whole.spend(steps)
 
 
 # How much a schema document holds, counted in its text before anything reads it.

@@ -183,12 +183,12 @@ class Library:
         return [document for document in self._documents.values() if isinstance(document, dict)]
 
     def _ask(self, uri: str) -> Any:
+        if len(self._documents) + len(self.refused) >= MOST_DOCUMENTS:
+            raise LookupError(f"the schema refers to more than {MOST_DOCUMENTS:,} others")
         name = "/" + uri.removeprefix(ROOT) if uri.startswith(ROOT) else uri
         text = self._references(name) if self._references else None
         if text is None:
             raise LookupError(f"the catalog has no schema {name}, and schemas outside it are not fetched")
-        if len(self._documents) >= MOST_DOCUMENTS:
-            raise LookupError(f"the schema refers to more than {MOST_DOCUMENTS:,} others")
         value, size = read_json(text)
         self._room -= size
         if self._room < 0:

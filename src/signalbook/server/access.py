@@ -5,7 +5,8 @@ needs a token nobody may, unless `--open` says that readers are writers too.
 Rule 2: every token is compared in constant time, and all of them each time.
 Rule 3: where clients of Confluent's API ask, a token may come as a password.
 Rule 4: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
-`Origin` and no token is refused unless it comes from a page of this server itself.
+`Origin` and no token is refused unless it comes from a page of this server itself; and where only this machine may
+read, so is a POST that asks, whose work a page could have done without reading the answer.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Access:
         readers_write: bool = False,
         loopback: bool = True,
         basic: tuple[str, ...] = (),
+        private: bool = False,
     ) -> None:
         self._readers = tuple(token.encode() for token in read_tokens)
         self._writers = tuple(token.encode() for token in write_tokens)
@@ -57,6 +59,7 @@ class Access:
         self._readers_write = readers_write
         self._loopback = loopback
         self._basic = basic
+        self._private = private
         self.reading_is_open = not read_tokens
 
     def check(self, request: Request, *, asks: bool = False) -> None:
@@ -65,6 +68,9 @@ class Access:
         if method in READS or asks:
             if not self.reading_is_open and method != "OPTIONS" and not self._is_reader(request):
                 raise _unauthorized(request)
+            if asks and self._private and not self._is_own_page(request):
+                detail = "A web page of another origin may not ask a server that only this machine reaches."
+                raise RegistryError("forbidden", request.path, detail=detail, action=method)
             return
         if self._read_only:
             raise RegistryError("forbidden", request.path, detail=_READ_ONLY, action=method)
@@ -86,6 +92,10 @@ class Access:
     def may_read(self, request: Request) -> bool:
         """Whether this request could read."""
         return self.reading_is_open or self._is_reader(request)
+
+    def is_known(self, request: Request) -> bool:
+        """Whether whoever sent this request has a token, or may write without one."""
+        return self.may_write(request) or (bool(self._readers) and self._is_reader(request))
 
     def may_write(self, request: Request) -> bool:
         """Whether whoever sent this request could write."""
@@ -133,6 +143,7 @@ def access_by(settings: Settings) -> Access:
         readers_write=settings.open,
         loopback=is_loopback(settings.host),
         basic=_BASIC_AT_ROOT if settings.confluent_root else _BASIC,
+        private=settings.is_private,
     )
 
 

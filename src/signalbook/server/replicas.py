@@ -144,7 +144,7 @@ class Replicas:
                 links.save_link(db, link)
             return {"results": [result.to_dict() for result in results]}
 
-        return self._requests.store.write(job)
+        return self._requests.write(job, several=True)
 
 
 def _read_body(request: Request) -> tuple[Any, list[ReplicaResult]]:

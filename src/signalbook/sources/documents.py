@@ -22,10 +22,11 @@ from urllib.parse import unquote, urlsplit
 import orjson
 import yaml
 
+from signalbook.client import DEEPEST_REPLY
 from signalbook.dialects.catalog01_documents import in_line
 from signalbook.dialects.convert import Detection, ForeignDocument, detect, whole
 from signalbook.errors import Problem, RegistryError, UsageError
-from signalbook.jsontext import MAX_DEPTH, find_flaw, keeps_integer, keeps_number, parse_json
+from signalbook.jsontext import MAX_DEPTH, find_flaw, is_deeper, keeps_integer, keeps_number, parse_json
 from signalbook.model.attributes import model_error
 from signalbook.spec.dialects import DIALECTS, Dialect
 from signalbook.spec.versions import DEFAULT
@@ -241,8 +242,10 @@ def parse_value(content: bytes, source: str, *, yaml_allowed: bool, answered: bo
     try:
         if yaml_allowed and not content.lstrip().startswith(b"{"):
             return _yaml(content)
-        return orjson.loads(content) if answered else parse_json(content, source)
+        return _read_answer(content) if answered else parse_json(content, source)
     except orjson.JSONDecodeError as error:
+        if "depth" in error.msg:
+            raise UsageError(f"{source} is nested too deeply to be read") from None
         raise UsageError(f"{source} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RegistryError as error:
         raise UsageError(f"{source} is not JSON: {_located(content, error)}") from None
@@ -254,6 +257,14 @@ def parse_value(content: bytes, source: str, *, yaml_allowed: bool, answered: bo
         raise UsageError(f"{source} holds a value that JSON cannot hold: {error}") from None
     except RecursionError:
         raise UsageError(f"{source} is nested too deeply to be read") from None
+
+
+def _read_answer(content: bytes) -> Any:
+    """What a registry answered: it may hold what could not be stored here, within bounds."""
+    value = orjson.loads(content)
+    if is_deeper(value, DEEPEST_REPLY):
+        raise RecursionError
+    return value
 
 
 def _located(content: bytes, error: RegistryError) -> str:

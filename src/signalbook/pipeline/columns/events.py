@@ -92,6 +92,11 @@ class ColumnShape(Protocol):
         ...
 
     @property
+    def longest(self) -> int:
+        """The longest record that is judged without being counted; a longer one takes the general path."""
+        ...
+
+    @property
     def has_data(self) -> bool:
         """Whether there is data."""
         ...

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from signalbook.jsontext import is_json_text
 from signalbook.messages.answer import Answer, Outcome
 from signalbook.messages.compile import CLOUDEVENTS, Compiled, MatchPlan
-from signalbook.messages.fast import FastPath, MatchScope
+from signalbook.messages.fast import FastPath, MatchScope, longest
 from signalbook.messages.observe import MessageKind, Observed
 from signalbook.pipeline.columns.events import BINARY, STRUCTURED, EventCarrier, Parts
 from signalbook.pipeline.read.records import KafkaRow
@@ -46,6 +46,7 @@ class PlainShape:
     xid: str
     accepts: Callable[[Any], bool]
     schema: Any
+    longest: int
     attributes: tuple[tuple[str, str | int], ...] = ()
     names: tuple[tuple[str, int], ...] = ()
     has_data: bool = True
@@ -54,10 +55,11 @@ class PlainShape:
 class PlainRecords:
     """The definitions of records that are not events, by topic and content type."""
 
-    __slots__ = ("_bases", "_index", "_is_open", "_shapes")
+    __slots__ = ("_bases", "_index", "_is_open", "_library", "_shapes")
 
     def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.NATIVE, KAFKA)
+        self._library = scope.library
         self._is_open = keys_look_at_topics(scope, MessageKind.NATIVE)
         self._bases = {base for plan in self._index.keyless_derived for base in plan.derives_from}
         self._shapes: dict[tuple[str | None, bytes | None], PlainShape | None] = {}
@@ -78,13 +80,13 @@ class PlainRecords:
 
     def _shape(self, plan: MatchPlan) -> PlainShape | None:
         compiled = plan.compiled
-        schema = compiled.payload.schema
+        schema = compiled.payload.schema(self._library)
         accepts = getattr(schema, "accepts", None)
         if compiled.envelope == CLOUDEVENTS or compiled.definition.identity in self._bases or not says_topics(compiled):
             return None
         if compiled.payload.framing in FRAMINGS:
             return None
-        return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema)
+        return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema, longest(schema))
 
 
 def keys_look_at_topics(scope: MatchScope, kind: MessageKind) -> bool:
@@ -163,10 +165,11 @@ class _EventPath(NamedTuple):
 class KafkaFastPath:
     """What is known of one scope's records of Kafka: the shapes of events, and what is not an event."""
 
-    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_paths", "_plain_records")
+    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_library", "_paths", "_plain_records")
 
     def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.EVENT, KAFKA)
+        self._library = scope.library
         self._is_open = keys_look_at_topics(scope, MessageKind.EVENT)
         self._by_topic = any(one.compiled.on_protocol for one in scope.entries if one.compiled.protocol == KAFKA)
         self._plain_records = PlainRecords(scope)
@@ -189,13 +192,17 @@ class KafkaFastPath:
             return None
         if not headers.is_marked:
             shape = None if value is None else self._plain_records.shape(row.topic, content_type)
-            return None if shape is None else ((shape, (), 0), BINARY)
+            return None if shape is None or len(value or b"") > shape.longest else ((shape, (), 0), BINARY)
         head = None if path is None else headers.head_of(row.values)
         if path is None or head is None:
             return None
         parts = path.events.parts(head + (_NO_DATA if value is None else b',"data":0}'))
         # Without a schema, it is for the content type to say that the data is JSON.
-        if parts is None or (value is not None and parts[0].schema is None and not is_json_text(value)):
+        if (
+            parts is None
+            or len(value or b"") > parts[0].longest
+            or (value is not None and parts[0].schema is None and not is_json_text(value))
+        ):
             return None
         return parts, BINARY
 
@@ -227,7 +234,7 @@ class KafkaFastPath:
         key = (topic if self._by_topic else None, content_type)
         found = self._paths.get(key)
         if found is None and self._is_open and len(self._paths) < _MOST_PATHS:
-            found = self._paths[key] = _EventPath(FastPath(self._index), is_binary, {})
+            found = self._paths[key] = _EventPath(FastPath(self._index, self._library), is_binary, {})
         return found
 
     def _of_names(self, names: tuple[str, ...]) -> _Headers | None:

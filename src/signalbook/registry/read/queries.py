@@ -9,13 +9,13 @@ Rule 3: the index proposes candidates where a clause asks for equality; every an
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
+from signalbook.budget import Budget, TooMuch
 from signalbook.errors import RegistryError
 from signalbook.model.model import GroupType, Model, ResourceType
 from signalbook.model.values import Attribute, Attributes, Level
@@ -31,31 +31,31 @@ MISS = object()  # nothing of the entity is left
 Found = Picked | None | object
 _META = InlineSet({"meta": InlineSet.NOTHING})
 _CHUNK = 200
+# The steps to read one entity for a filter, besides one for each expression.
+AN_ENTITY = 2
 
 
 @dataclass(slots=True)
 class Search:
-    """One request's filters at work, with a limit on how long they may look."""
+    """One request's filters at work, and how many steps they may take."""
 
     view: View
-    seconds: float = 10.0
-    until: float = 0.0
-    looked: int = 0
+    budget: Budget
     partial: bool = False  # whether the last candidates were but those that the index knows of
     spare: int = 200  # entities to look at for arrays where the index knows of none that match
     stumbled: RegistryError | None = None
 
     def _look(self) -> None:
-        self.looked += 1
-        if self.looked % 256 == 1:
-            now = time.monotonic()
-            if not self.until:
-                self.until = now + self.seconds
-            elif now > self.until:
-                raise RegistryError(
-                    "bad_filter", self.view.subject, value="filter",
-                    error_detail=f"it took longer than {self.seconds:g} s; ask a smaller collection, or for equality",
-                )  # fmt: skip
+        self._spend(AN_ENTITY)
+
+    def _spend(self, steps: int) -> None:
+        try:
+            self.budget.spend(steps)
+        except TooMuch as error:
+            if error.budget is not self.budget:
+                raise
+            words = f"it takes more than {self.budget.allowed:,} steps; ask a smaller collection, or for equality"
+            raise RegistryError("bad_filter", self.view.subject, value="filter", error_detail=words) from None
 
     def hold(self, clauses: Clauses, attrs: Mapping[str, Any]) -> bool:
         """Tell whether an entity satisfies all clauses; one that only an array keeps from it is remembered.
@@ -63,6 +63,7 @@ class Search:
         A clause that holds where there is nothing is refused at once: what it lets through would be a wrong answer.
         """
         failed: Clause | None = None
+        self._spend(len(clauses))
         for clause in clauses:
             if not clause.holds(attrs):
                 if clause.array_in(attrs) is None:
@@ -84,7 +85,7 @@ class Search:
 
     def registry(self, row: EntityRow, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of the registry."""
-        attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
+        attrs = orjson.loads("".join(self.view.registry(row, InlineSet.NOTHING, None)))
         groups = self.view.model.groups
         return self._node(
             attrs, alternatives, groups.__contains__, lambda plural, below: self.groups(groups[plural], below)
@@ -94,7 +95,7 @@ class Search:
         """Return the groups that are left of a collection."""
         low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
         left: dict[str, Picked | None] = {}
-        for one in self.view.db.execute(rows.SELECT_RANGE, (low, high)):
+        for one in rows.in_batches(self.view.db, rows.SELECT_RANGE, (low, high)):
             row = EntityRow(*one)
             _keep(left, row, self.group(kind, row, alternatives))
         return left
@@ -153,7 +154,8 @@ class Search:
             return {}
         real = found[0]
         left: dict[str, Picked | None] = {}
-        for one in self.view.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions")):
+        bounds = rows.range_of(rows.VERSION, real.xid + "/versions")
+        for one in rows.in_batches(self.view.db, rows.SELECT_RANGE, bounds):
             version = EntityRow(*one)
             _keep(left, version, self.version(kind, row, real, version, alternatives))
         return left
@@ -210,7 +212,7 @@ class Search:
         low, high = rows.range_of(rows.RESOURCE, path)
         self.partial = all(keys is not None for keys in indexed)
         if not self.partial:
-            yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
+            yield from map(pair, rows.in_batches(db, rows.SELECT_RESOURCES, (low, high)))
             return
         shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
         ordered = sorted({key for keys in indexed if keys for key in keys} | {key for (key,) in shown})

@@ -2,15 +2,18 @@
 
 Rule 1: SQL is one text for both databases, with `?` for every parameter and no other question mark.
 Rule 2: a database driver's exception never leaves this package: it is a `StoreError` whose cause is the driver's.
+Rule 3: a statement, and each row that it gives, takes steps of the budget that the work is within; what begins and
+ends a transaction takes none, so that it can always be undone.
 
     StoreError
-    └── StoreBusy     another process held the write lock for too long; the same request may work later
+    ├── StoreBusy     another process held the write lock for too long; the same request may work later
+    └── StoreLost     the connection was lost before a commit: nothing was written, and the job may be run again
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -19,7 +22,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from signalbook.errors import StoreError
 
 __all__ = [
+    "A_STATEMENT",
     "LATEST",
+    "MOST_CONNECTIONS",
     "WORDS",
     "Connection",
     "Database",
@@ -27,17 +32,29 @@ __all__ = [
     "ResultRow",
     "Session",
     "StoreBusy",
+    "StoreLost",
     "migrate",
     "scripts",
 ]
 
 T = TypeVar("T")
 
+# The steps that one statement takes besides its rows.
+A_STATEMENT = 5
+
 ResultRow: TypeAlias = tuple[Any, ...]
 
 
 class StoreBusy(StoreError):
     """The write lock could not be had in time: nothing was written, and the same request may work later."""
+
+
+class StoreLost(StoreError):
+    """The connection was lost and nothing was committed: the same job may be run again on another."""
+
+
+# Connections that the threads of a process read by, where a store is on a server; there is one more, which writes.
+MOST_CONNECTIONS = 16
 
 
 class Connection(Protocol):
@@ -49,7 +66,7 @@ class Connection(Protocol):
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         """One statement run for each row of parameters."""
 
 

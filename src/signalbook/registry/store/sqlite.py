@@ -17,15 +17,16 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from signalbook.budget import spend
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import LATEST, ResultRow, StoreBusy, migrate
+from signalbook.registry.store.connection import A_STATEMENT, LATEST, ResultRow, StoreBusy, migrate
 
 __all__ = [
     "SqliteDatabase",
@@ -323,11 +324,9 @@ class SqliteSession:
 
     def execute(self, sql: str, params: Sequence[Any] = (), /) -> list[ResultRow]:
         """All rows of one statement."""
-        try:
-            with self._lock:
-                return self._cursor.execute(sql, params).fetchall()
-        except sqlite3.Error as error:
-            raise _failure(error, self._place) from error
+        rows = self._run(sql, params)
+        spend(A_STATEMENT + len(rows))
+        return rows
 
     def one(self, sql: str, params: Sequence[Any] = (), /) -> ResultRow | None:
         """The first row of one statement, or None."""
@@ -336,39 +335,49 @@ class SqliteSession:
                 rows = self._cursor.execute(sql, params).fetchall()
         except sqlite3.Error as error:
             raise _failure(error, self._place) from error
+        spend(A_STATEMENT + len(rows))
         return rows[0] if rows else None
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         """One statement run for each row of parameters."""
+        spend(A_STATEMENT * len(rows))
         try:
             with self._lock:
                 self._cursor.executemany(sql, rows)
         except sqlite3.Error as error:
             raise _failure(error, self._place) from error
 
+    def _run(self, sql: str, params: Sequence[Any] = ()) -> list[ResultRow]:
+        """The rows of a statement that nobody's budget pays for: what ends a transaction always may."""
+        try:
+            with self._lock:
+                return self._cursor.execute(sql, params).fetchall()
+        except sqlite3.Error as error:
+            raise _failure(error, self._place) from error
+
     def begin_read(self) -> None:
         """Begin a snapshot: it is taken by the first statement."""
-        self.execute("BEGIN")
+        self._run("BEGIN")
 
     def begin_write(self) -> None:
         """Take the file's write lock, after the processes that asked for it before."""
         if self._queue is None:
             self._queue = WriterQueue(self._place, BUSY_SECONDS)
-            self.execute("PRAGMA busy_timeout = 0")
+            self._run("PRAGMA busy_timeout = 0")
         self._queue.enter(self._take_lock)
 
     def commit(self) -> None:
         """With `synchronous = FULL` the log is on the disk when this returns."""
-        self.execute("COMMIT")
+        self._run("COMMIT")
 
     def rollback(self) -> None:
         """Undo the transaction, unless SQLite has done so itself."""
         if self._db.in_transaction:
-            self.execute("ROLLBACK")
+            self._run("ROLLBACK")
 
     def savepoint(self) -> None:
         """Begin a part that can be undone alone."""
-        self.execute("SAVEPOINT job")
+        self._run("SAVEPOINT job")
 
     def check_transaction(self) -> None:
         """Some errors, a full disk among them, end the whole transaction."""
@@ -377,12 +386,12 @@ class SqliteSession:
 
     def release(self) -> None:
         """Keep that part."""
-        self.execute("RELEASE job")
+        self._run("RELEASE job")
 
     def undo(self) -> None:
         """Undo that part."""
-        self.execute("ROLLBACK TO job")
-        self.execute("RELEASE job")
+        self._run("ROLLBACK TO job")
+        self._run("RELEASE job")
 
     def close(self) -> None:
         """Close once the statement under way has ended."""

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from signalbook import schemas
+from signalbook.budget import current, spend
 from signalbook.errors import RegistryError
 from signalbook.model.constraints import check_instance_constraints, constraint_violations
 from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
@@ -28,13 +29,14 @@ from signalbook.model.rules import rereads
 from signalbook.registry import rows, schema_ids
 from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
+from signalbook.registry.readings import Readings
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
+from signalbook.schemas.canonical import NamedReferences
 from signalbook.schemas.format import (
     SECOND,
     Format,
     Located,
-    References,
     SchemaError,
     StepBudget,
     TooMuch,
@@ -46,19 +48,13 @@ from signalbook.schemas.references import look_up, meant, names_of
 from signalbook.spec.builtin import MESSAGE
 
 __all__ = [
-    "MOST_USERS",
-    "StoredReferences",
-    "check_work",
-    "declared",
-    "document_of",
-    "enter",
-    "finish_resource",
-    "users_of",
-    "validate_documents",
-    "validate_users",
-]
+    "MOST_USERS", "StoredReferences", "check_work", "declared", "document_of", "enter", "finish_resource", "users_of",
+    "validate_documents", "validate_users",
+]  # fmt: skip
 
 _CHUNK = 200
+# The steps that the rules take for one version.
+A_VERSION = 20
 
 
 @dataclass(slots=True)
@@ -73,19 +69,15 @@ class StoredReferences:
     whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
-    named: References | None = None  # what the version itself says it means by a name
+    named: NamedReferences = field(default_factory=partial(NamedReferences, ""))
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = StepBudget(SECOND, self.whole)
+        self.budget = StepBudget(SECOND, whole=self.whole or current())
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
-        named = self.named(uri) if self.named is not None else None
-        if isinstance(named, str):
-            found: bytes | None = named.encode()
-        else:
-            found = look_up(uri, self.state.xid, self._at, self._declared)
+        found = self.named.get(uri) or look_up(uri, self.state.xid, self._at, self._declared)
         if found is not None:
             if too_large(self.family, found):
                 raise unreachable(f"{uri} is too large to be read with it")
@@ -97,8 +89,7 @@ class StoredReferences:
 
     def begin(self, attrs: dict[str, Any]) -> None:
         """Begin with a version: the references that it states (`confluentreferences`) are looked at first."""
-        if attrs.get("confluentreferences"):
-            self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
+        self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
 
     def _declared(self, name: str) -> bytes | None:
         """Return the document that declares a name."""
@@ -341,7 +332,8 @@ def validate_documents(work: Work, state: ResourceState, touched: list[VersionSt
         attrs.update(_validate_format(by, _member(work, state, version), _is_external(state, version)))
     for version in affected:
         attrs = version.attrs = _without(version.attrs, VALIDATED[2:])
-        attrs.update(by.validate_compatibility(compatibility, _members(work, state, version), state.xid))
+        member, line = _member(work, state, version), partial(_before, work, state, version)
+        attrs.update(by.validate_compatibility(compatibility, member, line, state.xid))
     for versionid, attrs in before.items():
         if state.versions[versionid].attrs != attrs:
             state.versions[versionid].refreshed = True
@@ -359,26 +351,15 @@ def validate_users(work: Work) -> None:
 
 
 def _validate_user(work: Work, state: ResourceState, version: VersionState, budget: StepBudget) -> None:
-    by = DocumentValidator(
-        state.type,
-        work.capabilities,
-        partial(StoredReferences, work, state, budget),
-        state.xid,
-        budget,
-        work.offer.trust_unknown,
-    )
+    by = _validator(work, state, budget, budget)
     member = _member(work, state, version, _without(version.attrs, VALIDATED))
     attrs = member.attrs
     verdict = _look_again(by, member, _is_external(state, version))
     seen = verdict != UNSEEN
     attrs.update(verdict_attributes("format", verdict))
-    # Nothing is compared with a document that was not found to have its format, so none is loaded for that.
-    line = [_member(work, state, one) for one in _line(state, version)][:-1] if seen else []
-    attrs.update(
-        verdict_attributes(
-            "compatibility", by.find_compatibility_verdict(state.attrs.get("compatibility"), [*line, member])
-        )
-    )
+    compatibility = state.attrs.get("compatibility")
+    promise = by.find_compatibility_verdict(compatibility, member, partial(_before, work, state, version))
+    attrs.update(verdict_attributes("compatibility", promise))
     if attrs != version.attrs:
         version.attrs = attrs
         version.refreshed = True
@@ -436,11 +417,29 @@ def _stored(work: Work, key: str) -> tuple[ResourceState, VersionState] | None:
 
 def _validator_of(work: Work, state: ResourceState) -> DocumentValidator:
     if work.budget is None:
-        work.budget = StepBudget(MOST_STEPS)
-    ask = partial(StoredReferences, work, state, None)
+        work.budget = current().part(MOST_STEPS)
+    return _validator(work, state, work.budget, None)
+
+
+def _validator(work: Work, state: ResourceState, budget: StepBudget, whole: StepBudget | None) -> DocumentValidator:
+    """What judges versions within a budget; `whole` is what their references may take together, where it is bounded."""
     return DocumentValidator(
-        state.type, work.capabilities, ask, state.xid, work.budget, work.offer.trust_unknown, work.judged
+        state.type,
+        work.capabilities,
+        partial(StoredReferences, work, state, whole),
+        state.xid,
+        budget,
+        _readings(work),
+        partial(setattr, work, "db"),
+        work.offer.trust_unknown,
+        work.judged,
     )
+
+
+def _readings(work: Work) -> Readings:
+    if work.readings is None:
+        work.readings = Readings()
+    return work.readings
 
 
 def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions: list[VersionState]) -> None:
@@ -488,30 +487,48 @@ def _affected(
         return list(versions.values())
     changed = {version.versionid for version in anew}
     changed |= {one.versionid for one in versions.values() if one.row is None or one.row.ancestor != one.ancestor}
-    depth = None if compatibility is not None and compatibility.lower().endswith("_transitive") else -2
-    lines = {name: [one.versionid for one in _line(state, version)] for name, version in versions.items()}
-    return [versions[name] for name, line in lines.items() if not changed.isdisjoint(line[depth:])]
+    transitive = compatibility is not None and compatibility.lower().endswith("_transitive")
+    found = _descendants(versions, changed, transitive)
+    return [version for name, version in versions.items() if name in found]
+
+
+def _descendants(versions: dict[str, VersionState], changed: set[str], transitive: bool) -> set[str]:
+    """Return the versions that are, or come after, one of those that changed; all of them or only the next."""
+    children: dict[str, list[str]] = {}
+    for version in versions.values():
+        if version.ancestor is not None and version.ancestor != version.versionid:
+            children.setdefault(version.ancestor, []).append(version.versionid)
+    found = set(changed)
+    waiting = list(changed)
+    while waiting:
+        fresh = [name for name in children.get(waiting.pop(), ()) if name not in found]
+        found.update(fresh)
+        if transitive:
+            waiting.extend(fresh)
+    return found
 
 
 def _member(
     work: Work, state: ResourceState, version: VersionState, attrs: dict[str, Any] | None = None
 ) -> VersionDocument:
-    document = document_of(work, state, version) or b""
     return VersionDocument(
-        f"{state.xid}/versions/{version.versionid}", version.attrs if attrs is None else attrs, document
+        f"{state.xid}/versions/{version.versionid}",
+        version.attrs if attrs is None else attrs,
+        partial(document_of, work, state, version),
     )
 
 
-def _members(work: Work, state: ResourceState, version: VersionState) -> list[VersionDocument]:
-    return [_member(work, state, one) for one in _line(state, version)]
+def _before(work: Work, state: ResourceState, version: VersionState, transitive: bool) -> list[VersionDocument]:
+    """Return what comes before a version, oldest first, or only the one that it comes after.
 
-
-def _line(state: ResourceState, version: VersionState) -> Iterator[VersionState]:
-    """Return a version behind all its ancestors; a circle, which may yet be refused, ends where it began."""
+    A circle, which may yet be refused, ends where it began.
+    """
     line = {version.versionid: version}
     while (ancestor := version.ancestor) is not None and ancestor in state.versions and ancestor not in line:
         version = line[ancestor] = state.versions[ancestor]
-    return reversed(line.values())
+        if not transitive:
+            break
+    return [_member(work, state, one) for one in reversed(list(line.values())[1:])]
 
 
 # What is checked when a request's entities are all in place: steps 6, 7 and 9 of the algorithm, and the named rules.
@@ -631,6 +648,7 @@ def _check_versions(work: Work, state: ResourceState, versions: list[VersionStat
     """Check versions as those of a resource, be they its own or those it shows: XREF-10."""
     _check_constraints(work, state, versions)
     for version in versions:
+        spend(A_VERSION)
         xid = f"{state.xid}/versions/{version.versionid}"
         subject = Subject(
             xid, version.attrs, state.group.attrs, partial(_lookup, work), state.type.version_level.problems

@@ -1,7 +1,7 @@
 """What changed between two Avro schemas, and which promises that breaks.
 
 Rule 1: backward means that the newer schema reads what the older wrote, forward the other way round; both by the
-specification's schema resolution, as Java's `SchemaCompatibility` and the registries built on it.
+specification's schema resolution (in `decode`), as Java's `SchemaCompatibility` and the registries built on it.
 Rule 2: a path names fields, `items`, `values` and the members of unions, from the top.
 Rule 3: resolution ignores logical types; a reader does not. Another unit or scale changes what the same bytes mean and
 breaks both; a logical type that comes or goes narrows what values there may be, which is for the owner to know.
@@ -13,154 +13,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from signalbook.schemas.avro.resolve import (
+    Resolution,
+    TooManyPairs,
+    field_of,
+    names_match,
+    pair_steps,
+    promotes,
+)
 from signalbook.schemas.avro.schema import NOTHING, Field, Node, of_values
 from signalbook.schemas.format import BREAKS_BOTH, MOST_STEPS, Difference, Direction, Schema, StepBudget, pointer
 
 if TYPE_CHECKING:
     from signalbook.schemas.avro.payload import AvroSchema
 
-__all__ = ["MOST_PAIRS", "Resolution", "TooManyPairs", "compare", "field_of"]
-
-# Can a reader's schema read what a writer's schema wrote: Avro 1.12, "Schema Resolution".
-#
-# Rule 1: two types match as the specification says; names match without their namespace, or by a reader's alias, as
-# Java's `SchemaCompatibility` has it.
-# Rule 2: a pair of types is readable unless something shows that it is not. So recursive types end, and the answer does
-# not depend on where one starts.
-# Rule 3: logical types play no part here; `compare` judges what they mean.
-
-
-MOST_PAIRS = 200_000
-
-_PROMOTIONS = {
-    "int": frozenset({"long", "float", "double"}),
-    "long": frozenset({"float", "double"}),
-    "float": frozenset({"double"}),
-    "string": frozenset({"bytes"}),
-    "bytes": frozenset({"string"}),
-}
-
-Key = tuple[int, int]
-Pair = tuple[Node, Node]
-
-
-class TooManyPairs(Exception):
-    """Two schemas with so many types against each other that the question is not worth its answer."""
-
-
-def promotes(writer: str, reader: str) -> bool:
-    """Tell whether a primitive type is read as another."""
-    return reader in _PROMOTIONS.get(writer, ())
-
-
-def names_match(writer: Node, reader: Node) -> bool:
-    """Tell whether a reader's named type means the writer's."""
-    return writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2] or writer.name in reader.aliases
-
-
-def field_of(writer: dict[str, Field], reader: Field) -> Field | None:
-    """The writer's field that a reader's field reads: of the same name, else of an alias."""
-    found = writer.get(reader.name)
-    if found is None:
-        found = next((writer[alias] for alias in reader.aliases if alias in writer), None)
-    return found
-
-
-class Resolution:
-    """Which types of a reader's schema read which types of a writer's."""
-
-    def __init__(self, writer: Node, reader: Node) -> None:
-        self._pairs: dict[Key, list[list[Key]] | None] = {}
-        self._discover(writer, reader)
-        self._unreadable = self._refute()
-
-    def readable(self, writer: Node, reader: Node) -> bool:
-        """Tell whether every value of a writer's type can be read as the reader's."""
-        return (id(writer), id(reader)) not in self._unreadable
-
-    def matches(self, writer: Node, reader: Node) -> bool:
-        """Tell whether two types match at their surface, whatever lies within."""
-        return self._pairs.get((id(writer), id(reader))) is not None or (
-            writer.kind == reader.kind and (not writer.name or names_match(writer, reader))
-        )
-
-    def member(self, writer: Node, reader: Node) -> Node | None:
-        """The member of a reader's union that reads a writer's type: the readable one of its name, else the first."""
-        found = [member for member in reader.members if self.readable(writer, member)]
-        same = [member for member in found if member.label == writer.label]
-        if same or found:
-            return (same or found)[0]
-        return next((member for member in reader.members if self.matches(writer, member)), None)
-
-    def _discover(self, writer: Node, reader: Node) -> None:
-        waiting: list[Pair] = [(writer, reader)]
-        while waiting:
-            one = waiting.pop()
-            key = (id(one[0]), id(one[1]))
-            if key in self._pairs:
-                continue
-            if len(self._pairs) >= MOST_PAIRS:
-                raise TooManyPairs
-            needs = _needs(*one)
-            self._pairs[key] = None if needs is None else [[(id(w), id(r)) for w, r in any_of] for any_of in needs]
-            for any_of in needs or ():
-                waiting.extend(any_of)
-
-    def _refute(self) -> set[Key]:
-        """Every pair that is unreadable, found from those that are so by themselves."""
-        users: dict[Key, list[tuple[Key, int]]] = {}
-        left: dict[tuple[Key, int], int] = {}
-        waiting: list[Key] = []
-        for key, needs in self._pairs.items():
-            if needs is None or not all(needs):
-                waiting.append(key)
-                continue
-            for number, any_of in enumerate(needs):
-                alternatives = set(any_of)
-                left[key, number] = len(alternatives)
-                for other in alternatives:
-                    users.setdefault(other, []).append((key, number))
-        unreadable: set[Key] = set(waiting)
-        while waiting:
-            for key, number in users.get(waiting.pop(), ()):
-                left[key, number] -= 1
-                if not left[key, number] and key not in unreadable:
-                    unreadable.add(key)
-                    waiting.append(key)
-        return unreadable
-
-
-def _needs(writer: Node, reader: Node) -> list[list[Pair]] | None:
-    """What must be readable for a pair to be so, one of each inner list; None where the two do not match at all."""
-    if writer.kind == "union":
-        return [[(member, reader)] for member in writer.members]
-    if reader.kind == "union":
-        return [[(writer, member) for member in reader.members]]
-    if writer.kind != reader.kind:
-        return [] if promotes(writer.kind, reader.kind) else None
-    if writer.inner is not None and reader.inner is not None:
-        return [[(writer.inner, reader.inner)]]
-    if writer.name and not names_match(writer, reader):
-        return None
-    if writer.kind == "record":
-        return _fields(writer, reader)
-    if writer.kind == "enum" and reader.default is None and not set(writer.symbols) <= set(reader.symbols):
-        return None
-    return None if writer.size != reader.size else []
-
-
-def _fields(writer: Node, reader: Node) -> list[list[Pair]]:
-    by_name = {field.name: field for field in writer.fields}
-    needs: list[list[Pair]] = []
-    for field in reader.fields:
-        found = field_of(by_name, field)
-        if found is not None:
-            needs.append([(found.node, field.node)])
-        elif field.default is NOTHING:
-            # One of nothing: never met. The other fields are compared all the same.
-            needs.append([])
-    return needs
-
+__all__ = ["compare"]
 
 Steps = tuple[str, ...]
 _MOST = 1000
@@ -210,7 +77,7 @@ class _DirectionComparison:
         self._direction = direction
         self._breaks = frozenset({direction})
         self._words = _WORDS[direction]
-        self._resolution = Resolution(writer, reader)
+        self._resolution = Resolution(writer, reader, budget)
         self._seen: set[tuple[int, int]] = set()
         self._start = (writer, reader)
 
@@ -220,7 +87,7 @@ class _DirectionComparison:
             writer, reader, steps = waiting.pop()
             if (id(writer), id(reader)) not in self._seen:
                 self._seen.add((id(writer), id(reader)))
-                self._budget.spend(1 + (1 + len(writer.members)) * (1 + len(reader.members)))
+                self._budget.spend(pair_steps(writer, reader))
                 inner: list[tuple[Node, Node, Steps]] = []
                 yield from self._pair(writer, reader, steps, inner)
                 waiting.extend(reversed(inner))
@@ -292,7 +159,8 @@ class _DirectionComparison:
         return Difference(place, self._words.field, f"{words}; it {_has(self._direction)} a default")
 
     def _symbols(self, writer: Node, reader: Node, steps: Steps) -> Iterator[Difference]:
-        missing = [symbol for symbol in writer.symbols if symbol not in set(reader.symbols)]
+        known = set(reader.symbols)
+        missing = [symbol for symbol in writer.symbols if symbol not in known]
         for symbol in missing:
             words = f"the symbol {symbol} of {reader.name} is {'gone' if self._direction == 'backward' else 'new'}"
             if reader.default is None:

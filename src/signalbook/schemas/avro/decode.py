@@ -15,12 +15,19 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, Rou
 from typing import Any
 from uuid import UUID
 
-from signalbook.schemas.avro.compare import Resolution, field_of
+from signalbook.schemas.avro.resolve import Resolution, field_of
 from signalbook.schemas.avro.schema import NOTHING, Node, of_values, raw_default, single
 
 __all__ = [
-    "DEEPEST_VALUE", "MOST_VALUES", "BadPayload", "Cursor", "Decoder", "decoder", "logical_value", "resolved_value",
-]  # fmt: skip
+    "DEEPEST_VALUE",
+    "MOST_VALUES",
+    "BadPayload",
+    "Cursor",
+    "Decoder",
+    "decoder",
+    "logical_value",
+    "resolved_value",
+]
 
 # The values of Avro's logical types in Python.
 #

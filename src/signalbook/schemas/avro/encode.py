@@ -170,9 +170,10 @@ def _string(node: Node, value: Any, out: bytearray, depth: int) -> None:
 
 
 def _enum(node: Node, value: Any, out: bytearray, depth: int) -> None:
-    if value not in node.symbols:
+    number = node.numbers.get(value) if isinstance(value, str) else None
+    if number is None:
         raise BadValue(f"is not one of {', '.join(node.symbols)}")
-    _number(node.symbols.index(value), out)
+    _number(number, out)
 
 
 def _array(node: Node, value: Any, out: bytearray, depth: int) -> None:

@@ -20,7 +20,7 @@ import orjson
 import zstandard
 
 from signalbook.errors import Problem
-from signalbook.schemas.avro.compare import TooManyPairs
+from signalbook.schemas.avro.canonical import canonical_form, fingerprint
 from signalbook.schemas.avro.decode import (
     DEEPEST_VALUE,
     BadPayload,
@@ -30,7 +30,8 @@ from signalbook.schemas.avro.decode import (
     logical_value,
 )
 from signalbook.schemas.avro.fast import fast_decoder
-from signalbook.schemas.avro.schema import Node, canonical_form, fingerprint, of_values, read_graph, walk
+from signalbook.schemas.avro.resolve import TooManyPairs
+from signalbook.schemas.avro.schema import Node, of_values, read_graph, walk
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.framing import Reader, Records
 
@@ -260,7 +261,7 @@ def _scalar(given: Any, node: Node) -> Iterator[Any]:
 
 def _of_text(given: str, node: Node) -> Iterator[Any]:
     kind = node.kind
-    if kind == "string" or (kind == "enum" and given in node.symbols):
+    if kind == "string" or (kind == "enum" and given in node.numbers):
         yield given
     elif kind in ("float", "double") and given in ("NaN", "Infinity", "-Infinity"):
         yield float(given)

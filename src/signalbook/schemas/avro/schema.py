@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, pointer, unmarked, unusable
 
@@ -28,9 +29,7 @@ __all__ = [
     "PRIMITIVES",
     "Field",
     "Node",
-    "canonical_form",
     "default_problem",
-    "fingerprint",
     "inner_types",
     "logical_type",
     "of_values",
@@ -77,6 +76,14 @@ class Node:
     logical: str = ""
     precision: int = 0
     scale: int = 0
+    numbers_: dict[str, int] | None = None
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each symbol of an enum."""
+        if self.numbers_ is None:
+            self.numbers_ = {symbol: number for number, symbol in enumerate(self.symbols)}
+        return self.numbers_
 
     @property
     def label(self) -> str:
@@ -165,73 +172,6 @@ def _whole(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
-def canonical_form(node: Node) -> str:
-    """The "Parsing Canonical Form" of the specification: what is left when nothing but the wire matters."""
-    return "".join(_canonical(node, set()))
-
-
-def _canonical(node: Node, seen: set[str]) -> Iterator[str]:
-    if node.name:
-        if node.name in seen:
-            yield f'"{node.name}"'
-            return
-        seen.add(node.name)
-    match node.kind:
-        case "union":
-            yield from _joined(node.members, seen)
-        case "array" | "map":
-            assert node.inner is not None
-            yield f'{{"type":"{node.kind}","{"items" if node.kind == "array" else "values"}":'
-            yield from _canonical(node.inner, seen)
-            yield "}"
-        case "enum":
-            yield f'{{"name":"{node.name}","type":"enum","symbols":['
-            yield ",".join(f'"{symbol}"' for symbol in node.symbols) + "]}"
-        case "fixed":
-            yield f'{{"name":"{node.name}","type":"fixed","size":{node.size}}}'
-        case "record":
-            yield f'{{"name":"{node.name}","type":"record","fields":['
-            for number, field in enumerate(node.fields):
-                yield f'{"," if number else ""}{{"name":"{field.name}","type":'
-                yield from _canonical(field.node, seen)
-                yield "}"
-            yield "]}"
-        case kind:
-            yield f'"{kind}"'
-
-
-def _joined(members: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
-    yield "["
-    for number, member in enumerate(members):
-        if number:
-            yield ","
-        yield from _canonical(member, seen)
-    yield "]"
-
-
-_EMPTY = 0xC15D213AA4D7A795
-
-
-def _table() -> tuple[int, ...]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (_EMPTY & -(value & 1))
-        table.append(value)
-    return tuple(table)
-
-
-_TABLE = _table()
-
-
-def fingerprint(node: Node) -> bytes:
-    """The CRC-64-AVRO of the canonical form, as single-object encoding carries it: eight bytes, least one first."""
-    value = _EMPTY
-    for byte in canonical_form(node).encode():
-        value = (value >> 8) ^ _TABLE[(value ^ byte) & 0xFF]
-    return value.to_bytes(8, "little")
-
-
 # The default values of Avro fields, which stand in the schema as JSON.
 #
 # Rule: bytes and fixed are text with one character a byte; the default of a union is one of any member (Avro 1.12;
@@ -243,7 +183,8 @@ Steps = tuple[str | int, ...]
 _FLOAT = struct.Struct("<f")
 _WHOLE = {"int": 31, "long": 63}
 _DEEPEST = 100
-# Defaults of unions are tried member by member: a hostile one could go on for ever.
+# What the defaults of a schema may hold together. Those of unions are tried member by member, and one of a record has
+# all that its fields have: a hostile one could go on for ever.
 _MOST = 100_000
 
 
@@ -265,10 +206,10 @@ def single(value: float) -> float:
     return found
 
 
-def default_problem(default: Any, node: Node, steps: Steps) -> tuple[Steps, str] | None:
-    """Where and why a default is none of its type; None where it is one."""
+def default_problem(default: Any, node: Node, steps: Steps, left: list[int]) -> tuple[Steps, str] | None:
+    """Where and why a default is none of its type; None where it is one. `left` is how many values it may hold."""
     try:
-        _raw(default, node, steps, [_MOST])
+        _raw(default, node, steps, left)
     except _Wrong as wrong:
         return wrong.steps, wrong.message
     return None
@@ -281,9 +222,11 @@ def raw_default(field: Field) -> Any:
 
 def _raw(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:  # noqa: C901  one line a kind
     kind = node.kind
+    spend()
     left[0] -= 1
     if len(steps) > _DEEPEST or left[0] < 0:
-        raise _Wrong(steps, "the default is nested too deeply, or holds too many values")
+        words = f"the default is nested too deeply, or all defaults together hold more than {_MOST:,} values"
+        raise _Wrong(steps, words)
     if kind == "union":
         return _of_union(default, node, steps, left)
     if kind == "null" and default is None:
@@ -299,7 +242,7 @@ def _raw(default: Any, node: Node, steps: Steps, left: list[int]) -> Any:  # noq
         return default
     if kind in ("bytes", "fixed") and isinstance(default, str):
         return _of_bytes(default, node, steps)
-    if kind == "enum" and isinstance(default, str) and default in node.symbols:
+    if kind == "enum" and isinstance(default, str) and default in node.numbers:
         return default
     if kind == "array" and isinstance(default, list):
         return [_raw(item, _inner(node), (*steps, number), left) for number, item in enumerate(default)]
@@ -353,6 +296,7 @@ def _of_record(default: dict[str, Any], node: Node, steps: Steps, left: list[int
 # A schema deeper than this is not a schema of data anybody keeps, and would be walked by recursion.
 DEEPEST = 100
 _REFERENCES = 200
+_SYMBOLS_A_STEP = 8
 _PROBLEMS = 100
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -403,6 +347,7 @@ class _SchemaReader:
 
     def type(self, spec: Any, namespace: str, steps: Steps) -> Node:
         """The node of one declaration; where it is wrong, a stand-in, so that reading goes on."""
+        spend()
         self._depth += 1
         if self._depth > DEEPEST:
             words = f"nested deeper than {DEEPEST} types"
@@ -581,6 +526,7 @@ class _SchemaReader:
             self.problem(steps, f'an enum needs "symbols", a list, not {_shown(given)}')
             return ()
         found: dict[str, None] = {}
+        spend(len(given) // _SYMBOLS_A_STEP)
         for number, symbol in enumerate(given):
             if not isinstance(symbol, str) or not _NAME.fullmatch(symbol):
                 self.problem((*steps, "symbols", number), f"a symbol is letters, digits and _, not {_shown(symbol)}")
@@ -592,7 +538,7 @@ class _SchemaReader:
 
     def _enum_default(self, spec: Mapping[str, Any], symbols: tuple[str, ...], steps: Steps) -> str | None:
         default = spec.get("default")
-        if default is None or (isinstance(default, str) and default in symbols):
+        if default is None or (isinstance(default, str) and default in symbols):  # once an enum
             return default
         self.problem((*steps, "default"), f"the default {_shown(default)} is not one of the symbols")
         return None
@@ -601,14 +547,41 @@ class _SchemaReader:
         """Check what needs the whole graph: its depth, defaults, and records that contain themselves."""
         if _too_deep(top):
             raise unusable(f"nested deeper than {DEEPEST} types, from one name to the next")
+        unknown = _users_of(self._missing, [node for _, node, _ in self._defaults])
+        left = [_MOST]
         for default, node, steps in self._defaults:
-            if self._missing and any(id(one) in self._missing for one in walk(node)):
-                continue  # of which type it should be nobody knows
-            found = default_problem(default, node, steps)
+            # Where a type is missing, of which type the default should be nobody knows.
+            found = default_problem(default, node, steps, left) if id(node) not in unknown else None
             if found is not None:
                 self.problem(*found)
+            if left[0] < 0:
+                break
         for node in _endless([*self.names.values(), *self._missing.values()]):
             self.problem(self._places[id(node)], f"no finite value exists: {node.name} always contains itself")
+
+
+def _users_of(wanted: Mapping[int, Node], nodes: list[Node]) -> set[int]:
+    """The types, of all that can be reached from some, from which one of those wanted can be reached."""
+    if not wanted:
+        return set()
+    users: dict[int, list[int]] = {}
+    seen: set[int] = set()
+    waiting = list(nodes)
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            for inner in inner_types(one):
+                users.setdefault(id(inner), []).append(id(one))
+                waiting.append(inner)
+    found: set[int] = set()
+    open_ = list(wanted)
+    while open_:
+        key = open_.pop()
+        if key not in found:
+            found.add(key)
+            open_.extend(users.get(key, ()))
+    return found
 
 
 def _endless(named: list[Node]) -> list[Node]:

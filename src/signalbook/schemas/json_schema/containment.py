@@ -28,6 +28,7 @@ from signalbook.schemas.json_schema.places import (
     member,
     node_of,
     required,
+    same_key,
     types,
     unfollowed,
     values,
@@ -45,7 +46,6 @@ __all__ = ["Check", "Containment", "ContainmentFinding", "Side"]
 _PLAIN = frozenset(
     [
         "type",
-        "enum",
         "const",
         "minimum",
         "maximum",
@@ -77,13 +77,14 @@ _OF_OBJECTS = frozenset(
 )
 _OF_ARRAYS = frozenset(["items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"])
 _DEEPEST = 8
+_VALUES_A_STEP = 4
 _COMPILED = 10  # the steps that a small validator takes
 
 
 class Side:
     """One of the two schemas of a comparison: its index, its draft, and its small validators."""
 
-    __slots__ = ("_deep", "_facts", "_plain", "budget", "draft", "index")
+    __slots__ = ("_deep", "_facts", "_listed", "_plain", "budget", "draft", "index")
 
     def __init__(self, index: Index, draft: Draft, budget: StepBudget) -> None:
         self.index = index
@@ -91,6 +92,7 @@ class Side:
         self.budget = budget
         self._deep = 0
         self._facts: dict[tuple[int, ...], tuple[Node, frozenset[str], list[Any] | None]] = {}
+        self._listed: dict[int, tuple[Subschema, frozenset[Any]]] = {}
         self._plain: dict[int, tuple[Subschema, jsonschema_rs.Validator]] = {}
 
     def facts(self, node: Node) -> tuple[frozenset[str], list[Any] | None]:
@@ -117,7 +119,7 @@ class Side:
 
     def _place_accepts(self, place: Subschema, value: Any) -> bool | None:
         schema = place.schema
-        if schema is False or not self._validator(place).is_valid(value):
+        if schema is False or not self._is_listed(place, value) or not self._validator(place).is_valid(value):
             return False
         verdicts: list[bool | None] = [None] if unfollowed(self.index, place) else []
         below = _OF_OBJECTS if isinstance(value, dict) else _OF_ARRAYS if isinstance(value, list) else frozenset()
@@ -135,6 +137,17 @@ class Side:
             verdicts.append(then if asked else otherwise if asked is False else _all([then, otherwise]) or None)
         return _all(verdicts)
 
+    def _is_listed(self, place: Subschema, value: Any) -> bool:
+        """Tell whether a value is one of a place's `enum`, which is not gone through for each value."""
+        if "enum" not in place.schema:
+            return True
+        found = self._listed.get(id(place.schema))
+        if found is None:
+            self.budget.spend(1 + len(place.schema["enum"]) // _VALUES_A_STEP)
+            found = (place, frozenset(map(same_key, place.schema["enum"])))
+            self._listed[id(place.schema)] = found
+        return same_key(value) in found[1]
+
     def _below(self, place: Subschema, schema: Any, value: Any) -> bool | None:
         return self.accepts(node_of(self.index, place.below(schema)), value)
 
@@ -142,7 +155,8 @@ class Side:
         found = self._plain.get(id(place.schema))
         if found is None:
             self.budget.spend(_COMPILED + _weight(place))
-            plain = {name: value for name, value in place.schema.items() if name in _PLAIN | self.draft.asserts}
+            known = _PLAIN | self.draft.asserts
+            plain = {name: value for name, value in place.schema.items() if name in known}
             found = (place, self.draft.validator(plain, pattern_options=PATTERNS))
             self._plain[id(place.schema)] = found
         return found[1]

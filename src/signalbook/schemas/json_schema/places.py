@@ -12,7 +12,7 @@ Rule 5: two values are the same where JSON Schema says so: 1 and 1.0 are, 1 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +22,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import jsonschema_rs
 
+from signalbook.budget import spend
 from signalbook.schemas.format import pointer
 
 __all__ = [
@@ -64,6 +65,9 @@ _DATA = frozenset({"enum", "const", "default", "examples"})
 
 # The engine is linear but for look-around and back references; those stop after this many steps, about 3 ms.
 PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=1024 * 1024, dfa_size_limit=1024 * 1024)
+
+# The steps for a pattern that is compiled, and how many are tried in one.
+_COMPILED, _MATCHES_A_STEP = 10, 4
 
 _LISTS = frozenset({"allOf", "anyOf", "oneOf"})
 _HERE = frozenset({"not", "if", "then", "else"})
@@ -138,6 +142,7 @@ class Index:
         stack: list[tuple[Subschema, bool]] = [(place.below(place.schema), False)]
         while stack:
             here, is_map = stack.pop()
+            spend()
             node = here.schema
             if isinstance(node, dict):
                 if not is_map:
@@ -190,13 +195,18 @@ class Index:
                 return True
         return False
 
-    def where(self, uri: str) -> str:
-        """The JSON Pointer of the first reference in the document to another one; empty where it stands elsewhere."""
+    def first_uses(self, uris: Collection[str]) -> dict[str, str]:
+        """The JSON Pointer of the first reference in the document to each of some others; none where it has none."""
+        found: dict[str, str] = {}
         for here, steps in self._nodes():
             reference = here.schema.get("$ref") if isinstance(here.schema, dict) else None
-            if isinstance(reference, str) and join(here.base, reference).partition("#")[0] == uri:
-                return pointer((*steps, "$ref"))
-        return ""
+            if isinstance(reference, str):
+                uri = join(here.base, reference).partition("#")[0]
+                if uri in uris and uri not in found:
+                    found[uri] = pointer((*steps, "$ref"))
+                    if len(found) == len(uris):
+                        break
+        return found
 
     def _nodes(self) -> Iterator[tuple[Subschema, tuple[str | int, ...]]]:
         """Yield every object and list of the document, in its order, with the steps that lead there."""
@@ -489,6 +499,7 @@ def patterns(node: Node) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _pattern(pattern: str) -> jsonschema_rs.Validator:
+    spend(_COMPILED)
     return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=PATTERNS)
 
 
@@ -505,7 +516,9 @@ def member(index: Index, node: Node, name: str) -> Node:
         if schema is False:
             return (place,)
         here = [schema["properties"][name]] if name in schema.get("properties", ()) else []
-        here += [below for pattern, below in schema.get("patternProperties", {}).items() if matches(pattern, name)]
+        several = schema.get("patternProperties", {})
+        spend(len(several) // _MATCHES_A_STEP)
+        here += [below for pattern, below in several.items() if matches(pattern, name)]
         if not here and "additionalProperties" in schema:
             here = [schema["additionalProperties"]]
         places.extend(place.below(below) for below in here)

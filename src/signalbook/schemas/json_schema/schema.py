@@ -9,6 +9,7 @@ Rule 4: all problems of a payload are listed while that is cheap, at most 100; e
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
+from signalbook.budget import Budget, TooMuch, spend
 from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
@@ -45,6 +47,9 @@ __all__ = [
 MOST_PROBLEMS = 100
 # Values times evaluations up to which the engine is asked for all problems; it makes each before it returns the first.
 _CHEAP = 20_000
+# So few ways to one value never make many problems of one.
+_FEW_WAYS = 100
+UNLISTED = "the payload does not match its schema, whose alternatives multiply: what is wrong is not listed"
 _LONGEST_MESSAGE = 300
 _LINK = "urn:signalbook:link"
 # Makes the answer about a good payload, without the Python call that a named tuple's own constructor is.
@@ -136,9 +141,10 @@ class JsonSchema:
     link: str = ""
     _accepts: Callable[[Any], bool] = field(init=False, repr=False)
     _columns: list[Columns] = field(default_factory=list, repr=False)
+    _recursive: list[bool] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_accepts", self.validator.is_valid)
+        object.__setattr__(self, "_accepts", self.bounded(self.validator.is_valid))
 
     @property
     def format(self) -> str:
@@ -175,7 +181,42 @@ class JsonSchema:
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
             return Checked((Problem("", "payload", f"the payload cannot be checked: {_shortened(str(error))}"),), value)
 
+    def bounded(self, accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+        """The same judgement, which raises ValueError where patterns would go through long texts too often."""
+        documents = [one for one in (self.index.root.schema, *self.library.documents()) if isinstance(one, dict)]
+        looking = sum(1 for document in documents for pattern in _patterns(document) if _LOOKING(pattern))
+        if not looking:
+            return accepts
+
+        def within_bounds(value: Any) -> bool:
+            if looking * squares(value) > MOST_LOOKED:
+                raise ValueError("it has long texts, and the schema has patterns that look around in them")
+            return accepts(value)
+
+        return within_bounds
+
+    def multiplies(self, value: Any) -> bool:
+        """Whether the problems of a value may be too many for the engine to be asked for them.
+
+        It says what is wrong anew for each way through the schema that leads to a value. Where two alternatives refer
+        back to the whole, the ways double with each level of the value. Only a yes or no it remembers.
+        """
+        if self.work <= _FEW_WAYS and not self._recurs():
+            return False
+        try:
+            Ways(self.index).count(self.place, value)
+        except (TooMuch, RecursionError):
+            return True
+        return False
+
+    def _recurs(self) -> bool:
+        if not self._recursive:
+            self._recursive.append(recurs(self.index, self.place))
+        return self._recursive[0]
+
     def _problems(self, payload: bytes, value: Any) -> tuple[Problem, ...]:
+        if self.multiplies(value):
+            return (Problem("", "payload", UNLISTED),)
         if (payload.count(b",") + 1) * self.work > _CHEAP:
             try:
                 self.validator.validate(value)
@@ -294,7 +335,9 @@ def _read_document(drafts: tuple[Draft, ...], text: Text, references: References
     try:
         validator = _compile(draft, document, library, base_uri=base)
     except SchemaError as error:
-        _raise_problems(Problem(index.where(uri), REFERENCE, why) for uri, why in library.refused.items())
+        refused = dict(islice(library.refused.items(), MOST_PROBLEMS))
+        where = index.first_uses(refused) if refused else {}
+        _raise_problems(Problem(where.get(uri, ""), REFERENCE, why) for uri, why in refused.items())
         if library.documents() and not index.lost():
             raise SchemaError(replace(problem, code=REFERENCE) for problem in error.problems) from error
         raise
@@ -346,6 +389,10 @@ MOST_PATTERNS = 5_000
 MOST_LARGE_PATTERNS = 100
 MOST_SECONDS = 5.0
 MOST_WORK = 1_000_000
+# A pattern with look-around or a back reference goes on from each character of a text to its end: so many characters,
+# a fraction of a second, they all may pass in one value. Other patterns are linear.
+MOST_LOOKED = 100_000_000
+_LOOKING = re.compile(r"\(\?[=!<>(]|\\[1-9kKgG]|[*+?}]\+").search
 
 _SMALL = jsonschema_rs.FancyRegexOptions(backtrack_limit=50_000, size_limit=16 * 1024, dfa_size_limit=1024 * 1024)
 
@@ -412,6 +459,7 @@ def work(index: Index, start: Subschema) -> int:
     stack: list[tuple[Subschema, bool]] = [(start, False)]
     while stack:
         place, done = stack.pop()
+        spend()
         key = id(place.schema)
         if not isinstance(place.schema, dict) or (key in known and not done):
             continue
@@ -447,3 +495,98 @@ def _sum(index: Index, place: Subschema, known: dict[int, int]) -> int:
         else:
             total += cost
     return min(total + worst, MOST_WORK + 1)
+
+
+# How many ways lead through a schema to the parts of a value.
+#
+# Rule: ways are counted, not walked: what a schema does to a value is looked at once, and the ways to it multiplied.
+
+
+# The steps that counting may take, and the ways that may be found.
+_MOST_COUNTED = 50_000
+_MOST_WAYS = 20_000
+_OF_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties"})
+_OF_ITEMS = frozenset({"items", "additionalItems", "contains", "unevaluatedItems", "prefixItems"})
+
+
+class Ways:
+    """Counts the ways through one schema; `TooMuch` where they are too many, or too many to be counted."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._known: dict[tuple[int, int], int] = {}
+        self._budget = Budget(_MOST_COUNTED, "Counting what is wrong")
+        self._ways = Budget(_MOST_WAYS, "Listing what is wrong")
+        self._applied: dict[int, list[tuple[str, str, Subschema]]] = {}
+
+    def count(self, place: Subschema, value: Any) -> int:
+        """How many evaluations of the value and its parts there are."""
+        if not isinstance(place.schema, dict):
+            return 1
+        key = (id(place.schema), id(value))
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        self._known[key] = 1  # while it is under way: a schema that refers to itself
+        applied = self._applied.get(key[0])
+        if applied is None:
+            applied = self._applied[key[0]] = list(_applied(self._index, place))
+        found = 1
+        for keyword, name, child in applied:
+            for part in _parts(keyword, name, value):
+                self._budget.spend()
+                found += self.count(child, part)
+                if found > _MOST_WAYS:
+                    raise TooMuch(self._ways)
+        self._known[key] = found
+        return found
+
+
+def _parts(keyword: str, name: str, value: Any) -> Iterable[Any]:
+    """The parts of a value that a keyword's schema is applied to, or may be."""
+    if keyword == "properties":
+        return (value[name],) if isinstance(value, dict) and name in value else ()
+    if keyword in _OF_MEMBERS:
+        return value.values() if isinstance(value, dict) else ()
+    if keyword in _OF_ITEMS:
+        return value if isinstance(value, list) else ()
+    return () if keyword == "propertyNames" else (value,)
+
+
+def recurs(index: Index, start: Subschema) -> bool:
+    """Whether a schema, or one that it refers to, refers back to itself."""
+    done: set[int] = set()
+    under_way: set[int] = set()
+    stack: list[tuple[Subschema, bool]] = [(start, False)]
+    while stack:
+        place, left = stack.pop()
+        key = id(place.schema)
+        if left:
+            under_way.discard(key)
+            done.add(key)
+        elif key in under_way:
+            return True
+        elif key not in done and isinstance(place.schema, dict):
+            under_way.add(key)
+            stack.append((place, True))
+            stack.extend((child, False) for _, _, child in _applied(index, place))
+    return False
+
+
+def squares(value: Any) -> int:
+    """The sum of the squares of the lengths of all texts in a value.
+
+    >>> squares({"ab": ["abc", 1, {"": "a"}]})
+    14
+    """
+    total, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            total += len(one) ** 2
+        elif isinstance(one, dict):
+            total += sum(len(name) ** 2 for name in one)
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+    return total

@@ -25,6 +25,7 @@ _BACKWARD: frozenset[Direction] = frozenset({"backward"})
 _FORWARD: frozenset[Direction] = frozenset({"forward"})
 _NONE: frozenset[Direction] = frozenset()
 _EACH_TYPE = 5
+_MEMBERS_A_STEP = 4
 _RANGES: dict[str, tuple[int, int]] = {**INTEGERS, **STRING_INTEGERS}
 # Types, other than by range, whose every JSON value is one of the other type.
 _WIDER: dict[str, tuple[str, ...]] = {
@@ -106,14 +107,27 @@ class _StructureComparison:
     def _unions(self, old: list[Any], new: list[Any], steps: tuple[str, ...]) -> Iterator[Difference]:
         path = pointer(steps)
         for mine, others, direction, kind in ((old, new, _BACKWARD, "removed"), (new, old, _FORWARD, "added")):
-            documents = (self._old, self._new) if direction == _BACKWARD else (self._new, self._old)
+            homes = (self._old, self._new) if direction == _BACKWARD else (self._new, self._old)
+            self._budget.spend(1 + (len(mine) + len(others)) // _MEMBERS_A_STEP)
+            plain = {other for other in others if isinstance(other, str)}
+            likes = {self._likeness(homes[1], other) for other in others if isinstance(other, dict)}
             for one in mine:
-                if any(_is_within(documents[0], one, documents[1], other) for other in others):
+                if isinstance(one, dict):
+                    taken = "any" in plain or self._likeness(homes[0], one) in likes
+                else:
+                    taken = any(_wider(one, other) for other in plain)
+                if taken:
                     continue
                 # A type of the user's own is matched by its likeness only, so it may fit another all the same.
                 certain = not isinstance(one, dict)
                 words = f"{one if certain else 'a type'} is {kind}"
                 yield Difference(path, f"union_type_{kind}", words, direction, certain)
+
+    def _likeness(self, home: StructureDocument, one: dict[str, Any]) -> str:
+        """What a type in a union is, without its words; equal for types that are alike."""
+        found = _without_words(home.effective(one if "type" in one else {"type": one}))
+        self._budget.spend(1 + len(found.get("properties", ())) // _MEMBERS_A_STEP)
+        return repr(sorted(found.items()))
 
     # ---- compound types
 
@@ -227,16 +241,6 @@ def _wider(one: str, two: str) -> bool:
         (low, high), (lower, higher) = _RANGES[one], _RANGES[two]
         return lower <= low and high <= higher
     return False
-
-
-def _is_within(one_home: StructureDocument, one: Any, two_home: StructureDocument, two: Any) -> bool:
-    if isinstance(one, str) and isinstance(two, str):
-        return _wider(one, two)
-    if isinstance(one, dict) and isinstance(two, dict):
-        first = one_home.effective(one if "type" in one else {"type": one})
-        second = two_home.effective(two if "type" in two else {"type": two})
-        return _without_words(first) == _without_words(second)
-    return bool(two == "any")
 
 
 def _without_words(schema: dict[str, Any]) -> dict[str, Any]:

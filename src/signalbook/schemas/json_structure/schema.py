@@ -19,7 +19,7 @@ from signalbook.jsontext import JsonError, decode_json, encode_json
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
 from signalbook.schemas.json_schema.places import PATTERNS
 from signalbook.schemas.json_schema.samples import FORMAT_TEXTS, values
-from signalbook.schemas.json_schema.schema import read_draft_2020_12
+from signalbook.schemas.json_schema.schema import UNLISTED, JsonSchema, read_draft_2020_12
 from signalbook.schemas.json_structure.translate import StructureDocument, Translation, read_document
 
 if TYPE_CHECKING:
@@ -41,15 +41,20 @@ def read(text: Text, references: References | None = None) -> JsonStructureSchem
 class JsonStructureSchema:
     """One JSON Structure; it never changes once made."""
 
-    __slots__ = ("_accepts", "_table", "_validator", "document")
+    __slots__ = ("_accepts", "_judged", "_table", "_validator", "document")
 
     format = "JsonStructure/draft-04"
 
     def __init__(self, document: StructureDocument) -> None:
         self.document = document
-        self._validator = _compile(Translation(document))
-        self._accepts = self._validator.is_valid
+        self._validator, self._judged = _compile(Translation(document))
+        self._accepts = self._judged.bounded(self._validator.is_valid)
         self._table: StructureCell | None = None
+
+    @property
+    def work(self) -> int:
+        """The most evaluations that one value can cause, as a JSON Schema has it."""
+        return self._judged.work
 
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a JSON text, and the value it holds."""
@@ -60,6 +65,8 @@ class JsonStructureSchema:
         try:
             if self._accepts(value):
                 return Checked((), value)
+            if self._judged.multiplies(value):
+                return Checked((Problem("", "payload", UNLISTED),), value)
             errors = islice(self._validator.iter_errors(value), MOST_PROBLEMS)
             problems = tuple(Problem(pointer(one.instance_path), "payload", _shortened(one.message)) for one in errors)
         except ValueError as error:  # the engine gave up: nested too deep for it, or a pattern took too long
@@ -96,20 +103,21 @@ def _fetch_nothing(uri: str) -> Any:
     raise LookupError(f"nothing is fetched: {uri}")
 
 
-def _compile(translation: Translation) -> jsonschema_rs.Validator:
-    """What judges payloads; the bounds that hold for a JSON Schema hold for the translation."""
+def _compile(translation: Translation) -> tuple[jsonschema_rs.Validator, JsonSchema]:
+    """What judges payloads, and the same as a JSON Schema, whose bounds hold for the translation."""
     try:
-        read_draft_2020_12(translation.schema)
+        judged = read_draft_2020_12(translation.schema)
     except SchemaError as error:
         words = f"the document asks for too much, or is not a JSON Structure: {_shortened(str(error))}"
         raise unusable(words) from None
     try:
-        return jsonschema_rs.Draft202012Validator(
+        validator = jsonschema_rs.Draft202012Validator(
             translation.schema, validate_formats=True, formats=translation.formats, retriever=_fetch_nothing,
             pattern_options=PATTERNS,
         )  # fmt: skip
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise unusable(f"the document is not a JSON Structure: {_shortened(str(error))}") from None
+    return validator, judged
 
 
 def _shortened(message: str) -> str:

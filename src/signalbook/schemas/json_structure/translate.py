@@ -8,8 +8,6 @@ Rule 3: what an extension adds is translated where the document uses it, as json
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +19,9 @@ from urllib.parse import unquote, urljoin
 
 from json_structure import SchemaValidator
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
+from signalbook.protocols.values import is_base64
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.json_schema.schema import too_deep
 from signalbook.schemas.references import read_json
@@ -36,6 +36,7 @@ __all__ = ["ANNOTATIONS", "INTEGERS", "STRING_INTEGERS", "StructureDocument", "T
 
 
 MOST_IMPORTS = 100
+_EACH_TYPE, _MEMBERS_A_STEP = 5, 4
 MOST_TYPES = 100_000
 _DEEPEST = 64
 _IMPORTS = ("$import", "$importdefs")
@@ -106,6 +107,7 @@ class StructureDocument:
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    spend(1 + (len(base.get("properties", ())) + len(base.get("required", ()))) // _MEMBERS_A_STEP)
     found = {**base, **own}
     if "properties" in base and "properties" in own:
         found["properties"] = {**base["properties"], **own["properties"]}
@@ -258,7 +260,7 @@ class Translation:
         self._targets: dict[str, dict[str, Any]] = {}
         self._waiting: list[tuple[str, dict[str, Any], str]] = []
         self.formats: dict[str, Callable[[str], bool]] = {
-            "js-binary": _is_base64,
+            "js-binary": is_base64,
             "js-time": lambda text: bool(_TIME.fullmatch(text)),
             "js-date": _is_date,
             "js-jsonpointer": lambda text: bool(re.fullmatch(r"#?(/([^~/]|~[01])*)*", text)),
@@ -280,6 +282,7 @@ class Translation:
 
     def _type(self, schema: Any, *, is_root: bool = False, selector: str = "") -> Any:
         """The translation of one type; `selector` is a member that is there besides its own."""
+        spend(_EACH_TYPE)
         if not isinstance(schema, dict):
             raise unusable("a type is a JSON object")
         reference = schema.get("$ref")
@@ -566,14 +569,6 @@ def _decimal_check(precision: int | None, scale: int | None, bounds: dict[str, A
         return not bounds or _within(Decimal(text), bounds)
 
     return check
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 def _is_date(text: str) -> bool:

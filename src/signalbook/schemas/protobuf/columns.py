@@ -5,7 +5,8 @@ decimal(21,9) seconds; a `Timestamp` is a struct of `time`, in microseconds, and
 Rule 2: an enum is the text of its name, or of its number where an open enum has no name. The members of a oneof are
 columns of which at most one is set. Wrappers are their value.
 Rule 3: what has no column is JSON text: `Struct`, `Value`, `ListValue`, `Any`, a message within itself, one without
-fields, one of more than `MOST_COLUMNS` columns within another, and set extensions (one column `_extensions`).
+fields, one within more than fifty others, one of more than `MOST_COLUMNS` columns within another, and set extensions
+(one column `_extensions`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = ["EXTENSIONS", "MOST_COLUMNS", "columns"]
 
 MOST_COLUMNS = 10_000
 EXTENSIONS = "_extensions"
+_DEEPEST = 50
 
 # What makes a column's value of a field's; None where it is the same.
 Convert = Callable[[Any], Any] | None
@@ -70,6 +72,7 @@ class _ProtobufColumns:
     def __init__(self) -> None:
         self._open: set[str] = set()
         self._sizes: dict[str, int] = {}
+        self._enums: dict[str, dict[int, str]] = {}  # the names of each enum's numbers
 
     def message(self, message: Descriptor) -> tuple[pa.DataType, Read]:
         """The type of one message's column, and its conversion."""
@@ -77,9 +80,9 @@ class _ProtobufColumns:
         if name in _SPECIAL:
             return _SPECIAL[name]
         if name in WRAPPERS:
-            kind, convert = _scalar(message.fields_by_name["value"])
+            kind, convert = _scalar(message.fields_by_name["value"], self._enums)
             return kind, (lambda one: one.value) if convert is None else (lambda one: convert(one.value))
-        if name in self._open or not message.fields or self._size(message) > MOST_COLUMNS:
+        if name in self._open or len(self._open) > _DEEPEST or not message.fields or self._size(message) > MOST_COLUMNS:
             return pa.string(), text_of
         return self.struct(message)
 
@@ -115,7 +118,7 @@ class _ProtobufColumns:
 
     def _map(self, field: FieldDescriptor) -> tuple[pa.DataType, Read]:
         name = field.name
-        key, key_convert = _scalar(field.message_type.fields_by_name["key"])
+        key, key_convert = _scalar(field.message_type.fields_by_name["key"], self._enums)
         inner = field.message_type.fields_by_name["value"]
         kind, convert = self._value(inner)
         of_key, of_value = key_convert or _same, convert or _same
@@ -129,7 +132,7 @@ class _ProtobufColumns:
     def _value(self, field: FieldDescriptor) -> tuple[pa.DataType, Convert]:
         if field.message_type is not None:
             return self.message(field.message_type)
-        return _scalar(field)
+        return _scalar(field, self._enums)
 
     def _size(self, message: Descriptor) -> int:
         """The number of columns at the leaves of a message; a message within itself is one."""
@@ -142,9 +145,12 @@ class _ProtobufColumns:
         return self._sizes[name]
 
 
-def _scalar(field: FieldDescriptor) -> tuple[pa.DataType, Convert]:
+def _scalar(field: FieldDescriptor, enums: dict[str, dict[int, str]]) -> tuple[pa.DataType, Convert]:
     if field.enum_type is not None:
-        names = {value.number: value.name for value in reversed(field.enum_type.values)}
+        enum = field.enum_type
+        if enum.full_name not in enums:
+            enums[enum.full_name] = {value.number: value.name for value in reversed(enum.values)}
+        names = enums[enum.full_name]
         return pa.string(), lambda number: names.get(number) or str(number)
     if field.type in (_F.TYPE_UINT64, _F.TYPE_FIXED64):
         return _SCALARS[field.type], Decimal

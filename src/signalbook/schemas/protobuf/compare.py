@@ -8,6 +8,7 @@ Rule 3: messages are paired by their names without the package, fields by their 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +38,9 @@ _GROUPS = (
 )
 
 
+_PARTS_A_STEP = 2
+
+
 def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> Iterator[Difference]:
     """Yield the differences of two Protobuf texts or messages, the breaking ones with the promises they break."""
     old, new = cast("ProtobufSchema", older), cast("ProtobufSchema", newer)
@@ -45,10 +49,11 @@ def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> I
         yield Difference("", "package_changed", words)
     budget = budget or StepBudget(MOST_STEPS)
     before, after = _messages(old), _messages(new)
+    names = _Names(old, new, budget)
     for name, message in before.items():
         if name in after:
-            budget.spend(1 + len(message.fields) + len(after[name].fields))
-            yield from _message(message, after[name], name, _Names(old, new))
+            budget.spend(1 + (_size(message) + _size(after[name])) // _PARTS_A_STEP)
+            yield from _message(message, after[name], name, names)
         elif not message.GetOptions().map_entry:
             yield Difference(pointer([name]), "message_removed", f"the message {name} is gone", _BACKWARD)
     for name in after.keys() - before.keys():
@@ -56,12 +61,27 @@ def compare(older: Schema, newer: Schema, budget: StepBudget | None = None) -> I
         yield Difference(pointer([name]), "message_added", words, _FORWARD)
 
 
-class _Names:
-    """The names of types without the package of their text."""
+def _size(message: Descriptor) -> int:
+    return len(message.fields) + len(message.oneofs)
 
-    def __init__(self, old: ProtobufSchema, new: ProtobufSchema) -> None:
+
+class _Names:
+    """The names of types without the package of their text; an enum is compared with another once."""
+
+    def __init__(self, old: ProtobufSchema, new: ProtobufSchema, budget: StepBudget) -> None:
         self._old = old.file.package
         self._new = new.file.package
+        self._budget = budget
+        self._compared: set[tuple[str, str]] = set()
+
+    def is_first(self, old: EnumDescriptor, new: EnumDescriptor) -> bool:
+        """Tell whether two enums have not been compared yet."""
+        pair = (old.full_name, new.full_name)
+        if pair in self._compared:
+            return False
+        self._compared.add(pair)
+        self._budget.spend(1 + (len(old.values) + len(new.values)) // _PARTS_A_STEP)
+        return True
 
     def same(self, old: Any, new: Any) -> bool:
         """Tell whether two types are called the same."""
@@ -98,47 +118,72 @@ def _messages(schema: ProtobufSchema) -> dict[str, Descriptor]:
 def _message(old: Descriptor, new: Descriptor, path: str, names: _Names) -> Iterator[Difference]:
     steps = (path,) if path else ()
     before, after = old.fields_by_number, new.fields_by_number
+    was, is_ = _Side(old), _Side(new)
     for number, field in before.items():
         if number in after:
             yield from _field(field, after[number], (*steps, field.name), names)
         else:
-            yield from _removed(field, new, (*steps, field.name))
+            yield from _removed(field, is_, (*steps, field.name))
     for number, field in after.items():
         if number not in before:
-            yield from _added(field, old, (*steps, field.name))
+            yield from _added(field, was, (*steps, field.name))
     yield from _moved(old, new, steps)
-    yield from _reserved(old, new, steps)
+    yield from _reserved(was, is_, steps)
 
 
-def _removed(field: FieldDescriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+class _Side:
+    """One of two messages: the numbers that it has and reserves, and which oneofs of the other have a member in it."""
+
+    def __init__(self, message: Descriptor) -> None:
+        self.message = message
+        self.numbers = sorted(message.fields_by_number)
+        self.reserved = sorted((one.start, one.end) for one in _proto(message).reserved_range)
+        self._survives: dict[str, bool] = {}
+
+    def reserves(self, number: int) -> bool:
+        """Tell whether a number lies in a range that the message reserves; ranges do not overlap."""
+        place = bisect_right(self.reserved, (number, 1 << 31)) - 1
+        return place >= 0 and number < self.reserved[place][1]
+
+    def uses(self, start: int, end: int) -> bool:
+        """Tell whether a field has a number from `start` to before `end`."""
+        place = bisect_left(self.numbers, start)
+        return place < len(self.numbers) and self.numbers[place] < end
+
+    def survives(self, field: FieldDescriptor) -> bool:
+        """Tell whether a field of the other message is in a oneof of which this one has another member."""
+        oneof = _real_oneof(field)
+        if oneof is None:
+            return False
+        if oneof.full_name not in self._survives:
+            known = self.message.fields_by_number
+            self._survives[oneof.full_name] = any(one.number in known for one in oneof.fields)
+        return self._survives[oneof.full_name]
+
+
+def _removed(field: FieldDescriptor, new: _Side, steps: tuple[str, ...]) -> Iterator[Difference]:
     place = pointer(steps)
     if field.is_required:
         yield Difference(place, "required_removed", f"the required field {field.name} is gone", BREAKS_BOTH)
-    elif _survives(field, new):
+    elif new.survives(field):
         words = f"{field.name} is gone from the oneof {field.containing_oneof.name}, where it may have been the one set"
         yield Difference(place, "oneof_field_removed", words, _BACKWARD)
     else:
-        kept = field.number in _numbers(new)
+        kept = new.reserves(field.number)
         hint = "its number is reserved" if kept else f"its number {field.number} is not reserved, and may be used again"
         yield Difference(place, "field_removed", f"the field {field.name} is gone; {hint}")
 
 
-def _survives(field: FieldDescriptor, other: Descriptor) -> bool:
-    """Tell whether a field is in a oneof of which the other text has another member."""
-    oneof = _real_oneof(field)
-    return oneof is not None and any(one.number in other.fields_by_number for one in oneof.fields)
-
-
-def _added(field: FieldDescriptor, old: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
+def _added(field: FieldDescriptor, old: _Side, steps: tuple[str, ...]) -> Iterator[Difference]:
     place = pointer(steps)
     if field.is_required:
         yield Difference(place, "required_added", f"the required field {field.name} is new", BREAKS_BOTH)
-    elif field.number in _numbers(old):
+    elif old.reserves(field.number):
         words = (
             f"{field.name} has the number {field.number}, which was reserved: earlier payloads may hold something else"
         )
         yield Difference(place, "reserved_used", words, _BACKWARD, certain=False)
-    elif _survives(field, old):
+    elif old.survives(field):
         words = f"{field.name} is new in the oneof {field.containing_oneof.name}, which the older text would find unset"
         yield Difference(place, "oneof_field_added", words, _FORWARD)
     else:
@@ -192,7 +237,8 @@ def _type(old: FieldDescriptor, new: FieldDescriptor, steps: tuple[str, ...], na
     if old.enum_type is not None and new.enum_type is not None:
         if not names.same(old.enum_type, new.enum_type):
             yield Difference(place, "type_changed", f"{words}; the numbers are the same")
-        yield from _enum(old.enum_type, new.enum_type, steps)
+        if names.is_first(old.enum_type, new.enum_type):
+            yield from _enum(old.enum_type, new.enum_type, steps)
     elif before != after:
         yield Difference(place, "type_changed", *_changed_type(old, new, words))
     elif old.message_type is not None and not names.same(old.message_type, new.message_type):
@@ -222,14 +268,13 @@ def _called(field: FieldDescriptor) -> str:
 
 def _enum(old: EnumDescriptor, new: EnumDescriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
     before, after = old.values_by_number, new.values_by_number
+    names, new_names = _value_names(old), _value_names(new)
     for number, value in before.items():
         place = pointer((*steps, value.name))
         if number not in after:
             words = f"the value {value.name} = {number} of {old.name} is gone"
             yield Difference(place, "enum_value_removed", words, _BACKWARD if new.is_closed else _NONE)
-        elif not {one.name for one in old.values if one.number == number} & {
-            one.name for one in new.values if one.number == number
-        }:
+        elif names[number].isdisjoint(new_names[number]):
             words = f"the value {number} of {old.name} changes its name from {value.name} to {after[number].name}"
             yield Difference(place, "enum_value_renamed", words)
     for number, value in after.items():
@@ -237,6 +282,14 @@ def _enum(old: EnumDescriptor, new: EnumDescriptor, steps: tuple[str, ...]) -> I
             words = f"the value {value.name} = {number} of {new.name} is new"
             place = pointer((*steps, value.name))
             yield Difference(place, "enum_value_added", words, _FORWARD if old.is_closed else _NONE)
+
+
+def _value_names(enum: EnumDescriptor) -> dict[int, set[str]]:
+    """The names of each number; aliases have the same."""
+    found: dict[int, set[str]] = {}
+    for one in enum.values:
+        found.setdefault(one.number, set()).add(one.name)
+    return found
 
 
 def _real_oneof(field: FieldDescriptor) -> Any:
@@ -279,38 +332,17 @@ def _newly_exclusive(writer: Descriptor, reader: Descriptor) -> set[int]:
     return found
 
 
-def _numbers(message: Descriptor) -> _Ranges:
-    """The numbers that a message reserves."""
-    return _Ranges([(one.start, one.end) for one in _proto(message).reserved_range])
-
-
-class _Ranges:
-    """Numbers in half-open ranges, which may be wide."""
-
-    def __init__(self, ranges: list[tuple[int, int]]) -> None:
-        self.ranges = ranges
-
-    def __contains__(self, number: object) -> bool:
-        return isinstance(number, int) and any(start <= number < end for start, end in self.ranges)
-
-
 def _proto(message: Descriptor) -> DescriptorProto:
     found = DescriptorProto()
     message.CopyToProto(found)
     return found
 
 
-def _reserved(old: Descriptor, new: Descriptor, steps: tuple[str, ...]) -> Iterator[Difference]:
-    before, after = _proto(old), _proto(new)
-    kept = _Ranges([(one.start, one.end) for one in after.reserved_range])
-    used = new.fields_by_number
-    for one in before.reserved_range:
-        gone = not (one.start in kept and one.end - 1 in kept) and not any(
-            one.start <= number < one.end for number in used
-        )
-        if gone:
-            span = str(one.start) if one.end == one.start + 1 else f"{one.start} to {one.end - 1}"
-            yield Difference(pointer(steps), "reserved_removed", f"{new.name} no longer reserves {span}")
+def _reserved(old: _Side, new: _Side, steps: tuple[str, ...]) -> Iterator[Difference]:
+    for start, end in old.reserved:
+        if not (new.reserves(start) and new.reserves(end - 1)) and not new.uses(start, end):
+            span = str(start) if end == start + 1 else f"{start} to {end - 1}"
+            yield Difference(pointer(steps), "reserved_removed", f"{new.message.name} no longer reserves {span}")
 
 
 # The rules of Confluent's registry, which decide on its API: what breaks a promise by them.

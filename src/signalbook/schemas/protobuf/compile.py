@@ -28,6 +28,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 # Not `grpc_tools.protoc`, the front door: it installs import hooks, adds to sys.path, and writes errors to stderr only.
 from grpc_tools import _protoc_compiler
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unsupported, unusable
 
@@ -44,6 +45,7 @@ __all__ = ["MOST_BLOCKS", "WELL_KNOWN", "Import", "Scan", "compile_text", "place
 MOST_BLOCKS = 4_000
 MOST_STATEMENTS = 20_000
 MOST_RESERVED = 4_000
+_TOKENS_A_STEP = 4
 MOST_TOKENS = 500_000
 DEEPEST = 64
 
@@ -85,6 +87,8 @@ def scan(text: str) -> Scan:
     statement: list[str] = []
     begins = 0
     for token, at in tokens(text):
+        if counts.tokens % _TOKENS_A_STEP == 0:
+            spend()
         beyond = counts.beyond(token, statement[0] if statement else "")
         if beyond:
             raise _refused(text, at, f"too large to be compiled: {beyond}")

@@ -45,6 +45,8 @@ _PROBLEMS = 100
 # A named tuple's own constructor takes twice as long, and one is made for each payload.
 _make_tuple = tuple.__new__
 _DEEPEST = 100
+# Google's library makes the class of a message after those of its fields, by recursion.
+DEEPEST_MESSAGES = 150
 
 
 def read_proto2(text: Text, references: References | None = None) -> ProtobufSchema:
@@ -80,6 +82,8 @@ class ProtobufSchema:
         self.message = message or _payload_message(file)
         self._columns: tuple[pyarrow.DataType, Callable[[Any], Any]] | None = None
         if self.message is not None:
+            if _is_too_deep(self.message):
+                raise unusable(f"messages lie in one another more than {DEEPEST_MESSAGES} deep")
             self._parse: Callable[[bytes], Message] = GetMessageClass(self.message).FromString
             # The entries of maps are messages, too: Python's serializer counts them, Java's does not.
             self._indexes = {_indexes(self.message, False), _indexes(self.message, True)}
@@ -249,6 +253,26 @@ def _reachable(message: Descriptor) -> Iterator[Descriptor]:
             seen.add(one.full_name)
             yield one
             waiting.extend(field.message_type for field in one.fields if field.message_type is not None)
+
+
+def _is_too_deep(message: Descriptor) -> bool:
+    """Tell whether a walk from message to message, as the classes are made, goes too deep."""
+    seen = {message.full_name}
+    path = [_inner(message)]
+    while path:
+        one = next(path[-1], None)
+        if one is None:
+            path.pop()
+        elif one.full_name not in seen:
+            seen.add(one.full_name)
+            path.append(_inner(one))
+            if len(path) > DEEPEST_MESSAGES:
+                return True
+    return False
+
+
+def _inner(message: Descriptor) -> Iterator[Descriptor]:
+    return (field.message_type for field in message.fields if field.message_type is not None)
 
 
 def _payload_message(file: FileDescriptor) -> Descriptor | None:

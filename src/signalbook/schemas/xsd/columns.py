@@ -95,7 +95,7 @@ class _XsdColumns:
 
     def _is_open(self, kind: Type) -> bool:
         """Whether a document may hold what the type does not tell."""
-        derived = self._components.derived.get(kind.name, ())
+        derived = self._components.derived(kind.name)
         if isinstance(kind, Simple):
             return any(isinstance(self._components.type(name), Complex) for name in derived)
         return bool(

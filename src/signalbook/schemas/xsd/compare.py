@@ -25,6 +25,7 @@ __all__ = ["compare"]
 _BACKWARD: frozenset[Direction] = frozenset({"backward"})
 _FORWARD: frozenset[Direction] = frozenset({"forward"})
 _EACH_TYPE = 20
+_NAMES_A_STEP = 4
 _ANY = XS + "anyType"
 
 
@@ -42,6 +43,7 @@ class _XsdComparison:
         self._old, self._new = old, new
         self._budget = budget
         self._seen: set[tuple[int, int]] = set()
+        self._substituted: set[tuple[str, str]] = set()
         self._kept: list[Type] = []  # so that no id is given twice
         self._stack: list[tuple[Type, Type, str]] = []
 
@@ -77,7 +79,11 @@ class _XsdComparison:
 
     def _substitutions(self, old: Type, new: Type, path: str) -> Iterator[Difference]:
         """Yield which types `xsi:type` may name in the one and not in the other."""
-        before, after = self._old.derived.get(old.name, set()), self._new.derived.get(new.name, set())
+        if (old.name, new.name) in self._substituted:
+            return
+        self._substituted.add((old.name, new.name))
+        before, after = self._old.derived(old.name), self._new.derived(new.name)
+        self._budget.spend((len(before) + len(after)) // _NAMES_A_STEP)
         for names, kind, breaks in ((before - after, "removed", _BACKWARD), (after - before, "added", _FORWARD)):
             if names and isinstance(old, Complex) and isinstance(new, Complex):
                 words = f"a derived type that xsi:type may name is {kind}: {', '.join(sorted(map(local, names)))}"
@@ -92,7 +98,7 @@ class _XsdComparison:
         if pair in self._seen:
             return
         self._seen.add(pair)
-        self._budget.spend(_EACH_TYPE)
+        self._budget.spend(_EACH_TYPE + (_size(old) + _size(new)) // _NAMES_A_STEP)
         self._kept += (old, new)
         if old.name == new.name == _ANY:
             return
@@ -152,8 +158,8 @@ class _XsdComparison:
         broken: set[Direction] = set()
         unknown: set[Direction] = set()
         sides: list[tuple[Direction, bool | None]] = [
-            ("backward", contained(old, new)),
-            ("forward", contained(new, old)),
+            ("backward", contained(old, new, self._budget)),
+            ("forward", contained(new, old, self._budget)),
         ]
         for direction, holds in sides:
             (unknown if holds is None else broken if not holds else set()).add(direction)
@@ -193,6 +199,12 @@ class _XsdComparison:
         if before and after and before != after:
             words = "how strictly undeclared elements are judged changes"
             yield Difference(path, "wildcard_changed", words, BREAKS_BOTH, certain=False)
+
+
+def _size(one: Type) -> int:
+    if isinstance(one, Complex):
+        return len(one.attributes)
+    return len(one.enumeration or ()) + len(one.members) + sum(map(len, one.patterns))
 
 
 def _as_complex(one: Type) -> Complex:

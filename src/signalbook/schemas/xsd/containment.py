@@ -10,11 +10,10 @@ Rule 3: bounds of occurrence count only by their order: larger ones are replaced
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
-from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction
+from signalbook.schemas.format import BREAKS_BOTH, Difference, Direction, StepBudget, TooMuch
 from signalbook.schemas.xsd.model import Element, Group, Particle, Simple, Wildcard, local
 
 __all__ = [
@@ -274,23 +273,20 @@ def _unions(old: Simple, new: Simple, path: str) -> Iterator[Difference]:
 MOST_LANGUAGE_STEPS = 20_000
 _LARGEST_EXACT = 8
 _DEEPEST = 100
-
-# An expression is a tuple: ("name", n), ("any", Wildcard), ("seq", …), ("alt", …), ("all", …), ("rep", e, low, high).
-Expression = tuple[Any, ...]
-EMPTY: Expression = ("seq",)
+_MOVES_A_STEP = 4
 
 
 class _ContentTooLargeError(Exception):
     """More than is walked."""
 
 
-def contained(one: Particle | None, other: Particle | None) -> bool | None:
+def contained(one: Particle | None, other: Particle | None, budget: StepBudget) -> bool | None:
     """Whether all that one model takes is taken by the other; None where it would take too long to say."""
     scale = _scale(one, other)
     try:
-        walk = _ContentWalk(_letters(one, other))
-        return walk.contains(_expression(one, scale, 0), _expression(other, scale, 0))
-    except (_ContentTooLargeError, RecursionError):
+        walk = _ContentWalk(_letters(one, other), budget.part(MOST_LANGUAGE_STEPS))
+        return walk.contains(walk.expression(one, scale, 0), walk.expression(other, scale, 0))
+    except (_ContentTooLargeError, TooMuch, RecursionError):
         return None
 
 
@@ -344,20 +340,24 @@ def occurrences(particle: Particle | None) -> dict[str, tuple[int, int | None]]:
         return {}
     if isinstance(term, Element):
         return {term.name: (particle.low, particle.high)}
-    parts = [occurrences(part) for part in term.particles]
+    # Of each name: in how many parts it is, the least and the sum of its lows, the greatest and the sum of its highs.
+    sums: dict[str, tuple[int, int, int, int | None, int | None]] = {}
+    for part in term.particles:
+        for name, (low, high) in occurrences(part).items():
+            often, least, lows, most, highs = sums.get(name, (0, low, 0, 0, 0))
+            sums[name] = (
+                often + 1,
+                min(least, low),
+                lows + low,
+                None if high is None or most is None else max(most, high),
+                None if high is None or highs is None else highs + high,
+            )
+    is_choice, every = term.kind == "choice", len(term.particles)
     found: dict[str, tuple[int, int | None]] = {}
-    for name in dict.fromkeys(name for part in parts for name in part):
-        ranges = [part.get(name, (0, 0)) for part in parts]
-        lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
-        high = None if None in highs else [one for one in highs if one is not None]
-        if term.kind == "choice":
-            found[name] = min(lows), (None if high is None else max(high))
-        else:
-            found[name] = sum(lows), (None if high is None else sum(high))
-    return {
-        name: (low * particle.low, None if high is None or particle.high is None else high * particle.high)
-        for name, (low, high) in found.items()
-    }
+    for name, (often, least, lows, most, highs) in sums.items():
+        low, high = ((least if often == every else 0), most) if is_choice else (lows, highs)
+        found[name] = low * particle.low, None if high is None or particle.high is None else high * particle.high
+    return found
 
 
 # ---- from particles to expressions
@@ -379,45 +379,6 @@ def _scale(*models: Particle | None) -> dict[int, int]:
     return {bound: _LARGEST_EXACT + 1 + index for index, bound in enumerate(large)}
 
 
-def _expression(particle: Particle | None, scale: Mapping[int, int], depth: int) -> Expression:
-    if particle is None:
-        return EMPTY
-    if depth > _DEEPEST:
-        raise _ContentTooLargeError
-    low = scale.get(particle.low, particle.low)
-    high = None if particle.high is None else scale.get(particle.high, particle.high)
-    term = particle.term
-    inner: Expression
-    if isinstance(term, Element):
-        inner = ("name", term.name)
-    elif isinstance(term, Wildcard):
-        inner = ("any", term)
-    else:
-        parts = tuple(_expression(part, scale, depth + 1) for part in term.particles)
-        inner = {"sequence": _sequence, "choice": _choice, "all": _together}[term.kind](parts)
-    return _repeat(inner, low, high)
-
-
-def _sequence(parts: tuple[Expression, ...]) -> Expression:
-    flat = [one for part in parts for one in (part[1:] if part[0] == "seq" else (part,))]
-    return flat[0] if len(flat) == 1 else ("seq", *flat)
-
-
-def _choice(parts: tuple[Expression, ...]) -> Expression:
-    flat = dict.fromkeys(one for part in parts for one in (part[1:] if part[0] == "alt" else (part,)))
-    return next(iter(flat)) if len(flat) == 1 else ("alt", *flat)
-
-
-def _together(parts: tuple[Expression, ...]) -> Expression:
-    return ("all", *sorted(parts, key=repr)) if parts else EMPTY
-
-
-def _repeat(inner: Expression, low: int, high: int | None) -> Expression:
-    if high == 0 or inner == EMPTY:
-        return EMPTY
-    return inner if (low, high) == (1, 1) else ("rep", inner, low, high)
-
-
 # ---- walking
 
 
@@ -432,28 +393,129 @@ def _letters(*models: Particle | None) -> list[str]:
     return sorted(names)
 
 
+class _Expression:
+    """An expression over the names of elements; each is made once by a walk, so that it is known by its identity.
+
+    A sequence is its first part and the rest. `low` and `high` are how often the only part of a `rep` occurs.
+    """
+
+    __slots__ = ("high", "is_nullable", "kind", "low", "parts", "term")
+
+    def __init__(
+        self, kind: str, parts: tuple[_Expression, ...], term: str | Wildcard, low: int, high: int | None
+    ) -> None:
+        self.kind = kind
+        self.parts = parts
+        self.term = term
+        self.low = low
+        self.high = high
+        if kind in ("name", "any"):
+            self.is_nullable = False
+        elif kind == "alt":
+            self.is_nullable = any(one.is_nullable for one in parts)
+        else:
+            self.is_nullable = (kind == "rep" and low == 0) or all(one.is_nullable for one in parts)
+
+
+# By letter, what can follow once it has been taken.
+_Moves = dict[str, dict[_Expression, None]]
+
+
 class _ContentWalk:
     """Walks two expressions side by side."""
 
-    def __init__(self, letters: list[str]) -> None:
+    def __init__(self, letters: list[str], budget: StepBudget) -> None:
         self._letters = letters
-        self._steps = 0
-        self._nullable: dict[Expression, bool] = {}
-        self._after: dict[tuple[Expression, str], frozenset[Expression]] = {}
+        self._budget = budget
+        self._made: dict[tuple[object, ...], _Expression] = {}
+        self._moves: dict[_Expression, _Moves] = {}
+        self._empty = self._make("empty")
 
-    def contains(self, one: Expression, other: Expression) -> bool:
+    # ---- expressions
+
+    def _make(
+        self, kind: str, parts: Iterable[_Expression] = (), term: str | Wildcard = "", low: int = 1,
+        high: int | None = 1,
+    ) -> _Expression:  # fmt: skip
+        parts = tuple(parts)
+        key = (kind, term, low, high, *map(id, parts))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = _Expression(kind, parts, term, low, high)
+        return found
+
+    def expression(self, particle: Particle | None, scale: Mapping[int, int], depth: int) -> _Expression:
+        """What a content model is."""
+        if particle is None:
+            return self._empty
+        if depth > _DEEPEST:
+            raise _ContentTooLargeError
+        low = scale.get(particle.low, particle.low)
+        high = None if particle.high is None else scale.get(particle.high, particle.high)
+        term = particle.term
+        if isinstance(term, Element):
+            return self._repeat(self._make("name", term=term.name), low, high)
+        if isinstance(term, Wildcard):
+            return self._repeat(self._make("any", term=term), low, high)
+        self._budget.spend(1 + len(term.particles) // _MOVES_A_STEP)
+        parts = [self.expression(part, scale, depth + 1) for part in term.particles]
+        if term.kind == "sequence":
+            inner = self._empty
+            for part in reversed(parts):
+                inner = self._sequence(part, inner)
+        elif term.kind == "choice":
+            inner = self._choice(parts)
+        else:
+            inner = self._together(sorted(parts, key=_spelled))
+        return self._repeat(inner, low, high)
+
+    def _sequence(self, first: _Expression, rest: _Expression) -> _Expression:
+        if first is self._empty or rest is self._empty:
+            return rest if first is self._empty else first
+        before = []
+        while first.kind == "seq":  # the rest comes after all of its parts
+            before.append(first.parts[0])
+            first = first.parts[1]
+        found = self._make("seq", (first, rest))
+        for part in reversed(before):
+            found = self._make("seq", (part, found))
+        return found
+
+    def _choice(self, parts: list[_Expression]) -> _Expression:
+        flat = dict.fromkeys(one for part in parts for one in (part.parts if part.kind == "alt" else (part,)))
+        return next(iter(flat)) if len(flat) == 1 else self._make("alt", flat)
+
+    def _together(self, parts: Sequence[_Expression]) -> _Expression:
+        return self._make("all", parts) if parts else self._empty
+
+    def _repeat(self, inner: _Expression, low: int, high: int | None) -> _Expression:
+        if high == 0 or inner is self._empty:
+            return self._empty
+        return inner if (low, high) == (1, 1) else self._make("rep", (inner,), low=low, high=high)
+
+    # ---- steps
+
+    def contains(self, one: _Expression, other: _Expression) -> bool:
+        """Tell whether all that the one takes is taken by the other."""
+        # What both begin with is taken by both alike, as long as it is single elements that have to be there.
+        while one.kind == other.kind == "seq" and one.parts[0] is other.parts[0] and one.parts[0].kind == "name":
+            one, other = one.parts[1], other.parts[1]
+        if one is other:
+            return True
+        if one.kind == other.kind == "all" and (simple := _all_contains(one, other)) is not None:
+            return simple
         start = (one, frozenset({other}))
         seen = {start}
         stack = [start]
         while stack:
             left, right = stack.pop()
-            if self.nullable(left) and not any(map(self.nullable, right)):
+            if left in right:
+                continue
+            if left.is_nullable and not any(part.is_nullable for part in right):
                 return False
-            for letter in self._letters:
-                lefts = self.after(left, letter)
-                if not lefts:
-                    continue
-                rights = frozenset(found for part in right for found in self.after(part, letter))
+            for letter, lefts in self.moves(left).items():
+                self._budget.spend(1 + len(right) // _MOVES_A_STEP)
+                rights = frozenset(found for part in right for found in self.moves(part).get(letter, ()))
                 if not rights:
                     return False
                 for after in lefts:
@@ -462,44 +524,69 @@ class _ContentWalk:
                         stack.append((after, rights))
         return True
 
-    def nullable(self, one: Expression) -> bool:
-        if one not in self._nullable:
-            kind = one[0]
-            if kind in ("name", "any"):
-                found = False
-            elif kind == "alt":
-                found = any(map(self.nullable, one[1:]))
-            elif kind == "rep":
-                found = one[2] == 0 or self.nullable(one[1])
-            else:
-                found = all(map(self.nullable, one[1:]))
-            self._nullable[one] = found
-        return self._nullable[one]
+    def moves(self, one: _Expression) -> _Moves:
+        """What can follow each letter that the expression can begin with."""
+        found = self._moves.get(one)
+        if found is None:
+            found = {}
+            for letter, after in self._derive(one):
+                found.setdefault(letter, {})[after] = None
+            self._moves[one] = found
+        return found
 
-    def after(self, one: Expression, letter: str) -> frozenset[Expression]:
-        """What can follow once a letter has been taken; nothing where it cannot be."""
-        key = (one, letter)
-        if key not in self._after:
-            self._steps += 1
-            if self._steps > MOST_LANGUAGE_STEPS:
-                raise _ContentTooLargeError
-            self._after[key] = frozenset(self._derive(one, letter))
-        return self._after[key]
+    def _derive(self, one: _Expression) -> Iterator[tuple[str, _Expression]]:
+        self._budget.spend()
+        if one.kind == "name":
+            yield str(one.term), self._empty
+        elif one.kind == "any":
+            assert isinstance(one.term, Wildcard)
+            self._budget.spend(len(self._letters) // _MOVES_A_STEP)
+            yield from ((letter, self._empty) for letter in self._letters if allows(one.term, letter))
+        elif one.kind == "rep":
+            low, high = max(one.low - 1, 0), None if one.high is None else one.high - 1
+            yield from self._before(one.parts[0], self._repeat(one.parts[0], low, high))
+        elif one.kind == "alt":
+            for part in one.parts:
+                yield from self._before(part, self._empty)
+        elif one.kind == "all":
+            for number, part in enumerate(one.parts):
+                self._budget.spend(1 + len(one.parts) // _MOVES_A_STEP)
+                yield from self._before(part, self._together(one.parts[:number] + one.parts[number + 1 :]))
+        while one.kind == "seq":
+            first, rest = one.parts
+            yield from self._before(first, rest)
+            if not first.is_nullable:
+                return
+            self._budget.spend()
+            if rest.kind != "seq":
+                yield from self._before(rest, self._empty)
+            one = rest
 
-    def _derive(self, one: Expression, letter: str) -> Iterator[Expression]:
-        kind = one[0]
-        if kind in ("name", "any"):
-            if one[1] == letter if kind == "name" else allows(one[1], letter):
-                yield EMPTY
-        elif kind == "alt":
-            for part in one[1:]:
-                yield from self.after(part, letter)
-        elif kind == "rep":
-            rest = _repeat(one[1], max(one[2] - 1, 0), None if one[3] is None else one[3] - 1)
-            yield from (_sequence((found, rest)) for found in self.after(one[1], letter))
-        else:
-            for index, part in enumerate(one[1:], 1):
-                rest = ("seq", *one[index + 1 :]) if kind == "seq" else _together(one[1:index] + one[index + 1 :])
-                yield from (_sequence((found, rest)) for found in self.after(part, letter))
-                if kind == "seq" and not self.nullable(part):
-                    return
+    def _before(self, part: _Expression, rest: _Expression) -> Iterator[tuple[str, _Expression]]:
+        """Yield the moves of a part that something comes after."""
+        for number, (letter, afters) in enumerate(self.moves(part).items()):
+            if number % _MOVES_A_STEP == 0:
+                self._budget.spend()
+            for after in afters:
+                yield letter, self._sequence(after, rest)
+
+
+def _spelled(one: _Expression) -> str:
+    """What orders the parts of a group in which the order is free."""
+    inner = one.parts[0] if one.kind == "rep" else one
+    return f"{inner.kind} {inner.term} {one.low} {one.high}"
+
+
+def _all_contains(one: _Expression, other: _Expression) -> bool | None:
+    """Whether a free order of elements takes all that another does; None where they are not single elements."""
+    sides: list[dict[str, bool]] = []
+    for side in (one, other):
+        names: dict[str, bool] = {}
+        for part in side.parts:
+            name = part.parts[0] if part.kind == "rep" else part
+            if name.kind != "name" or part.low > 1 or part.high != 1 or name.term in names:
+                return None
+            names[str(name.term)] = part.low == 1
+        sides.append(names)
+    taken, takes = sides
+    return taken.keys() <= takes.keys() and all(taken.get(name, False) for name, needed in takes.items() if needed)

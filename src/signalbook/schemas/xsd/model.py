@@ -14,6 +14,7 @@ from typing import Any
 
 from lxml import etree
 
+from signalbook.budget import spend
 from signalbook.schemas.format import unusable
 from signalbook.schemas.xsd.read import XS, XsdDocument, XsdDocuments
 
@@ -35,6 +36,7 @@ _SIMPLE_FACETS = frozenset(
     | {"minInclusive", "maxInclusive", "minExclusive", "maxExclusive"}
 )
 _DEEPEST = 100
+_EACH_TYPE, _NODES_A_STEP = 2, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +136,7 @@ class Components:
         self._nodes: dict[tuple[str, str], tuple[Any, XsdDocument]] = {}
         self._types: dict[Any, Type] = {}
         self._substitutes: dict[str, list[str]] = {}
-        self.derived: dict[str, set[str]] = {}  # the types that come of a named one, at once or through others
+        self._direct: dict[str, set[str]] = {}  # the types that come at once of a named one
         self._depth = 0
         for document in documents.all:
             for node in document.root:
@@ -148,7 +150,6 @@ class Components:
         }
 
     def _find_derived(self) -> None:
-        direct: dict[str, set[str]] = {}
         for (kind, name), (node, document) in self._nodes.items():
             if kind == "element" and node.get("substitutionGroup"):
                 head = self._name(node, node.get("substitutionGroup"), document)
@@ -156,16 +157,18 @@ class Components:
             if kind == "type":
                 for step in node.iter(XS + "extension", XS + "restriction"):
                     if step.get("base") and _owner(step) is node:
-                        direct.setdefault(self._name(step, step.get("base"), document), set()).add(name)
-        for base in direct:
-            seen: set[str] = set()
-            stack = list(direct[base])
-            while stack:
-                name = stack.pop()
-                if name not in seen:
-                    seen.add(name)
-                    stack.extend(direct.get(name, ()))
-            self.derived[base] = seen
+                        self._direct.setdefault(self._name(step, step.get("base"), document), set()).add(name)
+
+    def derived(self, base: str) -> set[str]:
+        """The types that come of a named one, at once or through others."""
+        seen: set[str] = set()
+        stack = list(self._direct.get(base, ()))
+        while stack:
+            name = stack.pop()
+            if name not in seen:
+                seen.add(name)
+                stack.extend(self._direct.get(name, ()))
+        return seen
 
     # ---- names
 
@@ -238,6 +241,7 @@ class Components:
 
     def _build(self, node: Any, document: XsdDocument) -> Type:
         if node not in self._types:
+            spend(_EACH_TYPE + len(node) // _NODES_A_STEP)
             self._depth += 1
             if self._depth > _DEEPEST:
                 raise unusable(f"line {node.sourceline}: types are derived from one another too deeply")
@@ -321,6 +325,7 @@ class Components:
             inner = self._content(found, home)
             return Particle(inner.term if inner is not None else Group("sequence"), low, high)
         parts = [part for part in node if part.tag in _PARTICLES]
+        spend(1 + len(parts))
         return Particle(Group(node.tag[len(XS) :], tuple(self._particle(one, document) for one in parts)), low, high)
 
     # ---- attributes

@@ -9,13 +9,15 @@ Rule 3: XSD 1.1 is another language; a text that uses it is rejected with these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
 
 from lxml import etree
 
+from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, base_of, unreachable, unusable
 from signalbook.schemas.xsd.pattern import PatternBudget, danger
@@ -42,6 +44,8 @@ XS = "{http://www.w3.org/2001/XMLSchema}"
 MOST_ATTRIBUTES = 20_000
 MOST_COMPARED = 20_000_000
 _DEEPEST = 200
+_PROBLEMS = 20
+_NODES_A_STEP = 4
 _ENDLESS = 10**9
 
 _ATTRIBUTE, _ENUMERATION = XS + "attribute", XS + "enumeration"
@@ -130,6 +134,8 @@ MOST_DOCUMENTS = 1000
 MOST_ELEMENTS = 2000
 MOST_OPTIONAL = 400
 MOST_REPEATS = 10_000
+# lxml counts the elements before each one that libxml2 finds a fault with.
+MOST_SIBLINGS = 10_000
 
 # XSD 1.1 part 1 and 2, what 1.0 does not have.
 _NEWER_ELEMENTS = frozenset(
@@ -159,10 +165,18 @@ def parser(schema: etree.XMLSchema | None = None, *, recover: bool = False) -> e
 
     With a schema it checks what it reads; one that recovers closes what is open where a text ends.
     """
-    return etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False,
-        remove_comments=True, remove_pis=True, schema=schema, recover=recover,
-    )  # fmt: skip
+    return etree.XMLParser(**_CAREFUL, schema=schema, recover=recover)
+
+
+def pull_parser(schema: etree.XMLSchema) -> etree.XMLPullParser:
+    """A parser that checks what it reads, and shows each element when it begins."""
+    return etree.XMLPullParser(("start",), **_CAREFUL, schema=schema)
+
+
+_CAREFUL: Mapping[str, bool] = {
+    **{"resolve_entities": False, "no_network": True, "load_dtd": False, "dtd_validation": False, "huge_tree": False},
+    **{"remove_comments": True, "remove_pis": True},
+}
 
 
 def parse_xml(text: bytes, by: etree.XMLParser) -> Any:
@@ -285,7 +299,12 @@ class _Gathering:
 
 def _newer(root: Any, where: str) -> Iterator[Problem]:
     """Yield what belongs to XSD 1.1."""
-    for node in root.iter():
+    for number, node in enumerate(root.iter()):
+        if number % _NODES_A_STEP == 0:
+            spend()
+        if len(node) > MOST_SIBLINGS:
+            yield _too_much(node, f"more than {MOST_SIBLINGS:,} elements in one")
+            return
         found = ""
         if node.tag in _NEWER_ELEMENTS:
             found = f"xs:{etree.QName(node).localname}"
@@ -294,6 +313,34 @@ def _newer(root: Any, where: str) -> Iterator[Problem]:
             found = f"the attribute {etree.QName(names[0]).localname}" if names else ""
         if found:
             yield Problem("", "schema", f"{where}line {node.sourceline}: {found} is XSD 1.1; XSD 1.0 is read here")
+
+
+def id_attributes(documents: XsdDocuments) -> frozenset[str]:
+    """The names of the attributes that are declared to be of the type `xs:ID`, or of one that is made from it."""
+    made: dict[str, set[str]] = {}  # the types made from a type, all by their names without namespaces
+    attributes: list[tuple[str, set[str]]] = []
+    for document in documents.all:
+        for node in document.root.iter(XS + "simpleType", XS + "attribute"):
+            name = node.get("name")
+            if name is None:
+                continue
+            mentioned = {
+                text.rpartition(":")[2]
+                for inner in node.iter("*")
+                for place in ("type", "base", "itemType", "memberTypes")
+                for text in inner.get(place, "").split()
+            }
+            if node.tag == XS + "attribute":
+                attributes.append((name, mentioned))
+            for one in mentioned if node.tag != XS + "attribute" else ():
+                made.setdefault(one, set()).add(name)
+    types = {"ID"}
+    left = ["ID"]
+    while left:
+        new = made.get(left.pop(), set()) - types
+        types |= new
+        left += new
+    return frozenset(name for name, mentioned in attributes if mentioned & types)
 
 
 class _Catalog(etree.Resolver):  # type: ignore[misc]  # the library brings no types
@@ -319,12 +366,12 @@ def compile_schema(documents: XsdDocuments) -> etree.XMLSchema:
     try:
         return etree.XMLSchema(root)
     except etree.XMLSchemaParseError as error:
+        wrong = islice((entry for entry in error.error_log if entry.level_name != "WARNING"), _PROBLEMS)
         found = [
             Problem("", _blame(documents, entry), f"line {entry.line}: {_with_prefix(entry.message)}")
-            for entry in error.error_log
-            if entry.level_name != "WARNING"
+            for entry in wrong
         ]
-        raise SchemaError(found[:20] or [Problem("", "schema", str(error))]) from None
+        raise SchemaError(found or [Problem("", "schema", str(error))]) from None
 
 
 def _blame(documents: XsdDocuments, entry: Any) -> str:
@@ -377,6 +424,7 @@ class _Weight:
         """
         if node in self._known:
             return self._known[node]
+        spend()
         if node in self._open:  # a circle, which the compiler refuses
             return 0, 0, 1
         if len(self._open) > _DEEPEST:

@@ -23,7 +23,15 @@ from lxml import etree
 from signalbook.errors import Problem
 from signalbook.schemas.format import BadValue, Checked, References, Text, pointer, unusable
 from signalbook.schemas.xsd.model import Components, Element, Group, Particle, Simple, Wildcard, local
-from signalbook.schemas.xsd.read import XsdDocuments, compile_schema, parse_xml, parser, read_documents
+from signalbook.schemas.xsd.read import (
+    XsdDocuments,
+    compile_schema,
+    id_attributes,
+    parse_xml,
+    parser,
+    pull_parser,
+    read_documents,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,14 +41,21 @@ if TYPE_CHECKING:
 __all__ = ["XsdSchema", "encode", "read", "samples"]
 
 MOST_PROBLEMS = 100
-# libxml2 writes the path of every node in which it finds an error, and for that counts the nodes before it: in the
-# tree of a document with more than so many pairs (of an element, and an element or attribute that may be wrong) only
-# the errors that are listed are looked for.
-MOST_PATHS = 1_000_000
-_SMALL = 4096  # bytes, which hold no more than that
+# libxml2 writes the path of every node of a tree in which it finds an error, and for that counts the nodes before it. A
+# document with more than so many pairs (of a tag, and a tag or attribute where something may be wrong) is validated
+# while it is read, where errors have no paths; in its tree only the errors that are listed are looked for.
+MOST_PATHS = 10_000_000
+_SMALL = 8192  # bytes, which hold no more than that
 _CHUNK = 1024
-_elements_of = etree.XPath("count(//*)")
-_attributes_of = etree.XPath("count(//@*)")
+# Documents in an encoding in which a tag begins with the byte of ASCII, as in most; UTF-16 and what states none do.
+_is_plain = re.compile(
+    rb"""(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\s\0]*<"""
+    rb"""(?!\?xml[^>]*encoding\s*=\s*["'](?!utf-8["']|utf-16["']|us-ascii["']|iso-8859-1["']))""",
+    re.IGNORECASE,
+).match
+
+_INVALID = Problem("", "payload", "the document is not valid")
+_OF_ATTRIBUTE = ", attribute '"  # in libxml2's words
 
 # A parser serves one thread at a time.
 _PARSERS = threading.local()
@@ -55,7 +70,10 @@ def read(text: Text, references: References | None = None) -> XsdSchema:
 class XsdSchema:
     """One XML Schema; `root` is the only element that a document may begin with, or empty for any that is declared."""
 
-    __slots__ = ("_components", "_documents", "_explaining", "_lock", "_table", "_validate", "_validator", "root")
+    __slots__ = (
+        *("_components", "_documents", "_explaining", "_id_names", "_lock", "_table", "_validate", "_validator"),
+        "root",
+    )
 
     format = "XSD/1.0"
 
@@ -69,6 +87,7 @@ class XsdSchema:
         self._explaining: etree.XMLSchema | None = None
         self._components: Components | None = None
         self._table: XsdTable | None = None
+        self._id_names: frozenset[str] | None = None
 
     @property
     def components(self) -> Components:
@@ -80,46 +99,90 @@ class XsdSchema:
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a document, and its root element."""
         try:
+            if len(payload) > _SMALL and _may_have_many_paths(payload):
+                return self._check_while_reading(payload)
             root = parse_xml(payload, _parser())
         except ValueError as error:
             return Checked((Problem("", "payload", str(error)),), None)
         try:
-            wrong = b"" if len(payload) <= _SMALL or not _has_many_paths(root) else self._wrong_part(payload)
-            if not wrong and self._validate(root) and (not self.root or root.tag == self.root):
-                return Checked((), root)
-            problems = self._explain(root, wrong)
+            is_valid = self._validate(root) and (not self.root or root.tag == self.root)
+            problems = [] if is_valid else self._explain(root) or [_INVALID]
         except etree.LxmlError as error:
-            problems = [Problem("", "payload", f"the document could not be checked: {error}")]
+            problems = [_unchecked(str(error))]
         return Checked(tuple(problems), root)
+
+    def _check_while_reading(self, payload: bytes) -> Checked:
+        """Check a document while it is read; raises ValueError where it is not XML.
+
+        libxml2 does not compare the values of type `xs:ID` with each other then: where some may be alike, its tree is
+        validated after all.
+        """
+        is_valid = True
+        try:
+            root = parse_xml(payload, parser(self._validator))
+        except ValueError:  # which may say that it is not valid
+            is_valid, root = False, parse_xml(payload, _parser())
+        try:
+            is_known = is_valid and (not self.root or root.tag == self.root)
+            if is_known and not self._may_repeat_ids(root):
+                return Checked((), root)
+            part = self._wrong_part(payload)
+            problems = self._explain(root, part, of_ids=is_known)
+        except etree.LxmlError as error:
+            part, problems = b"", [_unchecked(str(error))]
+        if not problems and not is_valid:
+            problems = [_INVALID]
+        elif not problems and part:
+            problems = [_unchecked("too many values that may be of type xs:ID occur more than once")]
+        return Checked(tuple(problems), root)
+
+    @property
+    def _ids(self) -> frozenset[str]:
+        """The names of the attributes that may be of type `xs:ID`."""
+        if self._id_names is None:
+            self._id_names = id_attributes(self._documents)
+        return self._id_names
+
+    def _may_repeat_ids(self, root: Any) -> bool:
+        seen: set[str] = set()
+        return any(_repeated(node, self._ids, seen) for node in root.iter("*")) if self._ids else False
 
     def _wrong_part(self, payload: bytes) -> bytes:
         """The document up to the last of the problems that are listed; empty where it has fewer.
 
         The errors of a document that is checked while it is read have no paths, so they cost nothing but themselves.
         """
-        reading = parser(self._validator)
+        reading = pull_parser(self._validator) if self._ids else parser(self._validator)
+        seen: set[str] = set()
+        repeated = 0
         for end in range(_CHUNK, len(payload) + _CHUNK, _CHUNK):
             try:
                 reading.feed(payload[end - _CHUNK : end])
             except etree.XMLSyntaxError:
                 return b""  # which whoever reads the tree finds out
-            if len(reading.feed_error_log) > MOST_PROBLEMS:
+            if self._ids:
+                repeated += sum(_repeated(node, self._ids, seen) for _, node in reading.read_events())
+            if len(reading.feed_error_log) + repeated > MOST_PROBLEMS:
                 return payload[:end]
         return b""
 
-    def _explain(self, root: Any, wrong: bytes = b"") -> list[Problem]:
+    def _explain(self, root: Any, part: bytes = b"", *, of_ids: bool = False) -> list[Problem]:
+        """The problems of a document, or of the part of it that has those which are listed.
+
+        With `of_ids` only values of attributes are wrong with it, so that nothing else is wrong with its part either.
+        """
         if self.root and root.tag != self.root:
             return [Problem("", "payload", f"the root element is {root.tag}, not {self.root}")]
-        judged = root if not wrong else etree.fromstring(wrong, parser(recover=True))
+        judged = root if not part else etree.fromstring(part, parser(recover=True))
         with self._lock:
             if self._explaining is None:
                 self._explaining = compile_schema(self._documents)
             self._explaining.validate(judged)
-            found = itertools.islice(self._explaining.error_log, MOST_PROBLEMS)
-            entries = [(entry.path, entry.message) for entry in found]
+            log = self._explaining.error_log
+            found = (entry for entry in log if not of_ids or _OF_ATTRIBUTE in entry.message)
+            entries = [(entry.path, entry.message) for entry in itertools.islice(found, MOST_PROBLEMS)]
         places = _Places(root)
-        problems = [Problem(places.of(path), "payload", _with_prefix(message)) for path, message in entries]
-        return problems or [Problem("", "payload", "the document is not valid")]
+        return [Problem(places.of(path), "payload", _with_prefix(message)) for path, message in entries]
 
     def at(self, fragment: str) -> XsdSchema:
         """The schema with one element as the only root, named by an XPath to its declaration."""
@@ -176,9 +239,23 @@ def _parser() -> etree.XMLParser:
         return _PARSERS.own
 
 
-def _has_many_paths(root: Any) -> bool:
-    elements = _elements_of(root)
-    return bool(elements * (elements + _attributes_of(root)) > MOST_PATHS)
+def _may_have_many_paths(payload: bytes) -> bool:
+    if not _is_plain(payload):
+        return True
+    tags = payload.count(b"<")
+    return tags * (tags + payload.count(b"=")) > MOST_PATHS
+
+
+def _repeated(node: Any, names: frozenset[str], seen: set[str]) -> int:
+    """How many attributes of these names have a value that was seen before."""
+    found = [value.strip() for name, value in node.attrib.items() if local(name) in names]
+    repeated = sum(value in seen for value in found)
+    seen.update(found)
+    return repeated
+
+
+def _unchecked(words: str) -> Problem:
+    return Problem("", "payload", f"the document could not be checked: {words}")
 
 
 class _Places:

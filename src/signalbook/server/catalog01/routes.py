@@ -355,7 +355,7 @@ class MessageCatalog:
         def run(db: Connection) -> Any:
             return job(Transaction(self._requests, db, request.base, correlation), db)
 
-        return self._requests.store.write(run), ("xRegistry-xregcorrelationid", correlation)
+        return self._requests.write(run, several=True), ("xRegistry-xregcorrelationid", correlation)
 
     def _put_group(self, request: Request, ids: Ids) -> Response:
         body = _body(request)

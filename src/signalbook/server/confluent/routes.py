@@ -21,9 +21,9 @@ from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.server import http
-from signalbook.server.confluent import compatibility, scopes
-from signalbook.server.confluent.associations import Associations
-from signalbook.server.confluent.calls import (
+from signalbook.server.confluent import subjects
+from signalbook.server.confluent.changes import Associations, ConfluentChanges
+from signalbook.server.confluent.subjects import (
     MEDIA,
     MEDIA_TYPES,
     ConfluentCall,
@@ -32,10 +32,11 @@ from signalbook.server.confluent.calls import (
     accepted,
     answered,
     context_of,
+    read_request,
+    read_version,
     respond,
 )
-from signalbook.server.confluent.changes import Changes
-from signalbook.server.confluent.subjects import read_request, read_version
+from signalbook.server.confluent.writing import messages
 from signalbook.server.http import Request, Response, refuse_coded
 
 __all__ = ["ROOT", "ROOT_NAMES", "Confluent"]
@@ -58,7 +59,7 @@ def _route(pattern: str, **methods: Handler) -> None:
     _ROUTES.append((re.compile(pattern, re.DOTALL), methods))
 
 
-class Confluent(Changes):
+class Confluent(ConfluentChanges):
     """Answers the paths of Confluent's API for one registry."""
 
     def __init__(self, requests: Requests, *, catalog: bool = True, keep_deleted: bool = False) -> None:
@@ -208,7 +209,7 @@ class Confluent(Changes):
                 raise ConfluentError(40401, f"Subject '{call.parts[0]}' not found.")
             if not sent.text.strip():
                 raise ConfluentError(40403, "Schema not found")
-            normalise = call.flag("normalize") or bool(scopes.find_config(db, where).get("normalize"))
+            normalise = call.flag("normalize") or bool(subjects.find_config(db, where).get("normalize"))
             found = self._subjects.find(db, *where, sent, normalise=normalise, deleted=deleted)
             if found is None:
                 raise ConfluentError(40403, "Schema not found")
@@ -256,7 +257,7 @@ class Confluent(Changes):
             shown = self._subjects.content(db, entry, call.text("format"), version, qualified=qualified)
             if version is not None:
                 named = {"subject": name_in(version.context, version.subject), "version": version.number}
-                shown = {**named, **shown}
+                shown = {**named, "id": entry.id, **shown}  # with which Python's client finds it again
             if call.flag("fetchMaxId"):
                 shown["maxId"] = schema_ids.highest_id(db, entry.context)
             return shown
@@ -383,7 +384,7 @@ class Confluent(Changes):
 
         def job(db: Connection) -> Any:
             where = self._subject(db, call)
-            config = scopes.find_config(db, where)
+            config = subjects.find_config(db, where)
             normalise = call.flag("normalize") or bool(config.get("normalize"))
             found = older(db)
             try:
@@ -393,12 +394,12 @@ class Confluent(Changes):
                 if not verbose or error.code != 42201:
                     raise
                 return {"is_compatible": False, "messages": [error.message]}
-            level = config[scopes.LEVEL]
-            judged = {**config, scopes.LEVEL: level.partition("_")[0]} if alone else config
+            level = config[subjects.LEVEL]
+            judged = {**config, subjects.LEVEL: level.partition("_")[0]} if alone else config
             findings = self._registration.findings(db, where[0], content, found, judged)
             made: dict[str, Any] = {"is_compatible": not findings}
             if verbose:
-                made["messages"] = compatibility.messages(findings, level)
+                made["messages"] = messages(findings, level)
             return made
 
         return self._read(job)
@@ -410,9 +411,9 @@ class Confluent(Changes):
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            own = scopes.load(db, scope)[0]
-            if scope == scopes.GLOBAL or call.flag("defaultToGlobal"):
-                return scopes.find_config(db, scope)
+            own = subjects.load_scope(db, scope)[0]
+            if scope == subjects.GLOBAL or call.flag("defaultToGlobal"):
+                return subjects.find_config(db, scope)
             if not own:
                 code = 40408
                 raise ConfluentError(
@@ -427,9 +428,9 @@ class Confluent(Changes):
         scope = self._scope(call)
 
         def job(db: Connection) -> Any:
-            own = scopes.load(db, scope)[1]
-            if scope == scopes.GLOBAL or call.flag("defaultToGlobal"):
-                return {"mode": scopes.find_mode(db, scope)}
+            own = subjects.load_scope(db, scope)[1]
+            if scope == subjects.GLOBAL or call.flag("defaultToGlobal"):
+                return {"mode": subjects.find_mode(db, scope)}
             if not own:
                 raise ConfluentError(40409, f"Subject '{name_in(*scope)}' does not have subject-level mode configured")
             return {"mode": own}

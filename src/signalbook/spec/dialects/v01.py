@@ -136,7 +136,7 @@ UNTYPED = frozenset({"specversion", "time", "absolute-expiry-time", "creation-ti
 
 _ASSIGNED = frozenset(
     {"self", "xid", "shortself", "epoch", "isdefault", "ancestorid", "metaurl", "versionsurl", "versionscount"}
-    | {"messagesurl", "messagescount", "specversion"}
+    | {"messagesurl", "messagescount"}
 )
 
 
@@ -194,7 +194,7 @@ V01 = Dialect(
     prefix="0.1",
     written=True,
     form="catalog",
-    members=frozenset({"id", "format", "tags", "definition", "definitions", "versions"}),
+    members=frozenset({"id", "format", "specversion", "tags", "definition", "definitions", "versions"}),
     tables={
         "messagegroup": DialectTable(
             (

@@ -30,7 +30,7 @@ from signalbook.schemas.format import SchemaError
 
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
-    "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
+    "assign", "by_guid", "by_id", "context_of", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
     "ids_of_content", "name_in", "own_attributes", "referrers", "save_contexts", "split_name", "stated_references",
     "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
@@ -151,6 +151,12 @@ def all_contexts(db: Connection) -> list[str]:
 def group_of(db: Connection, context: str) -> str | None:
     """The xid of the group that is a context."""
     found = db.one("SELECT xid FROM schema_contexts WHERE context = ?", (context,))
+    return found[0] if found is not None else None
+
+
+def context_of(db: Connection, group: str) -> str | None:
+    """The context that the group with this xid is."""
+    found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
     return found[0] if found is not None else None
 
 

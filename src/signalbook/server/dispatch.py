@@ -26,7 +26,7 @@ from signalbook.registry.read.reads import Page
 from signalbook.registry.read.render import ReadContext, View, point_read
 from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.store.writable import why_unwritable
+from signalbook.registry.store.store import why_unwritable
 from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED

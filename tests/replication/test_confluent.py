@@ -100,6 +100,16 @@ def test_all_of_a_registry(old: Served, new: Served) -> None:
     assert [-2, 1, 4] == sorted(new("GET", "/subjects/a/versions?deletedAsNegative=true"))
 
 
+def test_deleted_versions_that_refer_to_deleted_ones(old: Served, new: Served) -> None:
+    """They come over too: all are written before any is hidden, and those that refer are hidden before the others."""
+    old.register("a", record("A"))
+    old.register("b", record("B", "A"), references=[reference("A", "a")])
+    old("DELETE", "/subjects/b")
+    old("DELETE", "/subjects/a")
+    copied(old, new)
+    assert old.state() == new.state()
+
+
 def test_again_writes_nothing(old: Served, new: Served) -> None:
     """A copy that is complete is not written again, and its ids are compared again."""
     fill(old)

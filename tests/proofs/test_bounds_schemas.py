@@ -18,6 +18,7 @@ from signalbook.schemas.avro import payload as avro
 from signalbook.schemas.avro.schema import Node
 from signalbook.schemas.json_schema import containment, places
 from signalbook.schemas.protobuf import compare as protobuf_compare
+from signalbook.schemas.protobuf import values as protobuf_values
 from signalbook.schemas.references import MOST_DOCUMENTS
 from signalbook.schemas.xsd import read as xsd_read
 from signalbook.settings import Settings
@@ -255,6 +256,56 @@ def test_too_many_elements_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == compiled
 
 
+@pytest.mark.parametrize("is_restricted", [False, True], ids=["unions", "restrictions-of-unions"])
+def test_unions_of_unions(monkeypatch: pytest.MonkeyPatch, is_restricted: bool) -> None:
+    """libxml2 writes a union out to its last member: unions of which each names three others are not given to it."""
+    compiled = 0
+
+    def counting(root: Any) -> Any:
+        nonlocal compiled
+        compiled += 1
+        raise AssertionError
+
+    levels = range(30)
+    text = "".join(
+        f'<xs:simpleType name="t{i}"><xs:union memberTypes="m{i} m{i} m{i}"/></xs:simpleType>'
+        f'<xs:simpleType name="m{i}"><xs:restriction base="t{i + 1}"/></xs:simpleType>'
+        for i in levels
+    )
+    if not is_restricted:
+        text = "".join(
+            f'<xs:simpleType name="t{i}"><xs:union memberTypes="{" ".join([f"t{i + 1}"] * 3)}"/></xs:simpleType>'
+            for i in levels
+        )
+    text += f'<xs:simpleType name="t{len(levels)}"><xs:restriction base="xs:int"/></xs:simpleType>'
+    monkeypatch.setattr(xsd_read.etree, "XMLSchema", counting)
+    with pytest.raises(SchemaError, match="the members of the unions before and of this one"):
+        schemas.read("XSD/1.0", f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{text}</xs:schema>')
+    assert 0 == compiled
+
+
+@pytest.mark.parametrize("kind", ["a chain", "one of many, often"])
+def test_elements_that_stand_for_others(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """libxml2 puts each element of a substitution group where its head is named: too many are not given to it."""
+    compiled = 0
+
+    def counting(root: Any) -> Any:
+        nonlocal compiled
+        compiled += 1
+        raise AssertionError
+
+    is_chain = kind == "a chain"
+    text = '<xs:element name="e0" type="xs:string"/>' + "".join(
+        f'<xs:element name="e{i + 1}" substitutionGroup="e{i if is_chain else 0}"/>' for i in range(1000)
+    )
+    text += '<xs:element name="r"><xs:complexType><xs:sequence>'
+    text += '<xs:element ref="e0"/>' * (1 if is_chain else 300) + "</xs:sequence></xs:complexType></xs:element>"
+    monkeypatch.setattr(xsd_read.etree, "XMLSchema", counting)
+    with pytest.raises(SchemaError, match="the elements that may stand for|the content holds 300,300 elements"):
+        schemas.read("XSD/1.0", f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{text}</xs:schema>')
+    assert 0 == compiled
+
+
 # What multiplies is ended by the budget, in words that name it -------------------------------------------------------
 
 
@@ -335,6 +386,22 @@ def test_what_multiplies_while_it_is_compared(name: str, make: Callable[[int], A
     found = list(schemas.compatible(pair, "full", budget=budget))
     assert {"too_large", "content_unknown"} & {one.kind for one in found}
     assert budget.spent <= 2 * schemas.MOST_STEPS
+
+
+def test_the_texts_of_protobuf_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a file are made once, however many texts its messages hold."""
+    asked = 0
+    original = protobuf_values.is_proto2
+
+    def counting(file: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return original(file)
+
+    monkeypatch.setattr(protobuf_values, "is_proto2", counting)
+    fields = "".join(f"map<string, string> a{n} = {n + 1}; string b{n} = {n + 301};" for n in range(300))
+    schemas.read("Protobuf/3", f'syntax = "proto3"; message M {{ {fields} }}')
+    assert 1 == asked
 
 
 def test_messages_that_lie_deep_in_one_another() -> None:

@@ -288,9 +288,7 @@ def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspect
     return clean
 
 
-def _of_values(
-    field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector], files: _Files
-) -> Inspector | None:
+def _of_values(field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector], files: _Files) -> Inspector | None:
     inner = field.message_type.fields_by_name["value"].message_type
     return _inspector(inner, wanted, made, files) if inner is not None and inner.full_name in wanted else None
 

@@ -390,6 +390,19 @@ def test_writes_are_linear(spent: list[Budget]) -> None:
     assert taken[1] <= 8 * taken[0] + 100
 
 
+def test_wildcards_of_a_filter_take_what_they_look_at(spent: list[Budget]) -> None:
+    """Each value that a wildcard leads to is counted: eight times the values take eight times the steps."""
+    client, taken = Client(), []
+    for size in (400, 8 * 400):
+        labels = {f"l{one}": "a" for one in range(size)}
+        assert client.send("PUT", "/messagegroups/g", {"labels": labels}).status_code in (200, 201)
+        assert 200 == client.send("GET", "/messagegroups?filter=labels.*=b,labels.*=b").status_code
+        taken.append(spent[-1].spent)
+    client.close()
+    assert taken[0] >= 400 / 4
+    assert 4 * taken[0] <= taken[1] <= 8 * taken[0] + 100
+
+
 @pytest.mark.parametrize("path", READS)
 def test_a_read_that_takes_too_much(tmp_path: Path, path: str) -> None:
     """It is refused with what to do, and a smaller one is answered."""

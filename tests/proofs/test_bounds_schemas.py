@@ -16,8 +16,10 @@ from signalbook.schemas import SchemaError
 from signalbook.schemas.avro import compare as avro_compare
 from signalbook.schemas.avro import payload as avro
 from signalbook.schemas.avro.schema import Node
-from signalbook.schemas.json_schema import containment, places
+from signalbook.schemas.json_schema import bundle, containment, places
+from signalbook.schemas.json_schema import schema as json_schema
 from signalbook.schemas.protobuf import compare as protobuf_compare
+from signalbook.schemas.protobuf import values as protobuf_values
 from signalbook.schemas.references import MOST_DOCUMENTS
 from signalbook.schemas.xsd import read as xsd_read
 from signalbook.settings import Settings
@@ -255,6 +257,56 @@ def test_too_many_elements_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == compiled
 
 
+@pytest.mark.parametrize("is_restricted", [False, True], ids=["unions", "restrictions-of-unions"])
+def test_unions_of_unions(monkeypatch: pytest.MonkeyPatch, is_restricted: bool) -> None:
+    """libxml2 writes a union out to its last member: unions of which each names three others are not given to it."""
+    compiled = 0
+
+    def counting(root: Any) -> Any:
+        nonlocal compiled
+        compiled += 1
+        raise AssertionError
+
+    levels = range(30)
+    text = "".join(
+        f'<xs:simpleType name="t{i}"><xs:union memberTypes="m{i} m{i} m{i}"/></xs:simpleType>'
+        f'<xs:simpleType name="m{i}"><xs:restriction base="t{i + 1}"/></xs:simpleType>'
+        for i in levels
+    )
+    if not is_restricted:
+        text = "".join(
+            f'<xs:simpleType name="t{i}"><xs:union memberTypes="{" ".join([f"t{i + 1}"] * 3)}"/></xs:simpleType>'
+            for i in levels
+        )
+    text += f'<xs:simpleType name="t{len(levels)}"><xs:restriction base="xs:int"/></xs:simpleType>'
+    monkeypatch.setattr(xsd_read.etree, "XMLSchema", counting)
+    with pytest.raises(SchemaError, match="the members of the unions before and of this one"):
+        schemas.read("XSD/1.0", f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{text}</xs:schema>')
+    assert 0 == compiled
+
+
+@pytest.mark.parametrize("kind", ["a chain", "one of many, often"])
+def test_elements_that_stand_for_others(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """libxml2 puts each element of a substitution group where its head is named: too many are not given to it."""
+    compiled = 0
+
+    def counting(root: Any) -> Any:
+        nonlocal compiled
+        compiled += 1
+        raise AssertionError
+
+    is_chain = kind == "a chain"
+    text = '<xs:element name="e0" type="xs:string"/>' + "".join(
+        f'<xs:element name="e{i + 1}" substitutionGroup="e{i if is_chain else 0}"/>' for i in range(1000)
+    )
+    text += '<xs:element name="r"><xs:complexType><xs:sequence>'
+    text += '<xs:element ref="e0"/>' * (1 if is_chain else 300) + "</xs:sequence></xs:complexType></xs:element>"
+    monkeypatch.setattr(xsd_read.etree, "XMLSchema", counting)
+    with pytest.raises(SchemaError, match=r"the elements that may stand for|the content holds 300,300 elements"):
+        schemas.read("XSD/1.0", f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{text}</xs:schema>')
+    assert 0 == compiled
+
+
 # What multiplies is ended by the budget, in words that name it -------------------------------------------------------
 
 
@@ -337,11 +389,85 @@ def test_what_multiplies_while_it_is_compared(name: str, make: Callable[[int], A
     assert budget.spent <= 2 * schemas.MOST_STEPS
 
 
+def test_the_texts_of_protobuf_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a file are made once, however many texts its messages hold."""
+    asked = 0
+    original = protobuf_values.is_proto2
+
+    def counting(file: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return original(file)
+
+    monkeypatch.setattr(protobuf_values, "is_proto2", counting)
+    fields = "".join(f"map<string, string> a{n} = {n + 1}; string b{n} = {n + 301};" for n in range(300))
+    schemas.read("Protobuf/3", f'syntax = "proto3"; message M {{ {fields} }}')
+    assert 1 == asked
+
+
 def test_messages_that_lie_deep_in_one_another() -> None:
     """A chain of messages that no class can be made of is refused in words."""
     text = 'syntax = "proto3";' + "".join(f"message T{n} {{ T{n + 1} a = 1; }}" for n in range(1000))
     with pytest.raises(SchemaError, match="more than 150 deep"):
         schemas.read("Protobuf/3", text + "message T1000 {}")
+
+
+def _documents(draft: str, size: int, keyword: str = "") -> dict[str, Any]:
+    """Parts with an `$id` that each refer to all others, by references or by dynamic ones."""
+    where = "definitions" if draft == "JsonSchema/draft-07" else "$defs"
+    anchor = {"$dynamicRef": {"$dynamicAnchor": "n"}, "$recursiveRef": {"$recursiveAnchor": True}}.get(keyword, {})
+    back = {keyword: "#n" if keyword == "$dynamicRef" else "#"}
+    parts = {
+        f"d{i}": {
+            "$id": f"https://x.example/{i}",
+            **anchor,
+            "properties": {"n": {"const": i}, "back": back}
+            if keyword
+            else {"n": {"const": i}, **{f"p{k}": {"$ref": f"https://x.example/{k}"} for k in range(size)}},
+        }
+        for i in range(size)
+    }
+    several = [{"$ref": f"https://x.example/{i}"} for i in range(size if keyword else 1)]
+    return {**anchor, where: parts, "allOf": several}
+
+
+@pytest.mark.parametrize("draft", ["JsonSchema/draft-07", "JsonSchema/draft/2019-09", "JsonSchema/draft/2020-12"])
+def test_documents_that_refer_to_one_another(monkeypatch: pytest.MonkeyPatch, draft: str) -> None:
+    """The engine compiles a part for each chain of documents that leads there: it is given one document instead."""
+    given: list[Any] = []
+    original = json_schema._compile
+
+    def noting(draft: Any, document: Any, retriever: Any, **options: Any) -> Any:
+        given.append(document)
+        return original(draft, document, retriever, **options)
+
+    monkeypatch.setattr(json_schema, "_compile", noting)
+    text = orjson.dumps(_documents(draft, 7))
+    schema = schemas.read(draft, text)
+    assert 1 == len(given)
+    assert b'"$id"' not in orjson.dumps(given[0])
+    assert len(orjson.dumps(given[0])) <= 2 * len(text)
+    good, bad = b'{"n": 0, "p3": {"n": 3, "p0": {"n": 0}}}', b'{"n": 0, "p3": {"n": 3, "p0": {"n": 1}}}'
+    assert [] == list(schema.check(good).problems)
+    assert ["/p3/p0/n"] == [problem.path for problem in schema.check(bad).problems]
+    part = schema.at("/definitions/d2" if draft == "JsonSchema/draft-07" else "/$defs/d2")
+    assert [] == list(part.check(b'{"n": 2, "p0": {"n": 0}}').problems)
+    assert ["/p0/n"] == [problem.path for problem in part.check(b'{"n": 2, "p0": {"n": 1}}').problems]
+
+
+@pytest.mark.parametrize(
+    ("draft", "keyword", "size"),
+    [("JsonSchema/draft/2020-12", "$dynamicRef", 300), ("JsonSchema/draft/2019-09", "$recursiveRef", 12)],
+)
+def test_dynamic_references_of_many_documents(
+    monkeypatch: pytest.MonkeyPatch, draft: str, keyword: str, size: int
+) -> None:
+    """Chains of documents with dynamic references are counted to a bound; beyond it the engine is not asked."""
+    monkeypatch.setattr(json_schema, "_compile", pytest.fail)
+    document = _documents(draft, size, keyword)
+    spent, found = steps(lambda _: _words(draft, document, lambda uri: None))
+    assert "its references from document to document multiply" in found
+    assert spent <= 2 * bundle.MOST_COMPILED + 100 * size
 
 
 # Versions ------------------------------------------------------------------------------------------------------------

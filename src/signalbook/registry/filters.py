@@ -201,6 +201,11 @@ class Clause:
         """True where an entity with these attributes satisfies the expression."""
         return _OPERATORS[self.operator](self.value, values_at(self.path, attrs))
 
+    def breadth(self, attrs: Mapping[str, Any]) -> int:
+        """How many values of an entity the wildcards of the path lead to."""
+        last = max((at for at, step in enumerate(self.path) if isinstance(step, Wild)), default=-1)
+        return sum(1 for _ in values_at(self.path[: last + 1], attrs)) if last >= 0 else 0
+
     def array_in(self, attrs: Mapping[str, Any]) -> int | None:
         """How many steps of the path lead to what it takes for one value, and is an array, a map or an object."""
         return array_at(self.path, attrs, self.compares) if self.watched else None

@@ -33,6 +33,8 @@ _META = InlineSet({"meta": InlineSet.NOTHING})
 _CHUNK = 200
 # The steps to read one entity for a filter, besides one for each expression.
 AN_ENTITY = 2
+# How many values that a wildcard leads to are looked at in one step.
+_VALUES_A_STEP = 4
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class Search:
         failed: Clause | None = None
         self._spend(len(clauses))
         for clause in clauses:
+            self._spend(clause.breadth(attrs) // _VALUES_A_STEP)
             if not clause.holds(attrs):
                 if clause.array_in(attrs) is None:
                     return False

@@ -27,6 +27,7 @@ from signalbook.schemas.format import pointer
 
 __all__ = [
     "ATOMS",
+    "DATA",
     "MAPS",
     "NOTES",
     "PATTERNS",
@@ -60,7 +61,7 @@ __all__ = [
 
 # Keywords whose value maps names to schemas.
 MAPS = frozenset({"properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"})
-_DATA = frozenset({"enum", "const", "default", "examples"})
+DATA = frozenset({"enum", "const", "default", "examples"})
 
 
 # The engine is linear but for look-around and back references; those stop after this many steps, about 3 ms.
@@ -151,7 +152,7 @@ class Index:
                     if isinstance(metaschema := node.get("$schema"), str):
                         self.metaschemas.add(metaschema)
                 for key, child in node.items():
-                    if isinstance(child, dict | list) and (is_map or key not in _DATA):
+                    if isinstance(child, dict | list) and (is_map or key not in DATA):
                         below = not is_map and key in MAPS
                         stack.append((Subschema(child, here.base) if below else here.below(child), below))
             elif isinstance(node, list):

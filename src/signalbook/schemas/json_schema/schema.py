@@ -23,6 +23,7 @@ from signalbook.budget import Budget, TooMuch, spend
 from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
+from signalbook.schemas.json_schema.bundle import MOST_COMPILED, bundled, multiplies
 from signalbook.schemas.json_schema.places import PATTERNS, DraftRules, Index, Subschema, subschemas
 from signalbook.schemas.references import ROOT, Library, read_json
 
@@ -234,7 +235,9 @@ class JsonSchema:
             raise unusable(f"{fragment} does not lead to a schema", fragment)
         if place.schema is self.place.schema:
             return self
-        validator = _compile_part(self.draft, self.index.root, fragment, self.library)
+        validator = _compile_bundled(self.draft, self.index, place)
+        if validator is None:
+            validator = _compile_part(self.draft, self.index.root, fragment, self.library)
         return JsonSchema(self.draft, self.index, place, self.library, validator, self.work, fragment)
 
     def columns(self) -> pyarrow.StructType:
@@ -279,6 +282,18 @@ def _compile_part(draft: Draft, root: Subschema, fragment: str, library: Library
 
     encoded = "".join(one if one.isalnum() or one in "/~_-.$" else _percent(one) for one in fragment)
     return _compile(draft, {"allOf": [{"$ref": f"{root.base}#{encoded}"}]}, documents, base_uri=_LINK)
+
+
+def _compile_bundled(draft: Draft, index: Index, start: Subschema) -> jsonschema_rs.Validator | None:
+    """A validator for a schema whose parts the engine would compile ever again; None where it would not."""
+    if not multiplies(index, start):
+        return None
+    document = bundled(index, start) if all(draft.names(uri) for uri in index.metaschemas) else None
+    if document is not None:
+        return _compile(draft, document, _fetch_nothing, base_uri=_LINK)
+    if multiplies(index, start, MOST_COMPILED):
+        raise unusable("its references from document to document multiply: too many ways lead to the same part")
+    return None
 
 
 def _percent(one: str) -> str:
@@ -333,7 +348,7 @@ def _read_document(drafts: tuple[Draft, ...], text: Text, references: References
         raise unusable(f"its references multiply: one value could be judged more than {MOST_WORK:,} times")
     _raise_problems(too_many_patterns(library.documents()))
     try:
-        validator = _compile(draft, document, library, base_uri=base)
+        validator = _compile_bundled(draft, index, index.root) or _compile(draft, document, library, base_uri=base)
     except SchemaError as error:
         refused = dict(islice(library.refused.items(), MOST_PROBLEMS))
         where = index.first_uses(refused) if refused else {}

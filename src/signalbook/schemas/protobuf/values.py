@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -228,11 +228,12 @@ def took_all(message: Message, length: int) -> bool:
 
 def inspector(descriptor: Descriptor) -> Inspector | None:
     """What tells whether texts and times within a message are right; None where the type has none to look at."""
-    wanted = _wanted(descriptor)
-    return _inspector(descriptor, wanted, {}) if descriptor.full_name in wanted else None
+    files = _Files()
+    wanted = _wanted(descriptor, files)
+    return _inspector(descriptor, wanted, {}, files) if descriptor.full_name in wanted else None
 
 
-def _wanted(descriptor: Descriptor) -> set[str]:
+def _wanted(descriptor: Descriptor, files: _Files) -> set[str]:
     """The names of the messages to look into: those that hold such a field, and those on the way to them."""
     users: dict[str, list[str]] = {}
     found: list[str] = []
@@ -243,7 +244,7 @@ def _wanted(descriptor: Descriptor) -> set[str]:
         if one.full_name in seen:
             continue
         seen.add(one.full_name)
-        if one.full_name in _SECONDS or any(_loose_string(field) for field in one.fields):
+        if one.full_name in _SECONDS or any(map(files.has_loose, one.fields)):
             found.append(one.full_name)
         for field in one.fields:
             if field.message_type is not None:
@@ -258,7 +259,7 @@ def _wanted(descriptor: Descriptor) -> set[str]:
     return wanted
 
 
-def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspector]) -> Inspector:
+def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspector], files: _Files) -> Inspector:
     name = descriptor.full_name
     if name in made:
         return made[name]
@@ -267,10 +268,10 @@ def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspect
     if name in _SECONDS:
         made[name] = _in_range
         return _in_range
-    strings = [(field.name, field.is_repeated) for field in descriptor.fields if _loose_string(field)]
+    strings = [(field.name, field.is_repeated) for field in descriptor.fields if files.has_loose(field)]
     inner = [field for field in descriptor.fields if field.message_type and field.message_type.full_name in wanted]
-    maps = [(field.name, _of_values(field, wanted, made)) for field in inner if is_map(field)]
-    messages = [(field, _inspector(field.message_type, wanted, made)) for field in inner if not is_map(field)]
+    maps = [(field.name, _of_values(field, wanted, made, files)) for field in inner if is_map(field)]
+    messages = [(field, _inspector(field.message_type, wanted, made, files)) for field in inner if not is_map(field)]
     single = [(field.name, inspect) for field, inspect in messages if not field.is_repeated]
     repeated = [(field.name, inspect) for field, inspect in messages if field.is_repeated]
 
@@ -288,9 +289,9 @@ def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspect
     return clean
 
 
-def _of_values(field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector]) -> Inspector | None:
+def _of_values(field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector], files: _Files) -> Inspector | None:
     inner = field.message_type.fields_by_name["value"].message_type
-    return _inspector(inner, wanted, made) if inner is not None and inner.full_name in wanted else None
+    return _inspector(inner, wanted, made, files) if inner is not None and inner.full_name in wanted else None
 
 
 def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[str, Inspector | None]]) -> bool:
@@ -306,14 +307,25 @@ def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[
     return True
 
 
-def _loose_string(field: FieldDescriptor) -> bool:
-    """Tell whether the parser lets text pass that is not UTF-8, as it does in proto2."""
-    return field.type == FieldDescriptor.TYPE_STRING and _is_proto2(field)
+class _Files:
+    """Which files are proto2; a file is asked once, as its bytes are made anew each time."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+
+    def has_loose(self, field: FieldDescriptor) -> bool:
+        """Tell whether a field is text that the parser lets pass where it is not UTF-8, as it does in proto2."""
+        if field.type != FieldDescriptor.TYPE_STRING:
+            return False
+        name = field.file.name
+        if name not in self._known:
+            self._known[name] = is_proto2(field.file)
+        return self._known[name]
 
 
-def _is_proto2(field: FieldDescriptor) -> bool:
-    # proto3 files say so in their last field: syntax = 12.
-    return not field.file.serialized_pb.endswith(b"b\x06proto3")
+def is_proto2(file: FileDescriptor) -> bool:
+    """Tell whether a file is proto2: others say what they are in their last field, `syntax = 12`."""
+    return not file.serialized_pb.endswith(b"b\x06proto3")
 
 
 def _in_range(message: Any) -> bool:

@@ -25,6 +25,7 @@ from signalbook.schemas.xsd.pattern import PatternBudget, danger
 __all__ = [
     "MOST_ATTRIBUTES",
     "MOST_COMPARED",
+    "MOST_MEMBERS",
     "XS",
     "Inherited",
     "XsdDocument",
@@ -37,17 +38,20 @@ __all__ = [
 # What the types of an XML Schema inherit, weighed before libxml2 compiles them.
 #
 # Rule: libxml2 holds each attribute of a type against all others of it, inherited ones with them, and each value of an
-# enumeration against those of the type that it restricts. The sums over a schema are bounded, whatever its size.
+# enumeration against those of the type that it restricts; a union it writes out to the last member, so that unions of
+# unions multiply. The sums over a schema are bounded, whatever its size.
 
 
 XS = "{http://www.w3.org/2001/XMLSchema}"
 MOST_ATTRIBUTES = 20_000
 MOST_COMPARED = 20_000_000
+MOST_MEMBERS = 20_000
 _DEEPEST = 200
 _PROBLEMS = 20
 _NODES_A_STEP = 4
 _ENDLESS = 10**9
 
+_ELEMENT = XS + "element"
 _ATTRIBUTE, _ENUMERATION = XS + "attribute", XS + "enumeration"
 _COMPLEX, _SIMPLE, _ATTRIBUTES = XS + "complexType", XS + "simpleType", XS + "attributeGroup"
 _INSIDE = frozenset(XS + name for name in ("complexContent", "simpleContent", "extension", "restriction", "union"))
@@ -79,6 +83,12 @@ class Inherited:
             if compared > MOST_COMPARED:
                 yield node, "the enumerations that restrict others"
                 break
+        members, known = 0, {}
+        for node in self._all(XS + "union"):
+            members += _sum(node, self._members, known, open_)
+            if members > MOST_MEMBERS:
+                yield node, "the members of the unions before and of this one, those of unions in them counted for each"
+                break
 
     def _all(self, *tags: str) -> Iterator[Any]:
         for root in self._roots:
@@ -98,6 +108,12 @@ class Inherited:
         own = len(node.findall(f"{XS}restriction/{_ENUMERATION}"))
         parts = [] if own else [base for child in node if child.tag in _INSIDE for base in self._bases(child)]
         return own, parts
+
+    def _members(self, node: Any) -> tuple[int, list[Any]]:
+        """The types that end what a union or a restriction is of, and the nodes that more come from."""
+        parts = [child for child in node if child.tag in _INSIDE]
+        bases = self._bases(node) if node.tag in _INSIDE else []
+        return int(not parts and not bases), parts + bases
 
     def _bases(self, node: Any) -> list[Any]:
         """The simple types that a restriction or a union is of."""
@@ -385,20 +401,30 @@ def _with_prefix(message: str) -> str:
 
 
 class _Weight:
-    """What the content models of a schema hold, groups counted wherever they are used."""
+    """What the content models of a schema hold, groups and substitutes counted wherever they are used."""
 
     def __init__(self, documents: XsdDocuments) -> None:
         self._documents = documents
         self._named: dict[tuple[str, str], list[Any]] = {}
         self._known: dict[Any, tuple[int, int, int]] = {}
         self._open: set[Any] = set()
+        self._substitutes: dict[str, list[Any]] = {}  # by the name of the element that they may stand for
+        self._counted: dict[Any, int] = {}
         for document in documents.all:
-            for node in document.root.iterchildren(XS + "group", XS + "complexType"):
+            for node in document.root.iterchildren(XS + "group", XS + "complexType", _ELEMENT):
                 self._named.setdefault((node.tag, node.get("name", "")), []).append(node)
+                if node.tag == _ELEMENT and (head := node.get("substitutionGroup")) is not None:
+                    self._substitutes.setdefault(head.rpartition(":")[2], []).append(node)
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is too much."""
-        elements = optional = 0
+        elements = optional = substitutes = 0
+        for name in self._substitutes:
+            for node in self._named.get((_ELEMENT, name), ()):
+                substitutes += self._stands_for(node) ** 2
+                if substitutes > MOST_ELEMENTS**2:
+                    yield _too_much(node, "the elements that may stand for this one and for those before")
+                    return
         budget, known = PatternBudget(), set[str]()
         for document in self._documents.all:
             for node in document.root.iter(XS + "complexType", XS + "pattern"):
@@ -433,8 +459,10 @@ class _Weight:
         held = run = 0
         repeats = 1
         own = max(_bound(node.get("minOccurs")), _bound(node.get("maxOccurs")))
-        if node.tag in (XS + "element", XS + "any"):
-            held, run, repeats = 1, int(node.get("minOccurs") == "0"), own
+        if node.tag in (_ELEMENT, XS + "any"):
+            named = self._named.get((_ELEMENT, node.get("ref", "").rpartition(":")[2]), ())
+            held = max(1, sum(self._stands_for(one) for one in named))
+            run, repeats = int(node.get("minOccurs") == "0"), own
         else:
             for part in self._parts(node):
                 more, loose, often = self._weigh(part)
@@ -447,6 +475,10 @@ class _Weight:
         self._open.discard(node)
         self._known[node] = min(held, 10**9), min(run, 10**9), min(repeats, 10**9)
         return self._known[node]
+
+    def _stands_for(self, node: Any) -> int:
+        """How many elements may be where an element is named: itself, and those of its substitution group."""
+        return _sum(node, lambda one: (1, self._substitutes.get(one.get("name", ""), [])), self._counted, set())
 
     def _is_nested(self, node: Any) -> bool:
         """Whether occurrences lie in one another: then the product is more than each of them."""

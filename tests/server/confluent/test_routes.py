@@ -73,6 +73,16 @@ def test_names_that_differ_by_case(confluent: Registered) -> None:
     assert 2 == len(confluent.http.get("/schemagroups/confluent/schemas").json())
 
 
+def test_an_id_of_a_subject(confluent: Registered) -> None:
+    """CSR-41: with the subject, a schema by its id is a version of it, with its id: clients keep it as that."""
+    id_ = confluent.register("a", PING)["id"]
+    confluent.register("b", PONG)
+    shown = confluent("GET", f"/schemas/ids/{id_}?subject=a")
+    assert ("a", 1, id_) == (shown["subject"], shown["version"], shown["id"])
+    for query in ("", "?subject=b"):
+        assert {"subject", "version", "id"}.isdisjoint(confluent("GET", f"/schemas/ids/{id_}{query}"))
+
+
 @pytest.mark.parametrize("subject", ["a%00b", "a%0Ab", "__GLOBAL", "__EMPTY"])
 def test_names_that_no_subject_has(confluent: Registered, subject: str) -> None:
     """42208: control characters and the names that mean something else."""

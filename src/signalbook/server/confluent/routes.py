@@ -255,8 +255,9 @@ class Confluent(Changes):
             qualified = call.text("referenceFormat").lower() == "qualified"
             shown = self._subjects.content(db, entry, call.text("format"), version, qualified=qualified)
             if version is not None:
-                named = {"subject": name_in(version.context, version.subject), "version": version.number}
-                shown = {**named, **shown}
+                name = name_in(version.context, version.subject)
+                # Confluent's Python client keeps this answer as the version, and fails where that has no id.
+                shown = {"subject": name, "version": version.number, "id": entry.id, **shown}
             if call.flag("fetchMaxId"):
                 shown["maxId"] = schema_ids.highest_id(db, entry.context)
             return shown

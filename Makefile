@@ -5,7 +5,7 @@
 #   make check        ruff, mypy --strict, import-linter
 #   make integration  the registry tests on a real PostgreSQL, the long proofs, real brokers, a cluster
 #   make bench        measure and print the figures of every bench/  (BENCH=registry ARGS=--quick for one of them)
-#   make soak         every slow test, the property runs at full length among them
+#   make soak         every slow test, the property runs at full length among them, and a siege of ten minutes
 #   make lock         choose newer versions of the dependencies
 #   make clean        remove everything that was set up
 
@@ -89,6 +89,8 @@ bench: $(READY)
 
 soak: $(READY)
 	@SIGNALBOOK_TEST_PROFILE=$${SIGNALBOOK_TEST_PROFILE:-random} $(BIN)/python -m pytest -q -m slow --timeout=3600 $(ARGS)
+	@$(BIN)/python -m scripts.siege
+	@test -z "$$SIGNALBOOK_TEST_POSTGRES" || $(BIN)/python -m scripts.siege --postgres "$$SIGNALBOOK_TEST_POSTGRES"
 
 docs: $(READY)
 	@$(BIN)/python scripts/write_cli_reference.py

@@ -56,12 +56,12 @@ def message(number: int) -> Json:
     }
 
 
-def fill(path: Path, count: int) -> None:
+def fill(path: Path, count: int, make: Callable[[int], Json] = message) -> None:
     """Fill a store through the registry itself, 2,000 messages a transaction."""
     with Registry.open(path) as registry:
         registry.put(GROUP, {"envelope": "CloudEvents/1.0"})
         for start in range(0, count, 2000):
-            part = {f"m{number}": message(number) for number in range(start, min(start + 2000, count))}
+            part = {f"m{number}": make(number) for number in range(start, min(start + 2000, count))}
             registry.post(f"{GROUP}/messages", part)
             print(f"\r  {start + len(part):,} of {count:,} messages", end="", flush=True)
     print()
@@ -351,6 +351,50 @@ def size(folder: Path, large: int, filtered: int) -> list[Figure]:
     return figures
 
 
+def matches(folder: Path, count: int) -> list[Figure]:
+    """CPU of the server for a match that follows a write, against one that follows a match; its memory after many."""
+    store = folder / "matches.db"
+    fill(store, count, lambda number: {k: v for k, v in message(number).items() if not k.startswith("dataschema")})
+    turns, spent = 300, {"match": 0.0, "write": 0.0, "write and match": 0.0}
+    with serving(str(store)) as (address, pid, _), httpx.Client(base_url=address, timeout=600) as client:
+
+        def match(number: int) -> None:
+            """Ask about an event of one of the messages."""
+            event = {"specversion": "1.0", "id": str(number), "source": "/devices/1", "subject": "1/readings"}
+            event |= {"type": f"com.example.reading.{number % count}", "time": "2026-01-01T00:00:00Z"}
+            while (answer := client.post("/match", json=event)).status_code == 503:
+                time.sleep(float(answer.headers["retry-after"]))
+            assert answer.json()["outcome"] == "matched", answer.text
+
+        def write(number: int) -> None:
+            """Change one of the messages."""
+            path = f"{GROUP}/messages/m{number * 31 % count}"
+            client.patch(path, json={"labels": {"turn": str(time.time_ns())}}).raise_for_status()
+
+        began = time.perf_counter()
+        match(0)
+        first = time.perf_counter() - began
+        held = memory_mib(pid)
+        for turn in range(3):
+            for way in spent:
+                before = cpu_seconds(pid)
+                for number in range(turns):
+                    if "write" in way:
+                        write(turn * turns + number)
+                    if "match" in way:
+                        match(turn * turns + number)
+                spent[way] += cpu_seconds(pid) - before
+        after = memory_mib(pid)
+    one, other = spent["match"], spent["write and match"] - spent["write"]
+    note = f"{other / turns / 3 * 1e3:.2f} ms against {one / turns / 3 * 1e3:.2f} ms of CPU"
+    words = f"a match after a write at {count:,} messages"
+    return [
+        Figure(words, other / one, 3, "one after a match", note=note),
+        Figure(f"seconds to the first match at {count:,} messages", first, None, ""),
+        Figure("memory after 1,800 writes", after / held, 1.5, "after the first match", note=f"{after:.0f} MiB"),
+    ]
+
+
 def load(folder: Path) -> list[Figure]:
     """The reference server's own benchmark: 10 groups of 150 resources of 5 versions, and a query of three clauses."""
     with serving(str(folder / "load.db"), "--model", "empty", "--specversion", "1.0-rc4") as (address, _, _):
@@ -384,7 +428,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer messages, shorter runs")
     parser.add_argument(
-        "--only", choices=["reads", "writes", "own-writes", "disk", "size", "load"], help="one part alone"
+        "--only", choices=["reads", "writes", "own-writes", "disk", "size", "matches", "load"], help="one part alone"
     )
     options = parser.parse_args()
     parts = {
@@ -395,6 +439,7 @@ def main() -> int:
         "size": lambda folder: size(
             folder, 20_000 if options.quick else 1_000_000, 20_000 if options.quick else 100_000
         ),
+        "matches": lambda folder: matches(folder, 20_000 if options.quick else 100_000),
         "load": load,
     }
     figures: list[Figure] = []

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The tests whose store can be in PostgreSQL, on a real one, which this script starts for itself: its own port and folder,
 # removed afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then
-# the demo and the long proofs: fifty kills under write load on each store, twenty thousand hostile requests. Last, messages through
+# the demo and the long proofs: fifty kills under write load on each store, twenty thousand hostile requests, a siege of
+# half a minute on each store. Last, messages through
 # real brokers, which scripts/brokers.py has, starts and stops in the same way.
 # Each part says how long it took. What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres,brokers that is a failure.
 #   scripts/integration.sh [options for pytest]
@@ -43,6 +44,13 @@ part() { # run some tests and say how long they took: part NAME [options for pyt
   echo "integration: $name took $((SECONDS - began)) s"
 }
 
+siege() { # honest clients beside every known attack, for half a minute: siege NAME [options]
+  local name=$1 began=$SECONDS
+  shift
+  $python -m scripts.siege --seconds 30 --kill-every 15 --messages 2000 "$@"
+  echo "integration: the siege on $name took $((SECONDS - began)) s"
+}
+
 cleanup() {
   if [ -n "$folder" ]; then
     as_owner "$bin/pg_ctl" -D "$folder/data" -m immediate -s stop 2>/dev/null || true
@@ -81,6 +89,9 @@ fi
 # Without PostgreSQL, its part of the proofs skips itself and is named above.
 part "the demo and the long proofs" -n "${JOBS:-auto}" --dist loadgroup -m slow \
   tests/test_demo.py tests/proofs tests/cloudevents tests/messages
+
+siege SQLite
+if [ -n "$bin" ]; then siege PostgreSQL --postgres "$SIGNALBOOK_TEST_POSTGRES"; fi
 
 notes=$(mktemp "${TMPDIR:-/tmp}/signalbook-skipped.XXXXXX")
 

@@ -2,37 +2,30 @@
 
 Rule 1: only this module and the command line know all of them.
 Rule 2: what only a server needs is imported when one is made: a command on a store starts without it.
-Rule 3: the catalog of a registry is compiled once for each state of its store, and then only what changed.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import sys
-import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import orjson
-
-from signalbook.budget import UNLIMITED, within
 from signalbook.client import Call, Client, RegistryReply
 from signalbook.errors import RegistryError, UsageError, one_line
 from signalbook.messages.catalog import Catalog
-from signalbook.messages.definition import addresses_of
 from signalbook.messages.schema_library import SchemaPolicy
 from signalbook.registry import schema_ids
-from signalbook.registry.capabilities import Offer, generation
+from signalbook.registry.capabilities import Offer
 from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry, model_source
-from signalbook.registry.requests import Requests, latest_change, spec_version
-from signalbook.registry.store import Connection, Store, open_store
-from signalbook.registry.urls import parse_flags
+from signalbook.registry.requests import Requests, spec_version
+from signalbook.registry.store import open_store
 from signalbook.server import problems
+from signalbook.server.catalog import RegistryCatalog
 from signalbook.server.dispatch import Face, RegistryService, joined
 from signalbook.server.http import Request
 from signalbook.settings import Settings
@@ -66,10 +59,6 @@ GIVE_WAY = frozenset({"confluent", "access", "audit", "check", "ui"})
 
 _log = logging.getLogger("signalbook.server")
 
-# Forms of one catalog that are kept, by the addresses that reach it.
-_MOST_FORMS = 64
-_hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
-
 
 def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     """Return what answers requests by these settings."""
@@ -83,7 +72,7 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     from signalbook.server.openapi import OpenApi
     from signalbook.server.replicas import Replicas
 
-    store = open_store(settings.store)
+    store = open_store(settings.store, connections=settings.store_connections)
     try:
         include = include_loader(settings.include_from) if settings.include_from is not None else None
         spec = spec_version(settings.specversion)
@@ -111,14 +100,15 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     faces = _confluent(requests, settings) if "confluent" not in settings.without else {}
     judgements = Judgements()
     policy = SchemaPolicy(required=settings.schemas == "required")
-    extensions = message_paths(RegistryCatalog(store, policy, _own_addresses(settings)).reached_by, judgements)
+    extensions = message_paths(RegistryCatalog(store, policy, _own_addresses(settings)).asked, judgements)
     changes = ChangeFeed(store)
     catalog = MessageCatalog(requests, may_write=access_by(settings).may_write)
     sinks = Sinks(parse_networks(settings.allow_sinks))
+    subscriptions = Subscriptions(store, sinks, access_by(settings).may_write)
     branches = {
         "changes": changes.answer,
         "replicas": Replicas(requests, settings.base_url, owner=owner).answer,
-        "subscriptions": Subscriptions(store, sinks, access_by(settings).may_write).answer,
+        "subscriptions": subscriptions.answer,
         "messagecatalog": catalog.answer,
         "messagedefinition": catalog.resolve,
         "openapi.json": OpenApi(requests).answer,
@@ -126,7 +116,11 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     return RegistryService(
         requests,
         branches={path: answer for path, answer in branches.items() if path not in settings.without},
-        waiting={"/changes": changes.wait},
+        waiting={
+            "/changes": changes.wait,
+            "POST /subscriptions": subscriptions.wait,
+            "PUT /subscriptions": subscriptions.wait,
+        },
         described=frozenset({"/messagecatalog"} if "messagecatalog" not in settings.without else ()),
         courier=Courier(store, sinks, settings.keep_changes) if settings.deliver else None,
         judgements=judgements,
@@ -218,78 +212,6 @@ def peer_client(store: str) -> Client:
     return Client(StoreTransport(store, lambda: service(Settings(store=store, deliver=False), owner=True)))
 
 
-class RegistryCatalog:
-    """The catalog that a registry holds, by the state of its store.
-
-    It has as many forms as addresses by which it is reached and which its own documents name: a schema that is named by
-    such an address is one of its own.
-    """
-
-    def __init__(self, store: Store, policy: SchemaPolicy = SchemaPolicy(), bases: tuple[str, ...] = ()) -> None:  # noqa: B008
-        self._store = store
-        self._policy = policy
-        self._bases = bases
-        # What a server must not build for a client may be as large as this machine allows
-        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, filtering=1 << 62))
-        self._lock = threading.Lock()
-        self._known: tuple[str, Catalog] | None = None
-        # Of the catalog that is known: the hosts that stand in it, and its forms by addresses of these that reach it.
-        self._hosts: frozenset[str] = frozenset()
-        self._forms: dict[tuple[str, ...], Catalog] = {}
-
-    def reached_by(self, base: str, host: str = "") -> Catalog:
-        """The catalog as the store has it now, for a client that reaches the server by an address, and names a host.
-
-        Only where the documents name such an address is anything compiled for it: addresses are made up at will.
-        """
-        catalog = self.current()
-        hosts = (f"http://{host}", f"https://{host}") if host else ()
-        roots = tuple(dict.fromkeys(root for one in (base, *hosts, *self._bases) if one for root in addresses_of(one)))
-        with self._lock:
-            if self._known is None or self._known[1] is not catalog:
-                return catalog.reached_by(*roots)
-            named = tuple(root for root in roots if _host(root) in self._hosts)
-            if not named:
-                return catalog.addressed(*roots)
-            form = self._forms.get(named)
-            if form is None:
-                if len(self._forms) >= _MOST_FORMS:
-                    self._forms.clear()
-                form = self._forms[named] = catalog.reached_by(*named)
-            return form.addressed(*roots)
-
-    def current(self) -> Catalog:
-        """The catalog as the store has it now; the same one where nothing was written since."""
-        known = self._known
-        if known is not None and known[0] == _state(self._store.reader()):
-            return known[1]
-        # All requests that follow use it, so the one that came first neither pays for it nor ends it.
-        with self._lock, within(UNLIMITED):
-            return self._store.read(self._compiled)
-
-    def _compiled(self, db: Connection) -> Catalog:
-        state = _state(db)
-        known = self._known
-        if known is not None and known[0] == state:
-            return known[1]
-        page = self._requests.read_in(db, "/", parse_flags("doc&inline=*"), "").page
-        assert page is not None
-        document = orjson.loads(page.text)
-        if known is None:
-            catalog = Catalog.from_canonical(document, schemas=self._policy)
-        else:
-            catalog = known[1].updated_canonical(document)
-        self._hosts = frozenset(_host(f"//{host}") for host in _hosts(page.text))
-        self._forms = {}
-        self._known = (state, catalog)
-        return catalog
-
-
-def _host(address: str) -> str:
-    """The host of an address, and its port where that is not a usual one."""
-    return address.partition("//")[2].partition("/")[0].lower().removesuffix(":80").removesuffix(":443")
-
-
 def _own_addresses(settings: Settings) -> tuple[str, ...]:
     """The addresses that a server knows to be its own: the one that its operator fixed, and where it listens."""
     listening = replace(settings, base_url="").address if settings.port else ""
@@ -299,11 +221,6 @@ def _own_addresses(settings: Settings) -> tuple[str, ...]:
 def catalog_of(registry: Registry) -> Catalog:
     """The catalog that a registry holds now."""
     return RegistryCatalog(registry.store).current()
-
-
-def _state(db: Connection) -> str:
-    """What is another with every write to entities, model or capabilities."""
-    return f"{latest_change(db)} {generation(db)}"
 
 
 def flow(settings: Settings) -> Flow:

@@ -31,10 +31,11 @@ class Settings:
     """The settings of one server; `checked` gives the same value or says what cannot work.
 
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
-    `keep_changes` is in days; `deliver` is whether this server sends events to subscribers; `allow_hosts` are further
-    names of a server that only this machine reaches. `confluent_contexts` is
-    `named` or `all`: which schema groups are contexts of Confluent's API; `confluent_associations` is `catalog` or
-    `stored`: whether the catalog says which subject a topic's values belong to.
+    The limits of connections and answers are those of one worker, timeouts are in seconds. `keep_changes` is in days;
+    `deliver` is whether this server sends events to subscribers; `allow_hosts` are further names of a server that only
+    this machine reaches; by `store_connections` a worker reads from PostgreSQL. `confluent_contexts` is `named` or
+    `all`: which schema groups are contexts of Confluent's API; `confluent_associations` is `catalog` or `stored`:
+    whether the catalog says which subject a topic's values belong to.
     """
 
     store: str = "signalbook.db"
@@ -53,6 +54,12 @@ class Settings:
     max_body: int = 16 * MEBIBYTE
     body_timeout: float = 30.0
     max_steps: int = 10_000_000
+    head_timeout: float = 5.0
+    answer_timeout: float = 30.0
+    max_answers: int = 1024 * MEBIBYTE
+    max_connections: int = 4096
+    max_client_connections: int = 2048
+    max_waiting: int = 100
     base_url: str = ""
     trust_proxy: bool = False
     log: bool = True
@@ -65,6 +72,7 @@ class Settings:
     allow_sinks: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     deliver: bool = True
+    store_connections: int = 16
     confluent_root: bool = False
     confluent_group: str = "confluent"
     confluent_contexts: str = "named"
@@ -97,10 +105,7 @@ class Settings:
         _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
         self._check_changes()
         self._check_confluent()
-        if self.workers < 1:
-            raise UsageError("at least one worker is needed; give --workers 1 or more")
-        if self.workers > 1 and self.store.startswith("memory:"):
-            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        self._check_workers()
         self._check_limits()
         if not self.open and not self.read_token and not is_loopback(self.host):
             raise UsageError(
@@ -121,14 +126,30 @@ class Settings:
             raise UsageError(f"--base-url '{self.base_url}' must begin with http:// or https://")
         return self
 
+    def _check_workers(self) -> None:
+        if self.workers < 1:
+            raise UsageError("at least one worker is needed; give --workers 1 or more")
+        if self.workers > 1 and self.store.startswith("memory:"):
+            raise UsageError("a store in memory cannot be shared by several workers; give a file with --store")
+        if self.store_connections < 1:
+            raise UsageError("--store-connections is how many connections a worker reads by, and must be above 0")
+
     def _check_limits(self) -> None:
         for value, words in (
             (self.body_timeout, "--body-timeout is the seconds a client may take for its body"),
             (self.max_body, "--max-body is the largest request body in bytes"),
             (self.max_steps, "--max-steps is the steps of work that one request may take"),
+            (self.head_timeout, "--head-timeout is the seconds a connection may be idle"),
+            (self.answer_timeout, "--answer-timeout is the seconds a client may leave an answer unread"),
+            (self.max_connections, "--max-connections is the connections of one worker"),
+            (self.max_waiting, "--max-waiting is how many requests of one client may wait"),
         ):
             if value <= 0:
                 raise UsageError(f"{words} and must be above 0")
+        if self.max_answers < MEBIBYTE:
+            raise UsageError("--max-answers is what all large answers may hold together and must be at least 1m")
+        if self.max_client_connections < 0:
+            raise UsageError("--max-client-connections is the connections of one address, and 0 for no such limit")
 
     def _check_changes(self) -> None:
         if self.keep_changes < 0:

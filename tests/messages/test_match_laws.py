@@ -237,4 +237,4 @@ def test_a_catalog_learns_from_few_events_of_a_type() -> None:
     catalog = catalog_of(SOLD)
     for number in range(50):
         catalog.match(json.dumps({**TEACHER, f"ext{number}": "e"}).encode())
-    assert len(catalog.scope().fast._shapes["sold"]) < 10
+    assert len(catalog.scope().fast.shapes("sold")) < 10

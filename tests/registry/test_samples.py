@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from signalbook.registry.store.connection import StoreLost
+from signalbook.registry.store.store import WriteGroups
+
 FOLDER = Path(__file__).resolve().parent.parent.parent / "samples"
 
 
@@ -26,6 +29,24 @@ def test_all_samples_fit_into_one_registry(api: Any) -> None:
             assert api("POST", "/", json.loads(file.read_text(encoding="utf-8"))).status == 200
     counts = api("GET", "/").json
     assert (9, 3, 8) == (counts["messagegroupscount"], counts["schemagroupscount"], counts["endpointscount"])
+
+
+def test_samples_whose_connection_is_lost(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that is run twice, because its connection was lost, writes what it would have written at once."""
+    plain, again = WriteGroups._first, [False]
+
+    def first(groups: WriteGroups, queued: Any, kept: Any) -> None:
+        plain(groups, queued, kept)
+        again[0] = not again[0]
+        if again[0]:
+            raise StoreLost("the connection was lost")
+
+    monkeypatch.setattr(WriteGroups, "_first", first)
+    for file in sorted(FOLDER.glob("*.xreg.json")):
+        sample = json.loads(file.read_text(encoding="utf-8"))
+        assert 200 == api("POST", "/", sample).status
+        assert [] == list(missing(sample, api("GET", "/?inline=*").json))
+    assert 4 == api("GET", "/").json["epoch"]
 
 
 def missing(expected: Any, actual: Any, path: str = "") -> Any:

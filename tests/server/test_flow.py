@@ -120,9 +120,9 @@ def test_coding(edge: Edge) -> None:
     assert {"vary", "content-encoding"}.isdisjoint(small.headers)
 
 
-def test_a_large_quick_answer_is_coded_in_a_thread(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coding a large body would hold the event loop up, so it takes the long road."""
-    monkeypatch.setattr("signalbook.server.flow._CODED_AT_ONCE", 1024)
+def test_a_large_quick_answer_takes_the_long_road(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coding a large body would hold the event loop up, and sending it memory: it is left to a thread."""
+    monkeypatch.setattr("signalbook.server.flow.LARGE", 1024)
     assert "GET" == edge.send("GET", "/document", headers={"accept-encoding": "gzip"}).json()["method"]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from signalbook.errors import RegistryError, StoreError
 from signalbook.server.http import JSON
-from signalbook.server.problems import not_supported, problem, respond
+from signalbook.server.problems import _StoreFailures, not_supported, problem, respond
 from signalbook.spec.error_types import ERROR_TYPES
 
 
@@ -53,6 +53,34 @@ def test_a_store_that_cannot_answer_is_busy() -> None:
     response = respond(StoreError("locked"), "/x")
     assert (503, True) == (response.status, ("retry-after", "1") in response.headers)
     assert b"locked" not in response.body
+
+
+def test_a_failure_of_the_store_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Many requests that meet the same failure show one `instance`, which the log has once, without a traceback."""
+    logging.getLogger("signalbook").propagate = True
+    with caplog.at_level(logging.ERROR, "signalbook.server"):
+        shown = {json.loads(respond(StoreError("it is away"), f"/x{number}").body)["instance"] for number in range(50)}
+        other = json.loads(respond(StoreError("another\nreason"), "/x").body)["instance"]
+    (instance,) = shown
+    assert instance != other
+    assert [
+        f"{instance}: the store failed: it is away",
+        rf"{other}: the store failed: another\nreason",
+    ] == caplog.messages
+    assert not any(one.exc_info for one in caplog.records)
+
+
+def test_a_failure_that_lasts_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    """After a minute there is another line; how many failures are remembered is bounded."""
+    clock = iter([0.0, 59.0, 60.0, 61.0, *[200.0] * 1000])
+    failures = _StoreFailures(lambda: next(clock))
+    logging.getLogger("signalbook").propagate = True
+    with caplog.at_level(logging.ERROR, "signalbook.server"):
+        assert 1 == len({failures.instance("away") for _ in range(4)})
+        assert 2 == len(caplog.messages)
+        for number in range(500):
+            failures.instance(str(number))
+    assert len(failures._known) <= 64
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A real server process: what only a socket can show."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,16 +12,17 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from signalbook.errors import UsageError
-from signalbook.server.run import _shown, serve
+from signalbook.server.http import Stream
+from signalbook.server.run import _send, _shown, serve
 from signalbook.settings import Settings
 from tests.patience import LONG, in_flight, until
 from tests.server.fake_service import DOCUMENT, make
@@ -358,3 +360,56 @@ def test_a_password_is_not_shown() -> None:
     """The line that announces a server names its store without a password."""
     assert "postgresql://…@db.example/x" == _shown("postgresql://me:secret@db.example/x")
     assert "signalbook.db" == _shown("signalbook.db")
+
+
+class LeavingProtocol:
+    """A client of a stream that leaves after its first piece."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+        self.left = asyncio.Event()
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Any:
+        """The place where pieces go."""
+        return self
+
+    async def send_bytes(self, piece: bytes) -> None:
+        """Take a piece, and leave."""
+        self.taken.append(piece)
+        self.left.set()
+
+    async def client_disconnect(self) -> None:
+        """Wait until the client has left."""
+        await self.left.wait()
+
+
+def test_a_stream_ends_when_its_client_leaves() -> None:
+    """What it holds is given back at once, also where nothing more is ever sent that could fail."""
+    told: list[str] = []
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        try:
+            yield b"first"
+            await asyncio.Event().wait()
+        finally:
+            told.append("ended")
+
+    client = LeavingProtocol()
+    stream = Stream(200, [], pieces(), close=lambda: told.append("closed"))
+    asyncio.run(_send(cast("Any", client), stream, "GET"))
+    assert ([b"first"], ["ended", "closed"]) == (client.taken, told)
+
+
+def test_a_stream_that_is_not_begun_is_closed() -> None:
+    """`HEAD` asks for none of it."""
+    told: list[str] = []
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield b"never"
+
+    class Heads:
+        def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None:
+            told.append(f"head {status}")
+
+    asyncio.run(_send(cast("Any", Heads()), Stream(200, [], pieces(), close=lambda: told.append("closed")), "HEAD"))
+    assert ["head 200", "closed"] == told

@@ -73,6 +73,14 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     help="The xRegistry version to speak where a request names none.",
 )
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes.")
+@click.option(
+    "--store-connections",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Connections to PostgreSQL that a worker reads by; it has one more, which writes.",
+)
 @_READ_TOKEN
 @_READ_TOKEN_FILE
 @_WRITE_TOKEN
@@ -101,6 +109,54 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     show_default=True,
     metavar="SECONDS",
     help="How long a client may take to send its request.",
+)
+@click.option(
+    "--head-timeout",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a connection may be idle, and a client may take to send the head of a request.",
+)
+@click.option(
+    "--answer-timeout",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a client may leave an answer unread; it has a second more for every 16 KiB that it took.",
+)
+@click.option(
+    "--max-answers",
+    callback=size,
+    default="1g",
+    show_default=True,
+    metavar="SIZE",
+    help="What the large answers that a worker is sending may take in temporary files.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Connections that a worker holds at a time; further ones wait.",
+)
+@click.option(
+    "--max-client-connections",
+    type=click.IntRange(min=0),
+    default=2048,
+    show_default=True,
+    metavar="N",
+    help="Connections that one address may have to a worker; 0 for no such limit, behind a proxy.",
+)
+@click.option(
+    "--max-waiting",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Requests of one client that may wait for changes at a worker, as long polls or streams.",
 )
 @click.option(
     "--include-from",
@@ -182,6 +238,7 @@ def serve(
     model: str,
     specversion: str,
     workers: int,
+    store_connections: int,
     read_token: str | None,
     read_token_file: Path | None,
     write_token: str | None,
@@ -195,6 +252,12 @@ def serve(
     base_url: str,
     trust_proxy: bool,
     body_timeout: float,
+    head_timeout: float,
+    answer_timeout: float,
+    max_answers: int,
+    max_connections: int,
+    max_client_connections: int,
+    max_waiting: int,
     include_from: Path | None,
     trust_unknown: bool,
     schemas: str,
@@ -218,6 +281,7 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        store_connections=store_connections,
         read_token=_secret("read-token", read_token, read_token_file),
         write_token=_secret("write-token", write_token, write_token_file),
         read_only=read_only,
@@ -229,6 +293,12 @@ def serve(
         base_url=base_url,
         trust_proxy=trust_proxy,
         body_timeout=body_timeout,
+        head_timeout=head_timeout,
+        answer_timeout=answer_timeout,
+        max_answers=max_answers,
+        max_connections=max_connections,
+        max_client_connections=max_client_connections,
+        max_waiting=max_waiting,
         include_from=include_from,
         trust_unknown=trust_unknown,
         schemas=schemas,

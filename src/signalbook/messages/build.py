@@ -53,7 +53,7 @@ from signalbook.messages.fill import (
     protocol_slots,
     template_of,
 )
-from signalbook.messages.index import edits
+from signalbook.messages.nearest import edits
 from signalbook.messages.observe import content_encodings
 from signalbook.protocols import (
     FIELDS,

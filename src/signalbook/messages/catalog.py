@@ -1,6 +1,7 @@
 """`Catalog`: the definitions of some documents, ready to be asked about messages.
 
-Rule 1: a catalog never changes. `updated` gives another, and compiles only what is not the same in both.
+Rule 1: a catalog never changes. `updated` and `changed` give another, and compile only what is not the same in both:
+the definitions that differ, and those that derive from them, show them or stand in a group that differs.
 Rule 2: a document that somebody wrote is read by its dialect, one that a registry or a source gave is not read again.
 Rule 3: what is wrong with one definition is said about that one; the others match as if it were not there.
 """
@@ -10,9 +11,9 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import orjson
@@ -26,12 +27,14 @@ from signalbook.messages.answer import Answer
 from signalbook.messages.build import build
 from signalbook.messages.carry import BuildPlan, Built
 from signalbook.messages.compile import Compiled, EndpointLimits, compile_definition
-from signalbook.messages.definition import Absolute, Definition, Entities, Entity, materialise
+from signalbook.messages.definition import ENTITIES, Absolute, Definition, Entities, Entity, consulted, materialise
 from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
 from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
+from signalbook.model.message_rules import OF_GROUP
 from signalbook.schemas import Schema
 
 __all__ = ["Catalog", "CatalogError", "HandleCatalog", "MessageHandle", "in_canonical"]
@@ -127,6 +130,32 @@ class MessageHandle:
 
 Documents = Mapping[str, Any]
 _MOST_SCOPES = 64
+# So many definitions may differ before a scope is made anew rather than of the one before.
+_MOST_BEHIND = 1000
+
+
+@dataclass(slots=True)
+class _Containers:
+    """What is in scope: everything, or by its group, with the limits of each endpoint that carries it, or alone."""
+
+    everything: bool
+    groups: dict[str, dict[EndpointLimits | None, None]]
+    single: frozenset[str]
+
+    def entries(self, compiled: Compiled) -> list[ScopeEntry]:
+        """The entries that a definition is in scope by."""
+        definition = compiled.definition
+        found = [ScopeEntry(compiled)] if self.everything or definition.xid in self.single else []
+        return [*found, *(ScopeEntry(compiled, limits) for limits in self.groups.get(definition.group, ()))]
+
+
+@dataclass(frozen=True, slots=True)
+class _OlderScope:
+    """A scope of a state before, what was in it, and the definitions that differ since with their identities there."""
+
+    containers: _Containers
+    scope: MatchScope
+    identities: Mapping[str, str]
 
 
 class CatalogError(SignalbookError):
@@ -164,18 +193,26 @@ class Catalog:
         bases: Mapping[str, Documents] | None = None,
         before: Catalog | None = None,
         schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+        lock: Callable[[], Lock] = nullcontext,
     ) -> None:
         self.entities = entities
         self.schemas = schemas
         self._bases = bases
-        self.definitions: Mapping[str, Definition] = MappingProxyType(materialise(entities, bases))
-        known: Mapping[str, Compiled] = {} if before is None else before._compiled
+        materialised = materialise(entities, bases)
+        self.definitions: Mapping[str, Definition] = Layered(materialised)
         self._library: SchemaLibrary = SchemaLibrary(entities, None if before is None else before._library, schemas)
-        self._compiled: dict[str, Compiled] = {
-            xid: compile_definition(definition, self._library, known.get(xid))
-            for xid, definition in self.definitions.items()
-        }
+        known: Mapping[str, Compiled] = {} if before is None else before._compiled
+        self._compiled: Layered[str, Compiled] = Layered(
+            {xid: _compiled(definition, known.get(xid)) for xid, definition in materialised.items()}
+        )
+        # The definitions of each group, and those that are made of another definition or of another's group.
+        self._members: Layered[str, Rows[str]] = Layered(_by_group(materialised.values()))
+        self._dependants: Layered[str, Rows[str]] = Layered(self._who_consults())
         self._scopes: dict[frozenset[str], MatchScope] = {}
+        # Scopes of a state before this one, and the definitions that differ since, each with its identity there.
+        self._older: dict[frozenset[str], _OlderScope] = {}
+        self._make_lock = lock
+        self._lock = lock()
 
     @classmethod
     def from_documents(
@@ -198,9 +235,13 @@ class Catalog:
         bases: Mapping[str, Documents] | None = None,
         roots: Iterable[str] = (),
         schemas: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
+        lock: Callable[[], Lock] = nullcontext,
     ) -> Catalog:
-        """The same of registry documents that a registry or a source gave, which are not recognised again."""
-        return cls(Entities.of(*documents, roots=roots), bases, schemas=schemas)
+        """The same of registry documents that a registry or a source gave, which are not recognised again.
+
+        Where several threads ask, `lock` makes what they wait for while one of them makes an index, such as an `RLock`.
+        """
+        return cls(Entities.of(*documents, roots=roots), bases, schemas=schemas, lock=lock)
 
     def updated(
         self, *documents: Any, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
@@ -212,11 +253,128 @@ class Catalog:
         self, *documents: Documents, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
     ) -> Catalog:
         """The same of registry documents that a registry or a source gave, which are not recognised again."""
-        return Catalog(Entities.of(*documents, roots=roots), bases, self, self.schemas)
+        entities = Entities.of(*documents, roots=roots)
+        differing = self.entities.differing(entities) if (bases or {}) == (self._bases or {}) else None
+        if differing is None:
+            return Catalog(entities, bases, self, self.schemas, self._make_lock)
+        return self._with(_shared(self.entities, entities, differing), differing)
+
+    def changed(self, changes: Mapping[str, Documents | None]) -> Catalog:
+        """The catalog where some groups and resources are not as they were; only what they are part of is compiled.
+
+        `changes` has by its xid what each is by now: a group without its resources, a resource with its `meta` and
+        versions; None where it is gone, and with a group all that it held.
+        """
+        found = self.entities.changed(changes)
+        if found is None:
+            raise CatalogError("an entity that states an address of its own cannot be changed alone")
+        return self._with(*found)
+
+    def _with(self, entities: Entities, differing: frozenset[str]) -> Catalog:
+        """The catalog of other entities, which differ in these."""
+        if not differing:
+            return self
+        found = copy.copy(self)
+        found.__dict__.pop("digest", None)
+        found.__dict__.pop("_fast_answer", None)
+        found.entities = entities
+        schemas = [xid for xid in differing if xid.startswith("/schemagroups/")]
+        if schemas:
+            found._library = self._library.changed(entities, schemas)
+        affected = self._affected(entities, differing)
+        materialised = materialise(entities, self._bases, affected)
+        definitions: dict[str, Definition] = {}
+        compiled: dict[str, Compiled] = {}
+        members = Changes(self._members)
+        for xid in affected:
+            before, after = self.definitions.get(xid), materialised.get(xid)
+            if before == after:
+                continue
+            definitions[xid] = after if after is not None else GONE
+            compiled[xid] = compile_definition(after) if after is not None else GONE
+            if before is None or after is None:
+                group = xid.rsplit("/", 2)[0]
+                held = members.get(group) or []
+                members.set(group, (take(held, xid) if after is None else put(held, xid)) or GONE)
+        found.definitions = self._layered_definitions().changed(definitions)
+        found._compiled = self._compiled.changed(compiled)
+        found._members = members.made()
+        found._dependants = self._dependants_after(entities, affected)
+        found._lock = self._make_lock()
+        found._scopes = {}
+        found._older = self._left_behind(definitions.keys())
+        return found
+
+    def _layered_definitions(self) -> Layered[str, Definition]:
+        assert isinstance(self.definitions, Layered)
+        return self.definitions
+
+    def _affected(self, entities: Entities, differing: Iterable[str]) -> list[str]:
+        """The definitions that may be others where these entities are: themselves, and all that are made of them."""
+        found: dict[str, None] = {}
+        for xid in differing:
+            if xid in entities.messages or xid in self.entities.messages:
+                found[xid] = None
+                found |= dict.fromkeys(self._dependants.get(xid, ()))
+            elif self._gives(self.entities, xid) != self._gives(entities, xid):
+                found |= dict.fromkeys(self._members.get(xid, ()))
+                found |= dict.fromkeys(self._dependants.get(xid, ()))
+        return list(found)
+
+    def _gives(self, entities: Entities, xid: str) -> list[Any]:
+        """What a group gives to its definitions."""
+        group = entities.groups.get(xid) or entities.endpoints.get(xid)
+        return [None if group is None else group.attributes.get(name) for name in OF_GROUP]
+
+    def _who_consults(self) -> dict[str, Rows[str]]:
+        found: dict[str, list[str]] = {}
+        for xid in self.definitions:
+            for other in consulted(self.entities, self._bases or {}, xid):
+                found.setdefault(other, []).append(xid)
+        return {other: rows_of(xids) for other, xids in found.items()}
+
+    def _dependants_after(self, entities: Entities, affected: Iterable[str]) -> Layered[str, Rows[str]]:
+        changes, bases = Changes(self._dependants), self._bases or {}
+        for xid in affected:
+            before, after = consulted(self.entities, bases, xid), consulted(entities, bases, xid)
+            for other in before - after:
+                changes.set(other, take(changes.get(other) or [], xid) or GONE)
+            for other in after - before:
+                changes.set(other, put(changes.get(other) or [], xid))
+        return changes.made()
+
+    def _left_behind(self, differing: Iterable[str]) -> dict[frozenset[str], _OlderScope]:
+        """The scopes that another state can be made of; not those that too much has changed since."""
+        with self._lock:
+            older = {
+                **self._older,
+                **{names: _OlderScope(self._containers(names), scope, {}) for names, scope in self._scopes.items()},
+            }
+        found: dict[frozenset[str], _OlderScope] = {}
+        for names, one in older.items():
+            identities = dict(one.identities)
+            for xid in differing:
+                if xid not in identities:
+                    known = self.definitions.get(xid)
+                    identities[xid] = xid if known is None else known.identity
+            if len(identities) <= max(_MOST_BEHIND, len(self.definitions) // 4):
+                found[names] = _OlderScope(one.containers, one.scope, identities)
+        return found
+
+    def prepared_as(self, other: Catalog) -> Catalog:
+        """The catalog, with the indexes that another has, so that no message waits for them."""
+        with other._lock:
+            known = dict(other._scopes)
+        for names, scope in known.items():
+            try:
+                self.scope(names).prepared_as(scope)
+            except CatalogError:  # what it was about is not there any more
+                continue
+        return self
 
     def reached_by(self, *roots: str) -> Catalog:
         """The same catalog, reached by these addresses: what is named by one of them is its own."""
-        return Catalog(self.entities.at(roots), self._bases, self, self.schemas)
+        return Catalog(self.entities.at(roots), self._bases, self, self.schemas, self._make_lock)
 
     def addressed(self, *roots: str) -> Catalog:
         """The same catalog, of which nothing is named by these addresses; what is built with it has the first."""
@@ -253,7 +411,7 @@ class Catalog:
 
     def schema(self, xid: str) -> Schema | Problem | None:
         """The payload schema of a definition, or why it is not available; None where it does not name one."""
-        return self._of(xid).payload.schema
+        return self._of(xid).payload.schema(self._library)
 
     def absolute(self, reference: str) -> str | None:
         """The absolute form of a reference; None where it is relative and the catalog has no address."""
@@ -262,7 +420,7 @@ class Catalog:
     def schemaid(self, xid: str) -> int | None:
         """The id of Confluent's framing that is known for a definition's schema; None where it is not known."""
         payload = self._of(xid).payload
-        return next((one for one in self.schemas.ids if payload.knows(one)), None)
+        return next((one for one in self.schemas.ids if payload.knows(one, self._library)), None)
 
     def compiled(self, xid: str) -> Compiled:
         """The definition of that name as constraints."""
@@ -303,55 +461,73 @@ class Catalog:
         compiled = self._of(xid)
         for one in each(message):
             for found in observe(one, budget):
-                yield match.answer_by_one(compiled, found, self.absolute)
+                yield match.answer_by_one(compiled, found, self._library, self.absolute)
 
     def scope(self, within: Iterable[str] = ()) -> MatchScope:
         """The definitions to look among: all of them, or those of groups and endpoints, or single ones."""
         names = frozenset([within] if isinstance(within, str) else within)
         found = self._scopes.get(names)
         if found is None:
-            found = MatchScope(self._entries(names))
-            if len(self._scopes) >= _MOST_SCOPES:
-                self._scopes.clear()
-            self._scopes[names] = found
+            with self._lock:
+                found = self._scopes.get(names)
+                if found is None:
+                    found = self._made_of_older(names) or MatchScope(
+                        self._entries(names), self._library, self._make_lock
+                    )
+                    if len(self._scopes) >= _MOST_SCOPES:
+                        self._scopes.clear()
+                    self._scopes[names] = found
         return found
+
+    def _made_of_older(self, names: frozenset[str]) -> MatchScope | None:
+        """The scope made of that of a state before, at the cost of what differs; None where it has to be made anew."""
+        older = self._older.pop(names, None)
+        containers = self._containers(names)
+        if older is None or older.containers != containers:
+            return None
+        come = [
+            entry
+            for xid in older.identities
+            if xid in self._compiled and self._usable(xid)
+            for entry in containers.entries(self._compiled[xid])
+        ]
+        return older.scope.changed(older.identities, come, self._library)
 
     @cached_property
     def _fast_answer(self) -> Callable[[Any], Answer | None]:
         return self.scope().fast.answer
 
     def _entries(self, names: frozenset[str]) -> Iterable[ScopeEntry]:
+        containers = self._containers(names)
         if not names:
-            return (ScopeEntry(compiled) for xid, compiled in self._compiled.items() if self._usable(xid))
-        found: list[ScopeEntry] = []
+            xids: Iterable[str] = self._compiled
+        else:
+            within = (xid for group in containers.groups for xid in self._members.get(group, ()))
+            xids = dict.fromkeys((*within, *containers.single))
+        return (entry for xid in xids if self._usable(xid) for entry in containers.entries(self._compiled[xid]))
+
+    def _containers(self, names: frozenset[str]) -> _Containers:
+        """What is in scope by its name, by its group, or by an endpoint that carries its group."""
+        found = _Containers(not names, {}, frozenset())
         for name in names:
             endpoint = self.entities.endpoints.get(name)
             if endpoint is not None:
-                found += self._of_endpoint(endpoint)
+                limits = EndpointLimits.of(endpoint.attributes)
+                for group in (endpoint.xid, *self._carried(endpoint)):
+                    found.groups.setdefault(group, {})[limits] = None
             elif name in self.entities.groups:
-                found += self._of_group(name, None)
+                found.groups.setdefault(name, {})[None] = None
             elif name in self._compiled:
-                found += [ScopeEntry(self._compiled[name])] if self._usable(name) else []
+                found.single |= {name}
             else:
                 raise CatalogError(f'"{name}" is not a message group, endpoint or message of the catalog')
         return found
 
-    def _of_endpoint(self, endpoint: Entity) -> list[ScopeEntry]:
-        limits = EndpointLimits.of(endpoint.attributes)
+    def _carried(self, endpoint: Entity) -> list[str]:
+        """The groups that an endpoint carries besides its own messages."""
         carried = endpoint.attributes.get("messagegroups")
         groups = [name for name in carried if isinstance(name, str)] if isinstance(carried, list) else []
-        known = [self.entities.located(name) for name in groups]
-        return [entry for name in (endpoint.xid, *known) for entry in self._of_group(name, limits)]
-
-    def _of_group(self, name: str, limits: EndpointLimits | None) -> list[ScopeEntry]:
-        return [ScopeEntry(self._compiled[xid], limits) for xid in self._members.get(name, ()) if self._usable(xid)]
-
-    @cached_property
-    def _members(self) -> dict[str, list[str]]:
-        members: dict[str, list[str]] = {}
-        for xid, definition in self.definitions.items():
-            members.setdefault(definition.group, []).append(xid)
-        return members
+        return [self.entities.located(name) for name in groups]
 
     def _usable(self, xid: str) -> bool:
         return not self.definitions[xid].problems
@@ -361,6 +537,27 @@ class Catalog:
         if found is None:
             raise CatalogError(f'"{xid}" is not a message of the catalog')
         return found
+
+
+def _compiled(definition: Definition, before: Compiled | None) -> Compiled:
+    """The definition, ready to be tested; where it is the same as before, that."""
+    return before if before is not None and before.definition == definition else compile_definition(definition)
+
+
+def _by_group(definitions: Iterable[Definition]) -> dict[str, Rows[str]]:
+    found: dict[str, list[str]] = {}
+    for definition in definitions:
+        found.setdefault(definition.group, []).append(definition.xid)
+    return {group: rows_of(xids) for group, xids in found.items()}
+
+
+def _shared(before: Entities, after: Entities, differing: frozenset[str]) -> Entities:
+    """The entities as they are after, as few changes of those before."""
+    found: dict[str, Any] = {}
+    for name in ENTITIES:
+        one, two = getattr(before, name), getattr(after, name)
+        found[name] = one.changed({xid: two.get(xid, GONE) for xid in differing if xid in one or xid in two})
+    return replace(before, **found)
 
 
 def in_canonical(*documents: Any) -> list[Documents]:

@@ -333,12 +333,14 @@ class Compiled:
     mode: PropertyConstraint | None
     payload: PayloadCheck
 
-    def plan(self, kind: MessageKind, protocol: str | None, limits: EndpointLimits | None = None) -> MatchPlan:
-        """How messages of a kind that come over a protocol are tested."""
-        limits = limits or _NO_LIMITS
+    def plan(
+        self, kind: MessageKind, protocol: str | None, limits: EndpointLimits | None = None, place: str = ""
+    ) -> MatchPlan:
+        """How messages of a kind that come over a protocol are tested; `place` is its own in an index."""
+        limits, place = limits or _NO_LIMITS, place or self.definition.identity
         envelope, bound = self.envelope or limits.envelope, self.protocol or limits.protocol
         if kind is MessageKind.BARE:
-            return self._bare(envelope, bound)
+            return self._bare(envelope, bound, place)
         on_protocol = self.on_protocol if self.protocol == protocol else ()
         misfit: Problem | None = None
         if bound is not None and bound != protocol:
@@ -362,14 +364,15 @@ class Compiled:
         if misfit is None or misfit.code != "protocol":
             key = envelope_key(on_envelope) or self._protocol_key(on_protocol)
             key = key or constants((*on_envelope, *on_protocol))
-        return MatchPlan(self, kind, tests, key, misfit, bound is not None)
+        return MatchPlan(self, kind, tests, key, misfit, bound is not None, place)
 
-    def _bare(self, envelope: str | None, bound: str | None) -> MatchPlan:
+    def _bare(self, envelope: str | None, bound: str | None, place: str) -> MatchPlan:
         misfit = None if envelope == CLOUDEVENTS else _envelope_misfit(envelope)
         on_envelope = () if misfit else self.on_envelope
         key = envelope_key(on_envelope) or constants(on_envelope)
         # Where there is no transport, nothing is said about its content type.
-        return MatchPlan(self, MessageKind.BARE, (*on_envelope, *self.on_data), key, misfit, bound is not None)
+        tests = (*on_envelope, *self.on_data)
+        return MatchPlan(self, MessageKind.BARE, tests, key, misfit, bound is not None, place)
 
     def _protocol_key(self, on_protocol: tuple[PropertyConstraint, ...]) -> tuple[PropertyConstraint, ...]:
         row = PROTOCOLS.get(self.protocol or "")
@@ -388,7 +391,8 @@ class Compiled:
 class MatchPlan:
     """How messages of one kind are tested: every constraint, those of them that are the key, and what never fits.
 
-    `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope.
+    `is_bound` says that the definition has a protocol, its own or that of the endpoint in scope; `place` is where it
+    stands among the plans of an index, whose order is that of their places.
     """
 
     compiled: Compiled
@@ -397,6 +401,7 @@ class MatchPlan:
     key: tuple[PropertyConstraint, ...]
     misfit: Problem | None = None
     is_bound: bool = False
+    place: str = ""
 
     @property
     def is_single(self) -> bool:
@@ -414,29 +419,24 @@ class MatchPlan:
         return self.compiled.definition.derives_from
 
 
-def payload_check(definition: Definition, library: SchemaLibrary) -> PayloadCheck:
+def payload_check(definition: Definition) -> PayloadCheck:
     """How the payloads of a definition are judged."""
     document = definition.document
     framing = document.get("dataschemaframing")
     return PayloadCheck(
-        library.source(document),
-        library,
+        document,
         _payload_type(document.get("datacontenttype")),
-        references=library.references(document),
         framing=framing.lower() if isinstance(framing, str) else None,
         is_all=definition.envelope is None and _protocol(document.get("protocol")) is None,
         is_inferred=has_inferred_schema(document),
     )
 
 
-def compile_definition(definition: Definition, library: SchemaLibrary, before: Compiled | None = None) -> Compiled:
-    """The definition, ready to be tested; where it is the same as `before`, only its schema is looked up again."""
+def compile_definition(definition: Definition) -> Compiled:
+    """The definition, ready to be tested."""
     document = definition.document
     protocol = _protocol(document.get("protocol"))
     options = document.get("envelopeoptions")
-    payload = payload_check(definition, library)
-    if before is not None and before.definition == definition:
-        return replace(before, payload=payload)
     return Compiled(
         definition=definition,
         envelope=definition.envelope,
@@ -453,7 +453,7 @@ def compile_definition(definition: Definition, library: SchemaLibrary, before: C
         on_data=tuple(data_constraints(document)),
         on_transport=tuple(transport_constraints(document)),
         mode=mode_constraint(options.get("mode") if isinstance(options, Mapping) else None),
-        payload=payload,
+        payload=payload_check(definition),
     )
 
 
@@ -538,8 +538,8 @@ def may_hold(plan: MatchPlan, observed: Observed) -> bool:
     return plan.misfit is None and all(test.holds(observed, context) for test in plan.tests)
 
 
-def judge(plan: MatchPlan, observed: Observed) -> Judged:
-    """Everything that the definition says about the message."""
+def judge(plan: MatchPlan, observed: Observed, library: SchemaLibrary) -> Judged:
+    """Everything that the definition says about the message; the library has its payload schema."""
     context: Context = {}
     problems = [] if plan.misfit is None else [plan.misfit]
     key = plan.key if len(plan.key) < _FEW else frozenset(plan.key)
@@ -547,5 +547,5 @@ def judge(plan: MatchPlan, observed: Observed) -> Judged:
         found = test.problem(observed, context, present=test in key)
         if found is not None:
             problems.append(found)
-    payload = plan.compiled.payload.judge(observed)
+    payload = plan.compiled.payload.judge(observed, library)
     return Judged(plan, context, (*problems, *payload.problems), payload.checked, payload.unchecked)

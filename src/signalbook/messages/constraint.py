@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
@@ -21,7 +21,7 @@ from signalbook.budget import Budget, current
 from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
-from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema
+from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema, references_of
 from signalbook.protocols.values import (
     NOW,
     TEXTS,
@@ -417,65 +417,71 @@ _AVRO_JSON = "as JSON it would need the content type application/avro+json"
 
 
 class PayloadCheck:
-    """How the payloads of one definition are judged; its schema is read with the first one.
+    """How the payloads of one definition are judged, by the schemas that a library has.
 
-    `references` name its schema; `framing` is what the definition says about Confluent's frame; `is_all` says that
-    there is nothing but the payload to know a message by.
+    Its schema is read with the first payload, and looked up again where another library is asked. `references` name it;
+    `framing` is what the definition says about Confluent's frame; `is_all` says that there is nothing but the payload
+    to know a message by.
     """
 
-    __slots__ = ("_is_inferred", "_library", "_schema", "_source", "content_type", "framing", "is_all", "references")
+    __slots__ = ("_document", "_is_inferred", "_known", "content_type", "framing", "is_all", "references")
 
     def __init__(
         self,
-        source: SchemaSource | Problem | None,
-        library: SchemaLibrary,
+        document: Mapping[str, Any],
         content_type: str | None,
         *,
-        references: tuple[str, ...] = (),
         framing: str | None = None,
         is_all: bool = False,
         is_inferred: bool = False,
     ) -> None:
+        self._document = document
         self._is_inferred = is_inferred
         self.content_type = content_type
-        self.references = references
+        self.references = references_of(document)
         self.framing = framing
         self.is_all = is_all
-        self._library = library
-        self._source = source if isinstance(source, SchemaSource) else None
-        self._schema: Schema | Problem | None = source if isinstance(source, Problem) else None
+        # The state of the library that was asked last, the source that it gave, and the schema or why there is none.
+        self._known: tuple[object, SchemaSource | None, Schema | Problem | None] | None = None
 
-    @property
-    def schema(self) -> Schema | Problem | None:
+    def schema(self, library: SchemaLibrary) -> Schema | Problem | None:
         """The schema, or why it is not available; None where the definition does not name one."""
-        if self._schema is None and self._source is not None:
-            self._schema = self._library.schema(self._source)
-        return self._schema
+        return self._looked_up(library)[2]
 
-    @property
-    def may_be_unchecked(self) -> bool:
+    def _looked_up(self, library: SchemaLibrary) -> tuple[object, SchemaSource | None, Schema | Problem | None]:
+        known = self._known
+        if known is None or known[0] is not library.state:
+            found = library.source(self._document)
+            source = found if isinstance(found, SchemaSource) else None
+            schema = library.schema(source) if source is not None else found
+            assert not isinstance(schema, SchemaSource)
+            known = self._known = (library.state, source, schema)
+        return known
+
+    def may_be_unchecked(self, library: SchemaLibrary) -> bool:
         """Whether a payload need not be judged where its schema cannot be applied."""
-        return not (self.is_all or self._library.policy.required)
+        return not (self.is_all or library.policy.required)
 
-    def is_named_by(self, dataschema: str) -> bool:
+    def is_named_by(self, dataschema: str, library: SchemaLibrary) -> bool:
         """Whether an event's `dataschema` is the definition's schema, or a version of it."""
-        return any(self._library.are_same(one, dataschema) for one in self.references)
+        return any(library.are_same(one, dataschema) for one in self.references)
 
-    def knows(self, schemaid: int) -> bool:
+    def knows(self, schemaid: int, library: SchemaLibrary) -> bool:
         """Whether an id of Confluent's framing is known to be one of the definition's schema."""
-        return self._library.knows(schemaid, self._source)
+        return library.knows(schemaid, self._looked_up(library)[1])
 
-    def judge(self, observed: Observed) -> JudgedPayload:
+    def judge(self, observed: Observed, library: SchemaLibrary) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
-        found = self._judge(observed)
+        found = self._judge(observed, library)
         if not (self._is_inferred and found.problems):
             return found
         return _UNCHECKED if observed.payload() is not None else _NOTHING_WRONG
 
-    def _judge(self, observed: Observed) -> JudgedPayload:
-        schema = self.schema
+    def _judge(self, observed: Observed, library: SchemaLibrary) -> JudgedPayload:
+        schema = self._looked_up(library)[2]
         unavailable = schema if isinstance(schema, Problem) else None
-        if unavailable is not None and not (isinstance(unavailable, UncheckedSchema) and self.may_be_unchecked):
+        may_be_unchecked = self.may_be_unchecked(library)
+        if unavailable is not None and not (isinstance(unavailable, UncheckedSchema) and may_be_unchecked):
             return JudgedPayload((unavailable,))
         payload = observed.payload()
         if payload is None:
@@ -484,33 +490,35 @@ class PayloadCheck:
         framed = is_framed(self.framing, content_type)
         if schema is None and not framed and not is_json(content_type):
             return _NOTHING_WRONG
-        if observed.unknown_encoding is not None and (schema is None or self.may_be_unchecked):
+        if observed.unknown_encoding is not None and (schema is None or may_be_unchecked):
             return _UNCHECKED
         unreadable = observed.unreadable_payload or observed.unknown_encoding
         if schema is None or isinstance(schema, Problem):
             if framed:
-                return self._by_frame(unreadable, payload, content_type)
+                return self._by_frame(schema, unreadable, payload, content_type)
             return _UNCHECKED if schema is not None else self._by_content_type(observed, payload, content_type)
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        return self._by_schema(schema, payload, content_type)
+        return self._by_schema(schema, payload, content_type, library)
 
-    def _by_frame(self, unreadable: str | None, payload: bytes, content_type: str) -> JudgedPayload:
+    def _by_frame(
+        self, schema: Problem | None, unreadable: str | None, payload: bytes, content_type: str
+    ) -> JudgedPayload:
         """Without a schema that can be applied, what has to be framed has to begin with a frame."""
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
         checked = check_frame(payload)
         if checked.problems:
             return JudgedPayload(tuple(map(_below_data, checked.problems)))
-        if self.schema is None and is_json(content_type) and not is_json_text(payload[FRAME:]):
+        if schema is None and is_json(content_type) and not is_json_text(payload[FRAME:]):
             return JudgedPayload((_not_json(content_type),), checked)
-        return JudgedPayload((), checked, unchecked=self.schema is not None)
+        return JudgedPayload((), checked, unchecked=schema is not None)
 
-    def _by_schema(self, schema: Schema, payload: bytes, content_type: str) -> JudgedPayload:
+    def _by_schema(self, schema: Schema, payload: bytes, content_type: str, library: SchemaLibrary) -> JudgedPayload:
         ways: int = getattr(schema, "work", 1)
         if len(payload) * ways > _UNCOUNTED:
             judging().spend(len(payload) * ways // _A_STEP)
-        checked = check(schema, payload, content_type, self.framing, self.knows)
+        checked = check(schema, payload, content_type, self.framing, lambda schemaid: self.knows(schemaid, library))
         if not checked.problems:
             return JudgedPayload((), checked)
         problems = [_below_data(one) for one in checked.problems]

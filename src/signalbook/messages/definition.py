@@ -11,13 +11,17 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from signalbook.dialects.forms import with_held
 from signalbook.errors import Problem, RegistryError
+from signalbook.messages.layered import GONE, Layered
 from signalbook.model.message_rules import MAX_CHAIN, SELECTORS, chosen, derived, merge
 from signalbook.model.normalise import to_canonical
 from signalbook.protocols.message import stated_protocol
 from signalbook.protocols.protocol import pointer
 from signalbook.spec.builtin import ENDPOINT, MESSAGE, SCHEMA
 
-__all__ = ["Absolute", "Definition", "Entities", "Entity", "addresses_of", "materialise", "schema_address"]
+__all__ = [
+    "ENTITIES", "Absolute", "Definition", "Entities", "Entity", "addresses_of", "consulted", "materialise",
+    "schema_address",
+]  # fmt: skip
 
 # The entities of catalog documents, by xid, in canonical spelling: groups, definitions, schemas, endpoints.
 #
@@ -64,7 +68,18 @@ class _GroupKind:
     resource: str
     resource_domain: str
 
+    @property
+    def groups(self) -> str:
+        """Where groups of the kind are held."""
+        return "endpoints" if self.domain == ENDPOINT else "groups"
 
+    @property
+    def members(self) -> str:
+        """Where their resources are held."""
+        return "schemas" if self.resource_domain == SCHEMA else "messages"
+
+
+ENTITIES = ("groups", "messages", "schemas", "endpoints")
 _GROUP_KINDS = (
     _GroupKind("schemagroups", "schemagroup", SCHEMA, "schemas", "schema", SCHEMA),
     _GroupKind("messagegroups", "messagegroup", MESSAGE, "messages", "message", MESSAGE),
@@ -99,25 +114,79 @@ class Entities:
     `roots` are the addresses by which the catalog is reached, each without a slash at its end.
     """
 
-    groups: dict[str, Entity] = field(default_factory=dict)
-    messages: dict[str, Entity] = field(default_factory=dict)
-    schemas: dict[str, Entity] = field(default_factory=dict)
-    endpoints: dict[str, Entity] = field(default_factory=dict)
-    addresses: dict[str, str] = field(default_factory=dict)
-    roots: dict[str, None] = field(default_factory=dict)
+    groups: Mapping[str, Entity] = field(default_factory=dict)
+    messages: Mapping[str, Entity] = field(default_factory=dict)
+    schemas: Mapping[str, Entity] = field(default_factory=dict)
+    endpoints: Mapping[str, Entity] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    roots: Mapping[str, None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *documents: Attributes, roots: Iterable[str] = ()) -> Entities:
         """The entities of the documents, and the addresses that they are reached by."""
-        found = cls(roots=dict.fromkeys(map(_root, roots)))
+        reading = _EntityReading(dict.fromkeys(map(_root, roots)))
         for document in documents:
             stated = document.get("self")
             if isinstance(stated, str) and _scheme(stated):
-                found.roots.setdefault(_root(stated))
+                reading.roots.setdefault(_root(stated))
             for kind in _GROUP_KINDS:
                 for groupid, group in _members(document, kind.plural):
-                    found._add_group(kind, f"/{kind.plural}/{groupid}", group)
-        return found
+                    reading.add_group(kind, f"/{kind.plural}/{groupid}", group)
+        found = {name: Layered(reading.found[name]) for name in ENTITIES}
+        return cls(**found, addresses=reading.addresses, roots=reading.roots)
+
+    def changed(self, changes: Mapping[str, Attributes | None]) -> tuple[Entities, frozenset[str]] | None:
+        """The entities where some are not as they were, and the xids of those that differ.
+
+        `changes` has by its xid what each group, without its resources, and each resource is by now; None where it is
+        gone, and with a group what it held. None is given where a change moves the addresses of the catalog.
+        """
+        reading = _EntityReading(dict(self.roots))
+        gone: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
+        for xid, document in changes.items():
+            kind, is_group = _kind_of(xid)
+            if kind is None:
+                continue
+            collection = kind.groups if is_group else kind.members
+            if document is None:
+                gone[collection][xid] = GONE
+                held = getattr(self, kind.members) if is_group and xid in getattr(self, collection) else ()
+                within = f"{xid}/{kind.resources}/"
+                gone[kind.members] |= {one: GONE for one in held if one.startswith(within)}
+            elif is_group:
+                reading.add_group(kind, xid, {**document, kind.resources: None})
+            else:
+                reading.found[collection][xid] = reading.resource(kind, xid, document)
+        if self.addresses.keys() & self._named(gone) or reading.addresses or reading.roots != self.roots:
+            return None
+        collections: dict[str, Layered[str, Entity]] = {}
+        differing: set[str] = set()
+        for name in ENTITIES:
+            before: Layered[str, Entity] = getattr(self, name)
+            come = {xid: one for xid, one in reading.found[name].items() if before.get(xid) != one}
+            left = {xid: one for xid, one in gone[name].items() if xid in before and xid not in reading.found[name]}
+            differing |= come.keys() | left.keys()
+            collections[name] = before.changed({**left, **come})
+        return replace(self, **collections), frozenset(differing)  # type: ignore[arg-type]
+
+    def _named(self, gone: Mapping[str, Mapping[str, Entity]]) -> set[str]:
+        """The addresses that lead to what is gone."""
+        if not self.addresses:
+            return set()
+        left = {xid for collection in gone.values() for xid in collection}
+        return {address for address, xid in self.addresses.items() if xid.partition("/versions/")[0] in left}
+
+    def differing(self, other: Entities) -> frozenset[str] | None:
+        """The xids of what is not the same in both; None where their addresses are not."""
+        if self.roots != other.roots or self.addresses != other.addresses:
+            return None
+        found: set[str] = set()
+        for name in ENTITIES:
+            one: Mapping[str, Entity] = getattr(self, name)
+            two: Mapping[str, Entity] = getattr(other, name)
+            found.update(xid for xid, entity in one.items() if two.get(xid) != entity)
+            found.update(xid for xid in two if xid not in one)
+        return frozenset(found)
 
     def at(self, roots: Iterable[str]) -> Entities:
         """The same entities, reached by other addresses."""
@@ -175,17 +244,28 @@ class Entities:
             return None
         return entity.xid, entity.versions[versionid]
 
-    def _add_group(self, kind: _GroupKind, xid: str, group: Attributes) -> None:
+
+class _EntityReading:
+    """The entities of documents that are being read, by xid."""
+
+    def __init__(self, roots: dict[str, None]) -> None:
+        self.found: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
+        self.addresses: dict[str, str] = {}
+        self.roots = roots
+
+    def add_group(self, kind: _GroupKind, xid: str, group: Attributes) -> None:
+        """Add a group and its resources."""
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
         attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
         entity = Entity(xid, attributes, problems=problems)
-        (self.endpoints if kind.domain == ENDPOINT else self.groups)[xid] = entity
-        collection = self.schemas if kind.resource_domain == SCHEMA else self.messages
+        self.found[kind.groups][xid] = entity
+        collection = self.found[kind.members]
         for resourceid, resource in _members(group, kind.resources):
             place = f"{xid}/{kind.resources}/{resourceid}"
-            collection[place] = self._resource(kind, place, resource)
+            collection[place] = self.resource(kind, place, resource)
 
-    def _resource(self, kind: _GroupKind, xid: str, resource: Attributes) -> Entity:
+    def resource(self, kind: _GroupKind, xid: str, resource: Attributes) -> Entity:
+        """The entity that a resource is."""
         meta = resource.get("meta")
         meta = meta if isinstance(meta, Mapping) else {}
         xref = meta.get("xref")
@@ -209,11 +289,21 @@ class Entities:
 
     def _address(self, attributes: Attributes, xid: str) -> None:
         address = attributes.get("self")
-        if isinstance(address, str):
+        # What stands below the document itself is found by its xid.
+        if isinstance(address, str) and not address.startswith("#/"):
             plain = address.removesuffix("$details")
             self.addresses[plain] = xid
             if _scheme(plain) and plain.endswith(xid):
                 self.roots.setdefault(_root(plain.removesuffix(xid)))
+
+
+def _kind_of(xid: str) -> tuple[_GroupKind | None, bool]:
+    """The collection that an xid stands in, and whether it is a group's."""
+    _, plural, *rest = xid.split("/")
+    kind = next((one for one in _GROUP_KINDS if one.plural == plural), None)
+    if kind is None or not (len(rest) == 1 or (len(rest) == 3 and rest[1] == kind.resources)):
+        return None, False
+    return kind, len(rest) == 1
 
 
 Absolute = Callable[[str], str | None]
@@ -388,12 +478,50 @@ def _origin(steps: tuple[str, ...], layers: tuple[tuple[str, Mapping[str, Any]],
 
 # Of the codes that answers have: it is the definition that cannot be read.
 _UNUSABLE = "malformed"
+_TOO_LONG = f"leads through more than {MAX_CHAIN} definitions"
 
 
-def materialise(entities: Entities, bases: Mapping[str, Attributes] | None = None) -> dict[str, Definition]:
-    """Each definition of a catalog by its xid; `bases` are definitions of other registries by their URI."""
+def materialise(
+    entities: Entities, bases: Mapping[str, Attributes] | None = None, only: Iterable[str] | None = None
+) -> dict[str, Definition]:
+    """Each definition of a catalog, or `only` some, by its xid; `bases` are those of other registries by their URI."""
     external = {uri: to_canonical(MESSAGE, attributes, uri) for uri, attributes in (bases or {}).items()}
-    return _Chains(entities, external).definitions()
+    return _Chains(entities, external).definitions(entities.messages if only is None else only)
+
+
+def consulted(entities: Entities, bases: Mapping[str, Attributes], xid: str) -> set[str]:
+    """The other definitions and groups that a definition is made of, also those that are not there.
+
+    It may become another with each of these, with itself and with its group, and with nothing else.
+    """
+    entity = entities.messages.get(xid)
+    if entity is None or (entity.xref is None and "basemessage" not in entity.attributes):
+        return set()
+    chains, found, seen = _Chains(entities, bases), set[str](), set[str]()
+    place: str | None = xid
+    for step in range(MAX_CHAIN + 2):
+        if place is None or place in seen:
+            break
+        seen.add(place)
+        if step or entity.xref is None:
+            reference = chains.attributes(place).get("basemessage")
+            if not isinstance(reference, str) or not reference:
+                break
+            place = reference if reference in bases else entities.located(reference)
+        place = _followed(entities, place, found)
+    return found
+
+
+def _followed(entities: Entities, place: str, found: set[str]) -> str | None:
+    """The place that cross references lead to from one; each on the way, and its group, is added."""
+    for _ in range(MAX_CHAIN + 2):
+        message = _message_of(place)
+        found |= {message, message.rsplit("/", 2)[0]}
+        entity = entities.messages.get(message)
+        if entity is None or entity.xref is None:
+            return place
+        place = entity.xref + place.removeprefix(message)
+    return None
 
 
 class _Chains:
@@ -404,9 +532,12 @@ class _Chains:
         self._external = external
         self._done: dict[str, Definition] = {}
 
-    def definitions(self) -> dict[str, Definition]:
+    def definitions(self, xids: Iterable[str]) -> dict[str, Definition]:
         found = {}
-        for xid, entity in self._entities.messages.items():
+        for xid in xids:
+            entity = self._entities.messages.get(xid)
+            if entity is None:
+                continue
             found[xid] = self._in_group(self._aliased(entity) if entity.xref is not None else self._materialised(xid))
         return found
 
@@ -464,9 +595,11 @@ class _Chains:
         note: Problem | None = None
         while at is not None and at not in self._done:
             if at in path:
-                words = f"leads back to itself: {_shown_chain([*path, at])}"
-                self._mark_unusable(path, Problem("/basemessage", _UNUSABLE, words))
-                return self._done[place]
+                places = list(path)
+                begin = places.index(at)
+                self._mark_unusable(places[begin:])
+                path = dict.fromkeys(places[:begin])
+                break
             path[at] = None
             at, note = self._base(at)
         below = None if at is None else self._done[at]
@@ -475,12 +608,17 @@ class _Chains:
             note = None
         return self._done[place]
 
-    def _mark_unusable(self, places: Iterable[str], problem: Problem) -> None:
-        for place in places:
-            self._done[place] = Definition(place, {}, self._attributes(place), problems=(problem,))
+    def _mark_unusable(self, circle: list[str]) -> None:
+        """Say of definitions that lead to each other, the last to the first, that none of them has an end."""
+        for number, place in enumerate(circle):
+            words = _TOO_LONG
+            if len(circle) <= MAX_CHAIN:
+                words = f"leads back to itself: {_shown_chain([*circle[number:], *circle[:number], place])}"
+            problem = Problem("/basemessage", _UNUSABLE, words)
+            self._done[place] = Definition(place, {}, self.attributes(place), problems=(problem,))
 
     def _derived(self, place: str, base: Definition | None, notes: tuple[Problem, ...]) -> Definition:
-        own, problems = self._attributes(place), self._problems(place)
+        own, problems = self.attributes(place), self._problems(place)
         if base is None:
             try:
                 document = chosen(merge({}, own), self._group(place), place)
@@ -489,8 +627,8 @@ class _Chains:
             return Definition(place, document, own, notes=notes, problems=problems)
         bases = ((_message_of(base.xid), base.own), *base.bases)
         if len(bases) >= MAX_CHAIN:
-            words = f"leads through more than {MAX_CHAIN} definitions"
-            return Definition(place, {}, own, bases, problems=(Problem("/basemessage", _UNUSABLE, words),))
+            problem = Problem("/basemessage", _UNUSABLE, _TOO_LONG)
+            return Definition(place, {}, own, bases[:MAX_CHAIN], problems=(problem,))
         try:
             own, document = derived(base.document, own, self._group(place), place)
         except RegistryError as error:
@@ -504,7 +642,7 @@ class _Chains:
 
     def _base(self, place: str) -> tuple[str | None, Problem | None]:
         """The place of a definition's base, or why it cannot be found."""
-        reference = self._attributes(place).get("basemessage")
+        reference = self.attributes(place).get("basemessage")
         if not isinstance(reference, str) or not reference:
             return None, None
         if reference in self._external:
@@ -529,7 +667,8 @@ class _Chains:
             reference = entity.xref
         return None
 
-    def _attributes(self, place: str) -> Attributes:
+    def attributes(self, place: str) -> Attributes:
+        """What is said at a place itself."""
         if place in self._external:
             return self._external[place]
         found = self._entities.version(self._entities.messages, place)

@@ -10,20 +10,24 @@ Rule 3: a pattern never goes back over what it has consumed, and the data is rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from signalbook.cloudevents import CloudEvent, Kind
 from signalbook.cloudevents.attributes import COMMON_TIMESTAMP, is_uri_reference_cached
+from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, decode_fast
 from signalbook.messages.answer import Answer, Outcome, answer_of
 from signalbook.messages.compile import TYPE, Compiled, EndpointLimits, MatchPlan
 from signalbook.messages.constraint import PropertyConstraint
 from signalbook.messages.index import KeyIndex
+from signalbook.messages.layered import GONE, Changes, Layered, Lock
 from signalbook.messages.observe import MessageKind
-from signalbook.schemas import Checked
+from signalbook.messages.schema_library import SchemaLibrary
+from signalbook.schemas import Checked, Schema
 from signalbook.schemas.framing import CONFLUENT
 
 __all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain", "longest"]
@@ -70,6 +74,7 @@ class EventShape:
     def __init__(
         self,
         plan: MatchPlan,
+        schema: Any,
         accepts: Callable[[Any], bool],
         match: _Match,
         patterns: _AttributePatterns,
@@ -77,7 +82,7 @@ class EventShape:
     ) -> None:
         self.xid = plan.compiled.definition.xid
         self.accepts = accepts
-        self.schema = plan.compiled.payload.schema
+        self.schema = schema
         self.longest = longest(self.schema)
         self.match = match
         self.attributes = tuple(patterns.attributes)
@@ -91,16 +96,56 @@ class EventShape:
 Parts = tuple[EventShape, tuple[str, ...], int]
 
 
+class _Known:
+    """The shapes that are known of one type, and how many events of it were looked at to learn from."""
+
+    __slots__ = ("lessons", "shapes")
+
+    def __init__(self) -> None:
+        self.lessons = 0
+        self.shapes: tuple[EventShape, ...] = ()
+
+
+# So many types may have shapes of their own beside those that several states of a scope share.
+_MOST_APART = 1000
+
+
 class FastPath:
-    """The shapes that are known of one scope's events, by their type."""
+    """The shapes that are known of one scope's events, by their type.
 
-    __slots__ = ("_index", "_lessons", "_plans", "_shapes")
+    States of a scope that differ in the definitions of a few types share what is known of the others.
+    """
 
-    def __init__(self, index: KeyIndex) -> None:
+    __slots__ = ("_apart", "_index", "_library", "_shared")
+
+    def __init__(self, index: KeyIndex, library: SchemaLibrary) -> None:
         self._index = index
-        self._plans = index.alone(TYPE)
-        self._shapes: dict[str, list[EventShape]] = {}
-        self._lessons: dict[str, int] = {}
+        self._library = library
+        self._shared: dict[str, _Known] = {}
+        # The types that are not as other states have them.
+        self._apart: dict[str, _Known] = {}
+
+    def changed(self, index: KeyIndex, library: SchemaLibrary, plans: Iterable[MatchPlan]) -> FastPath:
+        """The fast path of another state, in which these plans are gone or have come."""
+        found = FastPath(index, library)
+        if library is not self._library:
+            return found
+        types: list[str] = []
+        for plan in plans:
+            if plan.is_single and plan.key[0].path == TYPE:
+                types.append(plan.key[0].constant or "")
+            elif plan.key or plan.misfit is None:
+                return found  # it may be one of any type's
+        found._shared = self._shared
+        found._apart = {**self._apart, **{name: _Known() for name in types}}
+        if len(found._apart) > _MOST_APART:
+            found._shared, found._apart = {**self._shared, **found._apart}, {}
+        return found
+
+    def shapes(self, name: str) -> tuple[EventShape, ...]:
+        """The shapes that are known of the events of a type."""
+        known = self._apart.get(name) or self._shared.get(name)
+        return () if known is None else known.shapes
 
     def answer(self, document: bytes) -> Answer | None:
         """The answer about an event that matches; None where that is not certain."""
@@ -130,7 +175,11 @@ class FastPath:
         begins = text.find(_TYPE) + 8
         if begins < 8:
             begins = text.find(_TYPE_SPACED) + 9
-        for shape in self._shapes.get(text[begins : text.find('"', begins)], ()):
+        name = text[begins : text.find('"', begins)]
+        known = self._apart.get(name) or self._shared.get(name)
+        if known is None:
+            return None
+        for shape in known.shapes:
             if len(document) <= shape.longest and (found := shape.match(text)) is not None:
                 return _parted(shape, document, found)
         return None
@@ -142,20 +191,21 @@ class FastPath:
             return
         event = answer.event
         name = event.type
-        plan, known = self._plans.get(name), self._shapes.get(name, [])
-        if (
-            plan is None
-            or plan.compiled.definition.xid != answer.definition
-            or self._lessons.get(name, 0) >= _MOST_LESSONS
-        ):
+        plan = self._index.alone(TYPE, name)
+        if plan is None or plan.compiled.definition.xid != answer.definition:
             return
-        self._lessons[name] = self._lessons.get(name, 0) + 1
+        known = self._apart.get(name) or self._shared.get(name)
+        if known is None:
+            known = self._shared.setdefault(name, _Known())
+        if known.lessons >= _MOST_LESSONS:
+            return
+        known.lessons += 1
         present = {_ATTRIBUTE + attribute for attribute in event.attributes}
         if self._index.is_known_beside(TYPE, name, present - {TYPE}):
             return
-        shape = _shape_of(plan, event, document)
+        shape = _shape_of(plan, event, document, self._library)
         if shape is not None:
-            self._shapes[name] = [*known, shape]
+            known.shapes = (*known.shapes, shape)
 
 
 def is_plain(content: bytes) -> bool:
@@ -177,13 +227,14 @@ def _anything(value: Any) -> bool:
     return True
 
 
-def _shape_of(plan: MatchPlan, event: CloudEvent, document: bytes) -> EventShape | None:
+def _shape_of(plan: MatchPlan, event: CloudEvent, document: bytes, library: SchemaLibrary) -> EventShape | None:
     """The shape that an event has; None where a pattern cannot recognise it."""
     data = event._data
     # A JSON object with a protocol is a message on paper.
     if "protocol" in event.attributes or (data is not None and data[0] is not Kind.JSON):
         return None
-    accepts = _accepting(plan)
+    schema = plan.compiled.payload.schema(library)
+    accepts = _accepting(plan, schema)
     patterns = _attribute_patterns(plan, event)
     if accepts is None or patterns is None:
         return None
@@ -193,7 +244,7 @@ def _shape_of(plan: MatchPlan, event: CloudEvent, document: bytes) -> EventShape
         pattern = re.compile(rf"\{{{head}" + (r"\}" if data is None else f'{comma}"data"{colon}'))
         match = pattern.fullmatch if data is None else pattern.match
         found = match(text)
-        shape = EventShape(plan, accepts, match, patterns, data is not None)
+        shape = EventShape(plan, schema, accepts, match, patterns, data is not None)
         if found is not None and found.end() <= _LONGEST_HEAD and _takes(shape, document, found):
             return shape
     return None
@@ -211,12 +262,11 @@ def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
         return False
 
 
-def _accepting(plan: MatchPlan) -> Callable[[Any], bool] | None:
+def _accepting(plan: MatchPlan, schema: Schema | Problem | None) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
-    payload = plan.compiled.payload
-    if payload.framing == CONFLUENT:
+    if plan.compiled.payload.framing == CONFLUENT:
         return None  # the value of JSON data has no frame
-    return _anything if payload.schema is None else getattr(payload.schema, "accepts", None)
+    return _anything if schema is None else getattr(schema, "accepts", None)
 
 
 @dataclass(slots=True)
@@ -280,8 +330,9 @@ def _part(name: str, constraint: PropertyConstraint | None) -> str | None:
 # `MatchScope`: the definitions that a message is tested against, with an index on their keys for each kind of message.
 #
 # Rule 1: an alias and its target are one definition: the target where it is in scope, else the alias.
-# Rule 2: an index is made when the first message of its kind comes; what it finds is a superset of what holds.
+# Rule 2: an index is made once, when the first message of its kind comes; what it finds is a superset of what holds.
 # Rule 3: the order of the definitions changes nothing.
+# Rule 4: a scope never changes. `changed` gives another, with the indexes that were made, at the cost of what differs.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,44 +354,96 @@ class ScopeEntry:
 
 
 class MatchScope:
-    """Entries, and an index for each kind of message."""
+    """Entries, the library of their schemas, and an index for each kind of message."""
 
-    __slots__ = ("_fast", "_indexes", "entries")
+    __slots__ = ("_fast", "_indexes", "_lock", "_make_lock", "_same", "library")
 
-    def __init__(self, entries: Iterable[ScopeEntry]) -> None:
-        self.entries = tuple(_one_each(entries))
+    def __init__(
+        self, entries: Iterable[ScopeEntry], library: SchemaLibrary, make_lock: Callable[[], Lock] = nullcontext
+    ) -> None:
+        same: dict[str, list[ScopeEntry]] = {}
+        for entry in entries:
+            same.setdefault(entry.identity, []).append(entry)
+        # By the identity of a definition, all entries that it is in scope by.
+        self._same: Layered[str, Sequence[ScopeEntry]] = Layered(dict(same))
+        self.library = library
+        self._make_lock = make_lock
+        self._lock = make_lock()
         self._fast: FastPath | None = None
         self._indexes: dict[tuple[MessageKind, str | None], KeyIndex] = {}
+
+    @property
+    def entries(self) -> tuple[ScopeEntry, ...]:
+        """One entry for each definition, or for each endpoint's limits where all of its entries have some."""
+        return tuple(entry for identity in sorted(self._same) for entry in _one_each(identity, self._same[identity]))
 
     @property
     def fast(self) -> FastPath:
         """The fast path of events without a protocol."""
         if self._fast is None:
-            self._fast = FastPath(self.index(MessageKind.BARE, None))
+            with self._lock:
+                if self._fast is None:
+                    self._fast = FastPath(self.index(MessageKind.BARE, None), self.library)
         return self._fast
 
     def index(self, kind: MessageKind, protocol: str | None) -> KeyIndex:
         """The index for messages of a kind that come over a protocol."""
         found = self._indexes.get((kind, protocol))
         if found is None:
-            plans = (entry.compiled.plan(kind, protocol, entry.limits) for entry in self.entries)
-            found = self._indexes[kind, protocol] = KeyIndex(plans)
+            with self._lock:
+                found = self._indexes.get((kind, protocol))
+                if found is None:
+                    places = (place for identity in self._same for place in self._placed(identity))
+                    plans = (entry.compiled.plan(kind, protocol, entry.limits, place) for place, entry in places)
+                    found = self._indexes[kind, protocol] = KeyIndex(plans, self._lock)
         return found
 
+    def prepared_as(self, other: MatchScope) -> None:
+        """Make the indexes that another scope has, so that no message waits for them."""
+        for kind, protocol in list(other._indexes):
+            self.index(kind, protocol)
+        if other._fast is not None:
+            _ = self.fast
 
-def _one_each(entries: Iterable[ScopeEntry]) -> Iterator[ScopeEntry]:
-    """One entry for each definition, or for each endpoint's limits where all of its entries have some."""
-    known: dict[str, list[ScopeEntry]] = {}
-    for entry in entries:
-        known.setdefault(entry.identity, []).append(entry)
-    for identity in sorted(known):
-        same = sorted(known[identity], key=lambda entry: (entry.xid != identity, entry.xid))
-        free = next((entry for entry in same if entry.limits is None), None)
-        if free is not None:
-            # What an endpoint would add no longer counts, but the name does: the target's before an alias's.
-            yield ScopeEntry(same[0].compiled)
-        else:
-            limited: dict[EndpointLimits | None, ScopeEntry] = {}
-            for entry in same:
-                limited.setdefault(entry.limits, ScopeEntry(same[0].compiled, entry.limits))
-            yield from limited.values()
+    def changed(self, gone: Mapping[str, str], come: Iterable[ScopeEntry], library: SchemaLibrary) -> MatchScope:
+        """The scope without some definitions, each with its identity, and with other entries."""
+        found = MatchScope((), library, self._make_lock)
+        same = Changes(self._same)
+        for xid, identity in gone.items():
+            left = [entry for entry in same.get(identity) or () if entry.xid != xid]
+            same.set(identity, left or GONE)
+        for entry in come:
+            same.set(entry.identity, [*(same.get(entry.identity) or ()), entry])
+        found._same = same.made()
+        with self._lock:
+            indexes, fast = dict(self._indexes), self._fast
+        old = [place for identity in same.changes for place, _ in self._placed(identity)]
+        new = [row for identity in same.changes for row in found._placed(identity)]
+        for (kind, protocol), index in indexes.items():
+            left_out = [plan for place in old if (plan := index.plans.get(place)) is not None]
+            added = [entry.compiled.plan(kind, protocol, entry.limits, place) for place, entry in new]
+            made = found._indexes[kind, protocol] = index.changed(left_out, added)
+            if kind is MessageKind.BARE and protocol is None and fast is not None:
+                found._fast = fast.changed(made, library, (*left_out, *added))
+        return found
+
+    def _placed(self, identity: str) -> Iterator[tuple[str, ScopeEntry]]:
+        """The entries of one definition that count, each with its place in an index."""
+        for number, entry in enumerate(_one_each(identity, self._same.get(identity, ()))):
+            yield f"{identity}\0{number}" if number else identity, entry
+
+
+def _one_each(identity: str, same: Sequence[ScopeEntry]) -> Iterator[ScopeEntry]:
+    """One entry for a definition, or one for each endpoint's limits where all of its entries have some."""
+    if len(same) < 2:
+        yield from same
+        return
+    same = sorted(same, key=lambda entry: (entry.xid != identity, entry.xid))
+    if any(entry.limits is None for entry in same):
+        # What an endpoint would add no longer counts, but the name does: the target's before an alias's.
+        yield ScopeEntry(same[0].compiled)
+        return
+    limited: dict[EndpointLimits | None, ScopeEntry] = {}
+    for entry in same:
+        limited.setdefault(entry.limits, ScopeEntry(same[0].compiled, entry.limits))
+    yield from limited.values()

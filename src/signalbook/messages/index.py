@@ -1,30 +1,31 @@
-"""Which definitions of a scope a message may be one of: by their keys, and the nearest where none holds.
+"""Which definitions of a scope a message may be one of, by their keys.
 
 Rule 1: `KeyIndex` finds the definitions whose key may hold, `SameKey` those of one key that may hold by what else they
 say. Both find a superset of what holds, and at the same cost in a small scope and in a large one.
-Rule 2: `Neighbours` gives the definitions nearest to a message that none expects, with what each of them misses. Of a
-small scope all are judged; of a large one a few whose key differs from the message's in one word, or that share its
-rarest words. Of those with equally many problems, the one whose key is most like the message's comes first.
-Rule 3: an index is made when the first message asks for it.
+Rule 2: a part of an index is made once, when the first message asks for it; others that ask meanwhile wait.
+Rule 3: an index never changes. `changed` gives another at the cost of the plans that differ, and it finds what one made
+anew would find.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from signalbook.budget import BYTES, TooMuch
-from signalbook.messages.answer import Candidate
-from signalbook.messages.compile import Judged, MatchPlan, judge
-from signalbook.messages.constraint import JUDGING, SPELLED, PropertyConstraint, Read, judging, texts_of
-from signalbook.messages.observe import MessageKind, Observed
+from signalbook.messages.compile import MatchPlan
+from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
+from signalbook.messages.nearest import MOST_JUDGED, Neighbours
+from signalbook.messages.observe import Observed
 from signalbook.protocols.values import canonical
 from signalbook.template import Template
 
-__all__ = ["MOST_JUDGED", "KeyIndex", "Neighbours", "SameKey", "TemplateIndex", "edits", "segments", "shared"]
+__all__ = ["KeyIndex", "SameKey", "TemplateIndex"]
 
 # Finding the templates that a value may match, without trying each.
 #
@@ -44,33 +45,74 @@ _MOST_WORDS = 10_000
 class TemplateIndex(Generic[T]):
     """What belongs to templates, by the values that they match."""
 
-    __slots__ = ("_by_word", "_parents", "_prefixed", "_prefixes")
+    __slots__ = ("_by_word", "_counts", "_lengths", "_prefixed")
 
     def __init__(self, entries: Iterable[tuple[Template, T]]) -> None:
         filed = [(template, entry, tuple(_certain_words(template))) for template, entry in entries]
         counts = Counter(word for _, _, words in filed for word in set(words))
-        self._by_word: dict[str, list[T]] = {}
-        self._prefixed: dict[str, list[T]] = {}
+        by_word: dict[str, tuple[T, ...]] = {}
+        prefixed: dict[str, tuple[T, ...]] = {}
         for template, entry, words in filed:
             if words:
-                rarest = min(words, key=lambda word: (counts[word], word))
-                self._by_word.setdefault(rarest, []).append(entry)
+                _append(by_word, _rarest(words, counts), entry)
             else:
-                self._prefixed.setdefault(template.literals[0], []).append(entry)
-        self._prefixes = sorted(self._prefixed)
-        self._parents = _parents(self._prefixes)
+                _append(prefixed, template.literals[0], entry)
+        # How many templates have each word, and how many texts before a placeholder each length.
+        self._counts: Layered[str, int] = Layered(dict(counts))
+        self._by_word: Layered[str, tuple[T, ...]] = Layered(by_word)
+        self._prefixed: Layered[str, tuple[T, ...]] = Layered(prefixed)
+        self._lengths: dict[int, int] = dict(Counter(map(len, prefixed)))
+
+    def changed(self, gone: Iterable[tuple[Template, T]], come: Iterable[tuple[Template, T]]) -> TemplateIndex[T]:
+        """The index without some templates, and with some more."""
+        found: TemplateIndex[T] = TemplateIndex(())
+        counts, by_word, prefixed = Changes(self._counts), Changes(self._by_word), Changes(self._prefixed)
+        for template, entry in gone:
+            words = dict.fromkeys(_certain_words(template))
+            for word in words:
+                counts.set(word, (counts.get(word) or 0) - 1 or GONE)
+                _leave_out(by_word, word, entry)
+            if not words:
+                _leave_out(prefixed, template.literals[0], entry)
+        for template, entry in come:
+            words = dict.fromkeys(_certain_words(template))
+            for word in words:
+                counts.set(word, (counts.get(word) or 0) + 1)
+            into, text = (
+                (by_word, min(words, key=lambda word: (counts.get(word) or 0, word)))
+                if words
+                else (prefixed, template.literals[0])
+            )
+            into.set(text, (*(into.get(text) or ()), entry))
+        found._counts, found._by_word, found._prefixed = counts.made(), by_word.made(), prefixed.made()
+        found._lengths = dict(self._lengths)
+        for prefix in prefixed.changes:
+            more = (prefix in found._prefixed) - (prefix in self._prefixed)
+            found._lengths[len(prefix)] = found._lengths.get(len(prefix), 0) + more
+        return found
 
     def find(self, value: str) -> Iterator[T]:
         """What belongs to the templates that the value may match."""
         if self._by_word:
             for word in dict.fromkeys(_words(value)[:_MOST_WORDS]):
                 yield from self._by_word.get(word, ())
-        at = bisect_right(self._prefixes, value) - 1
-        while at >= 0:
-            prefix = self._prefixes[at]
-            if value.startswith(prefix):
-                yield from self._prefixed[prefix]
-            at = self._parents[at]
+        for length, texts in self._lengths.items():
+            if texts and length <= len(value):
+                yield from self._prefixed.get(value[:length], ())
+
+
+def _append(into: dict[str, tuple[T, ...]], text: str, entry: T) -> None:
+    into[text] = (*into.get(text, ()), entry)
+
+
+def _rarest(words: Iterable[str], counts: Mapping[str, int]) -> str:
+    return min(words, key=lambda word: (counts[word], word))
+
+
+def _leave_out(into: Changes[str, tuple[T, ...]], text: str, entry: T) -> None:
+    held = into.get(text)
+    if held and entry in held:
+        into.set(text, tuple(one for one in held if one is not entry) or GONE)
 
 
 def _certain_words(template: Template) -> Iterator[str]:
@@ -81,262 +123,6 @@ def _certain_words(template: Template) -> Iterator[str]:
             touches_after = found.end() == len(literal) and place < last
             if not touches_before and not touches_after:
                 yield found[0]
-
-
-def _parents(prefixes: list[str]) -> list[int]:
-    """For each text of a sorted list, the place of the longest other one that it begins with; -1 where none is."""
-    parents: list[int] = []
-    open_places: list[int] = []
-    for place, prefix in enumerate(prefixes):
-        while open_places and not prefix.startswith(prefixes[open_places[-1]]):
-            open_places.pop()
-        parents.append(open_places[-1] if open_places else -1)
-        open_places.append(place)
-    return parents
-
-
-# How like two texts are: by the words that they share, and by how many characters have to be changed.
-#
-# Rule: only the beginning of a long text counts, so that a comparison is short.
-
-
-_MOST_SEGMENTS = 32
-_LONGEST = 64
-
-
-def segments(text: str) -> tuple[str, ...]:
-    """The words of a text, in their order and in lower case."""
-    return tuple(_words(text[:1000].lower())[:_MOST_SEGMENTS])
-
-
-def shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words two texts have alike where they begin, and where they end."""
-    shorter = min(len(one), len(other))
-    begin = 0
-    while begin < shorter and one[begin] == other[begin]:
-        begin += 1
-    end = 0
-    while end < shorter - begin and one[-1 - end] == other[-1 - end]:
-        end += 1
-    return begin + end
-
-
-def edits(one: str, other: str) -> int:
-    """How many characters have to be put in, left out or replaced to make one text of the other (Myers 1999)."""
-    begin = 0
-    while begin < len(one) and begin < len(other) and one[begin] == other[begin]:
-        begin += 1
-    one, other = one[begin : begin + _LONGEST], other[begin : begin + _LONGEST]
-    if not one or not other:
-        return len(one) + len(other)
-    places: dict[str, int] = {}
-    for at, character in enumerate(one):
-        places[character] = places.get(character, 0) | 1 << at
-    full, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
-    rises, falls, distance = full, 0, len(one)
-    for character in other:
-        equal = places.get(character, 0)
-        across = equal | falls
-        equal |= (equal & rises) + rises ^ rises
-        up, down = falls | ~(equal | rises) & full, rises & equal
-        distance += bool(up & last) - bool(down & last)
-        up, down = up << 1 | 1, down << 1
-        rises, falls = (down | ~(across | up)) & full, up & across & full
-    return distance
-
-
-# `Neighbours`: the nearest definitions.
-
-
-# So many definitions are all judged; of more, only those most like the message.
-MOST_JUDGED = 64
-_MOST_LISTED = 5
-_LIKEST = 16
-# A word that more definitions have says little about any; of definitions that differ in one word so many are looked at.
-_COMMON = 200
-_BESIDE = 16
-_LONGEST_READ = 1000
-_MOST_WORDS_COMPARED = 1000
-_Text = tuple[str, tuple[str, ...]]
-
-
-class Neighbours:
-    """The plans for one kind of message; `path` is the property that distinguishes them (None: each by its key)."""
-
-    __slots__ = ("_by_text", "_by_word", "_path", "_plans", "_reads", "_siblings", "_words")
-
-    def __init__(self, plans: Iterable[MatchPlan], path: str | None = None) -> None:
-        self._plans = tuple(plan for plan in plans if not _is_no_event(plan))
-        self._path = path
-        self._by_word: dict[str, list[int]] | None = None
-        self._reads: dict[str, Read] = {}
-        self._words: dict[PropertyConstraint, tuple[str, ...]] = {}
-        self._by_text: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-        # By the place and words of a key without one of them: that word, and the plan's number.
-        self._siblings: dict[tuple[str, int, tuple[str, ...]], list[tuple[str, int]]] = {}
-
-    def of(self, observed: Observed) -> tuple[Candidate, ...]:
-        """The nearest definitions, the one with the fewest problems first."""
-        said: dict[str, list[_Text]] = {}
-        judged = self._judged(observed)
-        ranked = [(_wrong(one, observed), self._unlike(one.plan, observed, said), one) for one in judged]
-        ranked.sort(key=lambda row: (row[0], row[1], row[2].xid))
-        # How many characters differ is counted for those that may be listed.
-        close = [(wrong, self._edits(one.plan, said), unlike, one) for wrong, unlike, one in ranked[:_LIKEST]]
-        close.sort(key=lambda row: (row[0], row[1], row[2], row[3].xid))
-        return tuple(row[3].candidate() for row in close[:_MOST_LISTED])
-
-    def _judged(self, observed: Observed) -> list[Judged]:
-        """What the plans near to a message say of it, as far as its budget goes."""
-        budget, payload = judging(), len(observed.payload() or b"") // BYTES
-        judged: list[Judged] = []
-        try:
-            for plan in self.near(observed):
-                budget.spend(1 + payload)
-                judged.append(judge(plan, observed))
-        except TooMuch as error:
-            if error.budget.what is not JUDGING:
-                raise
-        return judged
-
-    def near(self, observed: Observed) -> Sequence[MatchPlan]:
-        """All plans where they are few, else those whose key or words are like the message's."""
-        if len(self._plans) <= MOST_JUDGED:
-            return self._plans
-        if self._by_word is None:
-            self._by_word = self._filed()
-        said: dict[str, list[_Text]] = {}
-        found: Counter[int] = Counter()
-        for word in dict.fromkeys(_words_of(_message_texts(observed))):
-            places = self._by_word.get(word, ())
-            if len(places) <= _COMMON:
-                found.update(places)
-        for place in self._beside(observed):
-            found[place] += 1
-        if not found:
-            found.update(self._around(observed))
-        ranked = sorted(
-            found, key=lambda place: (self._unlike(self._plans[place], observed, said), -found[place], place)
-        )
-        return [self._plans[place] for place in ranked[:_LIKEST]]
-
-    def _filed(self) -> dict[str, list[int]]:
-        by_word: dict[str, list[int]] = {}
-        for place, plan in enumerate(self._plans):
-            for word in dict.fromkeys(_words_of(_definition_texts(plan))):
-                by_word.setdefault(word, []).append(place)
-            property_ = self._distinguishing(plan)
-            if property_ is not None:
-                self._reads[property_.path] = property_.read
-                words = segments(_stated_text(property_))
-                for at, word in enumerate(words):
-                    rest = (property_.path, at, words[:at] + words[at + 1 :])
-                    self._siblings.setdefault(rest, []).append((word, place))
-                self._by_text.setdefault(property_.path, []).append((words, place))
-        for rows in self._siblings.values():
-            rows.sort()
-        for keys in self._by_text.values():
-            keys.sort()
-        return by_word
-
-    def _beside(self, observed: Observed) -> Iterator[int]:
-        """The plans whose key differs from the message's in one word, those first whose word begins alike."""
-        for path, read in self._reads.items():
-            for value in read(observed)[:1]:
-                words = segments(canonical(value))
-                for at, word in enumerate(words):
-                    rows = self._siblings.get((path, at, words[:at] + words[at + 1 :]), ())
-                    begin = max(0, bisect_left(rows, (word, -1)) - _BESIDE // 2)
-                    yield from (place for _, place in rows[begin : begin + _BESIDE])
-
-    def _around(self, observed: Observed) -> Iterator[int]:
-        """The plans whose key begins with the same word, those that stand around the message's in the alphabet."""
-        for path, read in self._reads.items():
-            for value in read(observed)[:1]:
-                words, rows = segments(canonical(value)), self._by_text[path]
-                begin = max(0, bisect_left(rows, (words, -1)) - _BESIDE // 2)
-                yield from (place for own, place in rows[begin : begin + _BESIDE] if own[:1] == words[:1])
-
-    def _distinguishing(self, plan: MatchPlan) -> PropertyConstraint | None:
-        """What a plan says of the property that distinguishes it from others."""
-        if self._path is None:
-            return plan.key[0] if plan.key else None
-        return next((one for one in plan.tests if one.path == self._path), None)
-
-    def _unlike(self, plan: MatchPlan, observed: Observed, said: dict[str, list[_Text]]) -> int:
-        """How many words of a plan's key are not those of the message's."""
-        property_ = self._distinguishing(plan)
-        if property_ is None:
-            return _LONGEST_READ
-        if property_.path not in said:
-            texts = [canonical(value) for value in property_.read(observed)[:1]]
-            said[property_.path] = [(text, segments(text)) for text in texts]
-        wanted = self._words.get(property_)
-        if wanted is None:
-            wanted = self._words[property_] = segments(_stated_text(property_))
-        return min(
-            (max(len(wanted), len(own)) - shared(wanted, own) for _, own in said[property_.path]), default=len(wanted)
-        )
-
-    def _edits(self, plan: MatchPlan, said: dict[str, list[_Text]]) -> int:
-        property_ = self._distinguishing(plan)
-        if property_ is None:
-            return _LONGEST_READ
-        return min((edits(_stated_text(property_), text) for text, _ in said[property_.path]), default=_LONGEST_READ)
-
-
-def _stated_text(constraint: PropertyConstraint) -> str:
-    return constraint.constant or ("" if constraint.template is None else constraint.template.text)
-
-
-def _wrong(judged: Judged, observed: Observed) -> int:
-    """How many things are wrong; what could not be tested over another protocol counts, over another version not."""
-    misfit, wanted = judged.plan.misfit, judged.plan.compiled
-    elsewhere = (
-        misfit is not None and misfit.code == "protocol" and _family(wanted.protocol) != _family(observed.protocol)
-    )
-    return len(judged.problems) + (len(wanted.on_protocol) if elsewhere else 0)
-
-
-def _family(protocol: str | None) -> str:
-    return (protocol or "").partition("/")[0]
-
-
-def _is_no_event(plan: MatchPlan) -> bool:
-    """Whether the plan is for bare events and the definition has no envelope, so that it is never tested."""
-    return plan.kind is MessageKind.BARE and plan.misfit is not None
-
-
-def _definition_texts(plan: MatchPlan) -> Iterator[str]:
-    for constraint in plan.compiled.on_envelope + plan.compiled.on_protocol:
-        if constraint.constant is not None:
-            yield constraint.constant
-        elif constraint.template is not None:
-            yield from constraint.template.literals
-
-
-def _message_texts(observed: Observed) -> Iterator[str]:
-    yield from (value for value in observed.attributes.values() if isinstance(value, str))
-    if observed.message is not None:
-        for value in observed.message.fields.values():
-            if isinstance(value, str):
-                yield value
-            elif isinstance(value, dict):
-                yield from (member for member in value.values() if isinstance(member, str))
-            elif isinstance(value, tuple):
-                yield from (_decoded_text(text) for _, text in value if text is not None)
-
-
-def _decoded_text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value[:_LONGEST_READ].decode(errors="ignore")
-
-
-def _words_of(texts: Iterable[str]) -> Iterator[str]:
-    left = _MOST_WORDS_COMPARED
-    for text in texts:
-        found = _words(text[:_LONGEST_READ])[:left]
-        yield from found
-        left -= len(found)
 
 
 # `SameKey`: the definitions that have one key, distinguished by what else they say.
@@ -356,13 +142,47 @@ _WORTH = 0.75
 class SameKey:
     """Plans with one key."""
 
-    __slots__ = ("_neighbours", "_split", "_used", "plans")
+    __slots__ = ("_held", "_lock", "_neighbours", "_sizes", "_split", "_used", "first")
 
-    def __init__(self, plans: Sequence[MatchPlan], used: frozenset[str] = frozenset()) -> None:
-        self.plans = plans
+    def __init__(self, held: Rows[tuple[str, MatchPlan]], lock: Lock, used: frozenset[str] = frozenset()) -> None:
+        self._held = held
+        self._lock = lock
         self._used = used
         self._neighbours: Neighbours | None = None
-        self._split: _Split | bool | None = len(plans) > _FEW and len(used) < _DEEPEST
+        self._sizes: _Sizes | None = None
+        self._split: _Split | bool | None = len(held) > _FEW and len(used) < _DEEPEST
+        self.first: MatchPlan | None = next((plan for _, plan in held), None)
+        """One of them; None where there is none."""
+
+    @classmethod
+    def of_plans(cls, plans: Iterable[MatchPlan], lock: Lock, used: frozenset[str] = frozenset()) -> SameKey:
+        """Some plans that have one key."""
+        return cls(rows_of((plan.place, plan) for plan in plans), lock, used)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def plans(self) -> Sequence[MatchPlan]:
+        """All of them, in the order of their places."""
+        return [plan for _, plan in self._held]
+
+    def changed(self, gone: Iterable[MatchPlan], come: Iterable[MatchPlan]) -> SameKey:
+        """The same key without some plans, and with some more."""
+        gone, come, held = list(gone), list(come), self._held
+        for plan in gone:
+            held = take(held, (plan.place,))
+        for plan in come:
+            held = put(held, (plan.place, plan))
+        found = SameKey(held, self._lock, self._used)
+        if self._sizes is None or len(held) <= MOST_JUDGED:
+            return found
+        found._sizes = self._sizes.changed(gone, come)
+        if isinstance(self._split, _Split) and self._split.path == found._sizes.best():
+            found._split = self._split.changed(gone, come)
+            if self._neighbours is not None:
+                found._neighbours = self._neighbours.changed(gone, come)
+        return found
 
     def open_to(self, observed: Observed) -> Sequence[MatchPlan]:
         """Every plan that may hold."""
@@ -376,30 +196,53 @@ class SameKey:
 
     def nearest(self, observed: Observed) -> Sequence[MatchPlan]:
         """Where none holds, the plans that say most like what the message says; at most `MOST_JUDGED`."""
-        if len(self.plans) <= MOST_JUDGED:
-            return self.plans
+        if len(self) <= MOST_JUDGED:
+            return [plan for _, plan in self._held]
         split = self._made()
         said = [] if split is None else list(split.said(observed))
         if said:
             return [plan for part in said for plan in part.nearest(observed)][:MOST_JUDGED]
         if self._neighbours is None:
-            self._neighbours = Neighbours(self.plans, None if split is None else split.path)
-        return self._neighbours.near(observed) or self.plans[:MOST_JUDGED]
+            with self._lock:
+                if self._neighbours is None:
+                    path = None if split is None else split.path
+                    self._neighbours = Neighbours.of_plans(
+                        Layered({plan.place: plan for plan in self.plans}), path, self._lock
+                    )
+        return self._neighbours.near(observed) or [plan for _, plan in islice(self._held, MOST_JUDGED)]
 
     def _made(self) -> _Split | None:
         if self._split is True:
-            self._split = _best_split(self.plans, self._used)
+            with self._lock:
+                if self._split is True:
+                    sizes = self._sizes or _Sizes.of(self.plans, self._used)
+                    best = sizes.best()
+                    self._sizes = sizes if len(self) > MOST_JUDGED else None
+                    self._split = None if best is None else _Split.of(best, self.plans, self._lock, self._used)
         return self._split or None
 
 
 class _Split:
     """Plans by the values of one property, those that may be without it, and those that say nothing about it."""
 
-    __slots__ = ("_constants", "_open", "_optional", "_read", "_templates", "path")
+    __slots__ = ("_by_template", "_constants", "_lock", "_open", "_optional", "_read", "_templates", "_used", "path")
 
-    def __init__(self, path: str, plans: Sequence[MatchPlan], used: frozenset[str]) -> None:
+    def __init__(self, path: str, lock: Lock, used: frozenset[str]) -> None:
         self.path = path
-        used |= {path}
+        self._lock = lock
+        self._used = used | {path}
+        self._read: Read = lambda observed: ()
+        self._constants: Layered[str, SameKey] = Layered()
+        # Those of templates by their text, and to find them by a value.
+        self._by_template: Layered[str, tuple[Template, SameKey]] = Layered()
+        self._templates: TemplateIndex[SameKey] | None = None
+        self._open = SameKey([], lock, self._used)
+        self._optional = SameKey([], lock, self._used)
+
+    @classmethod
+    def of(cls, path: str, plans: Iterable[MatchPlan], lock: Lock, used: frozenset[str]) -> _Split:
+        """The plans by the property at a path."""
+        found = cls(path, lock, used)
         said: dict[tuple[bool, str], list[tuple[PropertyConstraint, MatchPlan]]] = {}
         silent: list[MatchPlan] = []
         optional: list[MatchPlan] = []
@@ -408,31 +251,70 @@ class _Split:
             if one is None:
                 silent.append(plan)
                 continue
-            self._read = one.read
+            found._read = one.read
             said.setdefault(_constant_or_template(one), []).append((one, plan))
-            if not (one.required or one in plan.key):
+            if _may_lack(one, plan):
                 optional.append(plan)
-        templates = []
-        self._constants: dict[str, SameKey] = {}
+        constants: dict[str, SameKey] = {}
+        templates: dict[str, tuple[Template, SameKey]] = {}
         for (is_constant, text), rows in said.items():
-            same = SameKey([plan for _, plan in rows], used)
+            same = SameKey.of_plans((plan for _, plan in rows), lock, found._used)
+            template = rows[0][0].template
             if is_constant:
-                self._constants[text] = same
+                constants[text] = same
+            elif template is not None:
+                templates[text] = (template, same)
+        found._constants, found._by_template = Layered(constants), Layered(templates)
+        found._templates = TemplateIndex(templates.values()) if templates else None
+        found._open = SameKey.of_plans(silent, lock, found._used)
+        found._optional = SameKey.of_plans(optional, lock, found._used)
+        return found
+
+    def changed(self, gone: Iterable[MatchPlan], come: Iterable[MatchPlan]) -> _Split:
+        """The same without some plans, and with some more."""
+        found = copy(self)
+        silent, optional = _Moved(), _Moved()
+        said: dict[tuple[bool, str], _Moved] = {}
+        templates: dict[str, Template] = {}
+        for plan, is_gone in (*((plan, True) for plan in gone), *((plan, False) for plan in come)):
+            one = _distinguishing_constraints(plan).get(self.path)
+            if one is None:
+                silent.add(plan, is_gone)
+                continue
+            value = _constant_or_template(one)
+            said.setdefault(value, _Moved()).add(plan, is_gone)
+            if one.template is not None:
+                templates[value[1]] = one.template
+            if _may_lack(one, plan):
+                optional.add(plan, is_gone)
+        found._open = silent.applied(self._open)
+        found._optional = optional.applied(self._optional)
+        constants: dict[str, SameKey] = {}
+        by_template: dict[str, tuple[Template, SameKey]] = {}
+        for (is_constant, text), moved in said.items():
+            known = self._by_template.get(text) if not is_constant else None
+            before = self._constants.get(text) if is_constant else known and known[1]
+            same = moved.applied(before or SameKey([], self._lock, self._used))
+            if is_constant:
+                constants[text] = same if len(same) else GONE
             else:
-                templates.append((rows[0][0].template, same))
-        self._templates: TemplateIndex[SameKey] | None = (
-            TemplateIndex([(one, same) for one, same in templates if one is not None]) if templates else None
-        )
-        self._open = SameKey(silent, used)
-        self._optional = SameKey(optional, used)
+                by_template[text] = (templates[text], same) if len(same) else GONE
+        found._constants = self._constants.changed(constants)
+        found._by_template = self._by_template.changed(by_template)
+        if by_template:
+            found._templates = (self._templates or TemplateIndex(())).changed(
+                [row for text in by_template if (row := self._by_template.get(text)) is not None],
+                [row for text in by_template if (row := found._by_template.get(text)) is not None],
+            )
+        return found
 
     def parts(self, observed: Observed) -> Iterator[SameKey]:
         """Where every plan that may hold is."""
-        if self._open.plans:
+        if len(self._open):
             yield self._open
         if self._read(observed):
             yield from self.said(observed)
-        elif self._optional.plans:
+        elif len(self._optional):
             yield self._optional
 
     def said(self, observed: Observed) -> Iterable[SameKey]:
@@ -447,9 +329,32 @@ class _Split:
         return found
 
 
+class _Moved:
+    """Plans that leave some with one key, and plans that come to them."""
+
+    __slots__ = ("come", "gone")
+
+    def __init__(self) -> None:
+        self.gone: list[MatchPlan] = []
+        self.come: list[MatchPlan] = []
+
+    def add(self, plan: MatchPlan, is_gone: bool) -> None:
+        """Note a plan."""
+        (self.gone if is_gone else self.come).append(plan)
+
+    def applied(self, same: SameKey) -> SameKey:
+        """The same key after that."""
+        return same.changed(self.gone, self.come) if self.gone or self.come else same
+
+
 def _distinguishing_constraints(plan: MatchPlan) -> dict[str, PropertyConstraint]:
     """What a plan says that others may say otherwise, by its path; not what has several spellings."""
     return {one.path: one for one in plan.tests if one.is_key and one.type not in SPELLED}
+
+
+def _may_lack(one: PropertyConstraint, plan: MatchPlan) -> bool:
+    """Whether a message of a plan may be without a property."""
+    return not (one.required or one in plan.key)
 
 
 def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
@@ -459,22 +364,54 @@ def _constant_or_template(one: PropertyConstraint) -> tuple[bool, str]:
     return False, one.template.text
 
 
-def _best_split(plans: Sequence[MatchPlan], used: frozenset[str]) -> _Split | None:
-    """The plans by the property that leaves the fewest of them for one message; None where all leave too many."""
-    sizes: dict[str, dict[tuple[bool, str], int]] = {}
-    needed: dict[str, int] = {}
-    for plan in plans:
-        for path, one in _distinguishing_constraints(plan).items():
-            if path not in used:
-                of_path, value = sizes.setdefault(path, {}), _constant_or_template(one)
-                of_path[value] = of_path.get(value, 0) + 1
-                needed[path] = needed.get(path, 0) + (one.required or one in plan.key)
-    left = {}
-    for path, of_path in sizes.items():
-        said = sum(of_path.values())
-        left[path] = sum(size * size for size in of_path.values()) / said + len(plans) - said
-    best = min(left, key=lambda path: (left[path], -needed[path], path), default=None)
-    return None if best is None or left[best] > _WORTH * len(plans) else _Split(best, plans, used)
+class _Sizes:
+    """How many plans say what, by the property: which of them distinguishes plans best."""
+
+    __slots__ = ("_needed", "_said", "_squares", "_used", "_values", "count")
+
+    def __init__(self, used: frozenset[str]) -> None:
+        self._used = used
+        self.count = 0
+        # By the path: how many plans say each value, how many say any, the sum of the squares, how many need it.
+        self._values: dict[str, Layered[tuple[bool, str], int]] = {}
+        self._said: dict[str, int] = {}
+        self._squares: dict[str, int] = {}
+        self._needed: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, plans: Iterable[MatchPlan], used: frozenset[str]) -> _Sizes:
+        """The sizes of some plans, without the properties that are used already."""
+        return cls(used).changed((), plans)
+
+    def changed(self, gone: Iterable[MatchPlan], come: Iterable[MatchPlan]) -> _Sizes:
+        """The sizes without some plans, and with some more."""
+        found = _Sizes(self._used)
+        found.count = self.count
+        found._said, found._squares, found._needed = dict(self._said), dict(self._squares), dict(self._needed)
+        values: dict[str, Changes[tuple[bool, str], int]] = {}
+        for which, step in ((gone, -1), (come, 1)):
+            for plan in which:
+                found.count += step
+                for path, one in _distinguishing_constraints(plan).items():
+                    if path in self._used:
+                        continue
+                    value = _constant_or_template(one)
+                    changes = values.get(path)
+                    if changes is None:
+                        changes = values[path] = Changes(self._values.get(path) or Layered())
+                    size = changes.get(value) or 0
+                    changes.set(value, size + step or GONE)
+                    found._said[path] = found._said.get(path, 0) + step
+                    found._squares[path] = found._squares.get(path, 0) + (size + step) ** 2 - size**2
+                    found._needed[path] = found._needed.get(path, 0) + step * (not _may_lack(one, plan))
+        found._values = {**self._values, **{path: changes.made() for path, changes in values.items()}}
+        return found
+
+    def best(self) -> str | None:
+        """The property that leaves the fewest plans for one message; None where all leave too many."""
+        left = {path: self._squares[path] / said + self.count - said for path, said in self._said.items() if said}
+        best = min(left, key=lambda path: (left[path], -self._needed[path], path), default=None)
+        return None if best is None or left[best] > _WORTH * self.count else best
 
 
 # `KeyIndex`: the definitions of a scope by what their keys say, for one kind of message.
@@ -485,35 +422,101 @@ def _best_split(plans: Sequence[MatchPlan], used: frozenset[str]) -> _Split | No
 class KeyIndex:
     """The plans for one kind of message: by what their keys say, and those without a key."""
 
-    __slots__ = ("_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours")
+    __slots__ = ("_counts", "_lock", "_lookups", "keyless", "keyless_at_home", "keyless_derived", "neighbours", "plans")
 
-    def __init__(self, plans: Iterable[MatchPlan]) -> None:
+    def __init__(self, plans: Iterable[MatchPlan], lock: Lock | None = None) -> None:
+        self._lock: Lock = lock or nullcontext()
         plans = tuple(plans)
-        self.keyless = tuple(plan for plan in plans if not plan.key and plan.misfit is None)
+        self.plans: Layered[str, MatchPlan] = Layered({plan.place: plan for plan in plans})
+        self.neighbours = Neighbours.of_plans(self.plans, None, self._lock)
+        self._without_key(plan for plan in plans if not plan.key and plan.misfit is None)
+        by_key: dict[tuple[Any, ...], list[MatchPlan]] = {}
+        for plan in plans:
+            if plan.key:
+                by_key.setdefault(_signatures(plan), []).append(plan)
+        counts = Counter(part for parts in by_key for part in parts)
+        filed: dict[str, list[tuple[PropertyConstraint, SameKey]]] = {}
+        for parts, held in by_key.items():
+            chosen = _chosen(parts, held[0], counts)
+            filed.setdefault(chosen.path, []).append((chosen, SameKey.of_plans(held, self._lock)))
+        # How many keys have each part, of those that have several: under the rarest of them a key is looked up.
+        several = {part: counts[part] for parts in by_key if len(parts) > 1 for part in parts}
+        self._counts: Layered[_Signature, int] = Layered(several)
+        self._lookups: dict[str, _Lookup] = {path: _Lookup.of(rows) for path, rows in filed.items()}
+
+    def _without_key(self, plans: Iterable[MatchPlan]) -> None:
+        self.keyless = tuple(plans)
         self.keyless_derived = tuple(plan for plan in self.keyless if plan.compiled.definition.bases)
         self.keyless_at_home = tuple(plan for plan in self.keyless if plan.is_at_home)
-        self.neighbours = Neighbours(plans)
-        self._lookups = tuple(_lookups([plan for plan in plans if plan.key]))
 
-    def alone(self, path: str) -> dict[str, MatchPlan]:
-        """The plans that are the only one with their constant at a place, and to which none without a key is preferred.
+    def changed(self, gone: Sequence[MatchPlan], come: Sequence[MatchPlan]) -> KeyIndex:
+        """The index without some of its plans, and with some more."""
+        found = copy(self)
+        found.plans = self.plans.changed({**{plan.place: GONE for plan in gone}, **{plan.place: plan for plan in come}})
+        found.neighbours = self.neighbours.changed(gone, come)
+        if any(not plan.key for plan in (*gone, *come)):
+            left = set(gone)
+            kept = [plan for plan in self.keyless if plan not in left]
+            found._without_key((*kept, *(plan for plan in come if not plan.key and plan.misfit is None)))
+        moved: dict[tuple[_Signature, ...], _Moved] = {}
+        for plan, is_gone in (*((plan, True) for plan in gone), *((plan, False) for plan in come)):
+            if plan.key:
+                moved.setdefault(_signatures(plan), _Moved()).add(plan, is_gone)
+        counts = Changes(self._counts)
+        changes: dict[str, list[tuple[PropertyConstraint, SameKey | None, SameKey | None]]] = {}
+        for parts, plans in moved.items():
+            one = (plans.gone or plans.come)[0]
+            before = self._with_key(parts, one)
+            if before is None:
+                self._count(counts, parts, 1)
+                part = _chosen(parts, one, _Read(counts))
+                same: SameKey | None = SameKey.of_plans(plans.come, self._lock)
+                changes.setdefault(part.path, []).append((part, None, same))
+                continue
+            part, known = before
+            same = plans.applied(known)
+            if not len(same):
+                self._count(counts, parts, -1)
+                same = None
+            changes.setdefault(part.path, []).append((part, known, same))
+        found._counts = counts.made()
+        found._lookups = dict(self._lookups)
+        for path, rows in changes.items():
+            lookup = self._lookups.get(path)
+            found._lookups[path] = (lookup or _Lookup(rows[0][0])).changed(rows)
+        return found
+
+    def _with_key(self, parts: tuple[_Signature, ...], plan: MatchPlan) -> tuple[PropertyConstraint, SameKey] | None:
+        """The plans that have a key, and the part under which they are looked up."""
+        for part in plan.key:
+            lookup = self._lookups.get(part.path)
+            for same in () if lookup is None else lookup.of_part(part):
+                if same.first is not None and _signatures(same.first) == parts:
+                    return part, same
+        return None
+
+    def _count(self, counts: Changes[_Signature, int], parts: tuple[_Signature, ...], step: int) -> None:
+        for part in parts if len(parts) > 1 else ():
+            counts.set(part, max(0, (counts.get(part) or 0) + step) or GONE)
+
+    def alone(self, path: str, constant: str) -> MatchPlan | None:
+        """The plan that is the only one with a constant at a place, and to which none without a key is preferred.
 
         Such a one derives from it, or is bound to what carries the message where it is not.
         """
-        bases = {base for plan in self.keyless_derived for base in plan.derives_from}
-        return {
-            constant: same[0].plans[0]
-            for lookup in self._lookups
-            if lookup.path == path
-            for constant, same in lookup.constants.items()
-            if len(same) == 1 == len(same[0].plans)
-            and same[0].plans[0].compiled.definition.identity not in bases
-            and (same[0].plans[0].is_at_home or not self.keyless_at_home)
-        }
+        lookup = self._lookups.get(path)
+        same = () if lookup is None else lookup.constants.get(constant, ())
+        plan = same[0].first if len(same) == 1 == len(same[0]) else None
+        if plan is None or not (plan.is_at_home or not self.keyless_at_home):
+            return None
+        identity = plan.compiled.definition.identity
+        return None if any(identity in one.derives_from for one in self.keyless_derived) else plan
 
     def is_known_beside(self, path: str, value: str, present: Collection[str]) -> bool:
         """Whether a key that is not a constant at the place may hold, for a value there and the properties present."""
-        for lookup in self._lookups:
+        for lookup in self._lookups.values():
+            if not lookup:
+                continue
             if lookup.path != path:
                 if lookup.path in present:
                     return True
@@ -524,7 +527,7 @@ class KeyIndex:
     def find(self, observed: Observed) -> list[SameKey]:
         """Every key that may hold, each once, with its plans."""
         found: list[SameKey] = []
-        for lookup in self._lookups:
+        for lookup in self._lookups.values():
             lookup.find(observed, found)
         return found if len(found) < 2 else list(dict.fromkeys(found))
 
@@ -532,19 +535,61 @@ class KeyIndex:
 class _Lookup:
     """Keys that are looked up by one property."""
 
-    __slots__ = ("_read", "constants", "path", "templates")
+    __slots__ = ("_read", "_texts", "constants", "path", "templates")
 
-    def __init__(self, filed: Sequence[tuple[PropertyConstraint, SameKey]]) -> None:
-        self._read: Read = filed[0][0].read
-        self.path = filed[0][0].path
-        self.constants: dict[str, list[SameKey]] = {}
-        templates: list[tuple[Any, SameKey]] = []
+    def __init__(self, part: PropertyConstraint) -> None:
+        self._read: Read = part.read
+        self.path = part.path
+        self.constants: Layered[str, tuple[SameKey, ...]] = Layered()
+        # Those of templates by their text, and to find them by a value.
+        self._texts: Layered[str, tuple[SameKey, ...]] = Layered()
+        self.templates: TemplateIndex[SameKey] | None = None
+
+    @classmethod
+    def of(cls, filed: Sequence[tuple[PropertyConstraint, SameKey]]) -> _Lookup:
+        """The keys that have some parts."""
+        found = cls(filed[0][0])
+        constants: dict[str, tuple[SameKey, ...]] = {}
+        texts: dict[str, tuple[SameKey, ...]] = {}
+        templates: list[tuple[Template, SameKey]] = []
         for part, same in filed:
             if part.constant is not None:
-                self.constants.setdefault(part.constant, []).append(same)
-            else:
+                _append(constants, part.constant, same)
+            elif part.template is not None:
+                _append(texts, part.template.text, same)
                 templates.append((part.template, same))
-        self.templates: TemplateIndex[SameKey] | None = TemplateIndex(templates) if templates else None
+        found.constants, found._texts = Layered(constants), Layered(texts)
+        found.templates = TemplateIndex(templates) if templates else None
+        return found
+
+    def __len__(self) -> int:
+        return len(self.constants) + len(self._texts)
+
+    def changed(self, rows: Iterable[tuple[PropertyConstraint, SameKey | None, SameKey | None]]) -> _Lookup:
+        """The same with other plans for some keys, without some keys, or with some more."""
+        found = copy(self)
+        constants, texts = Changes(self.constants), Changes(self._texts)
+        gone: list[tuple[Template, SameKey]] = []
+        come: list[tuple[Template, SameKey]] = []
+        for part, before, after in rows:
+            is_constant = part.constant is not None
+            text = part.constant if part.constant is not None else part.template.text if part.template else ""
+            into = constants if is_constant else texts
+            held = [one for one in into.get(text) or () if one is not before]
+            into.set(text, (*held, *(() if after is None else (after,))) or GONE)
+            if part.template is not None and not is_constant:
+                gone += [] if before is None else [(part.template, before)]
+                come += [] if after is None else [(part.template, after)]
+        found.constants, found._texts = constants.made(), texts.made()
+        if gone or come:
+            found.templates = (self.templates or TemplateIndex(())).changed(gone, come)
+        return found
+
+    def of_part(self, part: PropertyConstraint) -> tuple[SameKey, ...]:
+        """The keys that are looked up by what a part says."""
+        if part.constant is not None:
+            return self.constants.get(part.constant, ())
+        return () if part.template is None else self._texts.get(part.template.text, ())
 
     def find(self, observed: Observed, into: list[SameKey]) -> None:
         """Add every key that may hold."""
@@ -555,20 +600,35 @@ class _Lookup:
                 into += self.templates.find(text)
 
 
-def _lookups(plans: Sequence[MatchPlan]) -> Iterable[_Lookup]:
-    """Each key under the part of it that the fewest other keys have; of equal ones under the longest constant."""
-    by_key: dict[tuple[Any, ...], list[MatchPlan]] = {}
-    for plan in plans:
-        by_key.setdefault(tuple(_signature(part) for part in plan.key), []).append(plan)
-    counts = Counter(part for parts in by_key for part in parts)
-    by_path: dict[str, list[tuple[PropertyConstraint, SameKey]]] = {}
-    for parts, same in by_key.items():
-        of_part = dict(zip(parts, same[0].key, strict=True))
-        chosen = of_part[min(of_part, key=lambda part: (counts[part], part[1] is None, -len(part[1] or ""), part[0]))]
-        by_path.setdefault(chosen.path, []).append((chosen, SameKey(same)))
-    return map(_Lookup, by_path.values())
+_Signature = tuple[str, str | None, str, str]
 
 
-def _signature(part: PropertyConstraint) -> tuple[str, str | None, str, str]:
+class _Read:
+    """Changes as a map to look numbers up in; what is not known is none."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Changes[_Signature, int]) -> None:
+        self._of = of
+
+    def __getitem__(self, key: _Signature) -> int:
+        return self._of.get(key) or 0
+
+
+def _chosen(
+    parts: tuple[_Signature, ...], plan: MatchPlan, counts: Mapping[_Signature, int] | _Read
+) -> PropertyConstraint:
+    """The part of a key that the fewest other keys have; of equal ones the longest constant."""
+    of_part = dict(zip(parts, plan.key, strict=True))
+    if len(of_part) == 1:
+        return plan.key[0]
+    return of_part[min(of_part, key=lambda part: (counts[part], part[1] is None, -len(part[1] or ""), part[0]))]
+
+
+def _signatures(plan: MatchPlan) -> tuple[_Signature, ...]:
+    return tuple(_signature(part) for part in plan.key)
+
+
+def _signature(part: PropertyConstraint) -> _Signature:
     """What is the same where two parts of keys say the same."""
     return part.path, part.constant, "" if part.template is None else part.template.text, part.type

@@ -257,7 +257,7 @@ _ANY_TEXT = frozenset({"any", "string", "uritemplate"})
 
 def why_never(definition: Definition) -> str:
     """Why no message can match the definition; empty where one might."""
-    reasons = [_why_not(plan) for plan in _plans(compile_definition(definition, _NO_SCHEMAS))]
+    reasons = [_why_not(plan) for plan in _plans(compile_definition(definition))]
     if not all(reasons):
         return ""
     # Of a message that would be of the right kind, the reason lies in the definition's own values.
@@ -266,8 +266,8 @@ def why_never(definition: Definition) -> str:
 
 def without_constraints(definition: Definition) -> bool:
     """Whether the definition says nothing of its messages but their envelope and protocol."""
-    compiled = compile_definition(definition, _NO_SCHEMAS)
-    if compiled.payload.schema is not None:
+    compiled = compile_definition(definition)
+    if compiled.payload.schema(_NO_SCHEMAS) is not None:
         return False
     fitting = [plan for plan in _plans(compiled) if plan.misfit is None]
     return bool(fitting) and not any(_constrains(test) for plan in fitting for test in plan.tests)

@@ -24,8 +24,10 @@ from signalbook.messages.compile import CLOUDEVENTS, TYPE, Compiled, Judged, Mat
 from signalbook.messages.constraint import JUDGING, Context, PropertyConstraint, is_json, judging
 from signalbook.messages.definition import Absolute, schema_address
 from signalbook.messages.fast import MatchScope
-from signalbook.messages.index import MOST_JUDGED, KeyIndex, SameKey
+from signalbook.messages.index import KeyIndex, SameKey
+from signalbook.messages.nearest import MOST_JUDGED
 from signalbook.messages.observe import Observed, Unreadable
+from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.model.xids import kept_of
 from signalbook.protocols import PROTOCOLS, Message, Typed
 from signalbook.schemas import media_type
@@ -178,29 +180,32 @@ def _too_much(error: TooMuch) -> Problem:
 
 
 def _answer(scope: MatchScope, observed: Observed, absolute: Absolute) -> Answer:
-    index = scope.index(observed.kind, observed.protocol)
+    index, library = scope.index(observed.kind, observed.protocol), scope.library
     found = index.find(observed)
     if found:
-        keyed = _judged(_open_to(found, observed), observed)
+        keyed = _judged(_open_to(found, observed), observed, library)
         holding = [one for one in keyed if one.holds]
         if holding:
-            return _held(observed, holding + _preferred_without_key(index, observed, holding), absolute)
-        keyed, left_off = _with_the_key(found, keyed, observed)
+            holding += _preferred_without_key(index, observed, holding, library)
+            return _held(observed, holding, absolute, library)
+        keyed, left_off = _with_the_key(found, keyed, observed, library)
         if keyed:
             return _near_miss(observed, keyed, left_off)
-    holding = _holding(index.keyless, observed)
+    holding = _holding(index.keyless, observed, library)
     if holding:
-        return _held(observed, holding, absolute)
-    return Answer(Outcome.UNEXPECTED, candidates=index.neighbours.of(observed), event=observed.event)
+        return _held(observed, holding, absolute, library)
+    return Answer(Outcome.UNEXPECTED, candidates=index.neighbours.of(observed, library), event=observed.event)
 
 
-def answer_by_one(compiled: Compiled, observed: Observed | Unreadable, absolute: Absolute = stated) -> Answer:
+def answer_by_one(
+    compiled: Compiled, observed: Observed | Unreadable, library: SchemaLibrary, absolute: Absolute = stated
+) -> Answer:
     """What one definition says about a message, whatever its key."""
     xid = compiled.definition.xid
     if isinstance(observed, Unreadable):
         return Answer(Outcome.MALFORMED, xid, problems=observed.problems)
     try:
-        judged = judge(compiled.plan(observed.kind, observed.protocol), observed)
+        judged = judge(compiled.plan(observed.kind, observed.protocol), observed, library)
     except TooMuch as error:
         if error.budget.what is not JUDGING:
             raise
@@ -218,36 +223,39 @@ def _open_to(found: list[SameKey], observed: Observed) -> Collection[MatchPlan]:
     return [plan for same in found for plan in same.open_to(observed)]
 
 
-def _with_the_key(found: list[SameKey], keyed: list[Judged], observed: Observed) -> tuple[list[Judged], int]:
+def _with_the_key(
+    found: list[SameKey], keyed: list[Judged], observed: Observed, library: SchemaLibrary
+) -> tuple[list[Judged], int]:
     """Where none holds, what the definitions say whose key does, and how many more there are.
 
     Of very many, those count that a message of its metadata may be one of; else those most like it.
     """
-    if len(keyed) == sum(len(same.plans) for same in found):
+    if len(keyed) == sum(map(len, found)):
         return keyed, 0
-    found = [same for same in found if key_holds(same.plans[0], observed)]
-    total = sum(len(same.plans) for same in found)
+    found = [same for same in found if same.first is not None and key_holds(same.first, observed)]
+    total = sum(map(len, found))
     if total <= MOST_JUDGED:
         known = {one.plan for one in keyed}
-        return keyed + _judged([plan for same in found for plan in same.plans if plan not in known], observed), 0
+        others = [plan for same in found for plan in same.plans if plan not in known]
+        return keyed + _judged(others, observed, library), 0
     if not keyed:
         most_like = [plan for same in found for plan in same.nearest(observed)]
-        keyed = _judged(most_like[:MOST_JUDGED], observed)
+        keyed = _judged(most_like[:MOST_JUDGED], observed, library)
         return keyed, total - len(keyed)
     return keyed, 0
 
 
-def _judged(plans: Collection[MatchPlan], observed: Observed) -> list[Judged]:
+def _judged(plans: Collection[MatchPlan], observed: Observed, library: SchemaLibrary) -> list[Judged]:
     asked = plans if len(plans) <= _FEW else _Asked(observed).each(plans)
-    return [one for plan in asked if (one := _judged_by_key(plan, observed)) is not None]
+    return [one for plan in asked if (one := _judged_by_key(plan, observed, library)) is not None]
 
 
-def _judged_by_key(plan: MatchPlan, observed: Observed) -> Judged | None:
+def _judged_by_key(plan: MatchPlan, observed: Observed, library: SchemaLibrary) -> Judged | None:
     """What a definition says that an index found; None where its key does not hold."""
     # A single constant is what the index went by: it is looked at again only where something is wrong.
     if not plan.is_single and not key_holds(plan, observed):
         return None
-    judged = judge(plan, observed)
+    judged = judge(plan, observed, library)
     return judged if judged.holds or not plan.is_single or key_holds(plan, observed) else None
 
 
@@ -257,20 +265,22 @@ def _malformed(scope: MatchScope, unreadable: Unreadable) -> Answer:
     meant: tuple[Candidate, ...] = ()
     if hint is not None:
         found = scope.index(hint.kind, hint.protocol).find(hint)
-        named = [same for same in found if same.plans[0].key[0].path == TYPE and key_holds(same.plans[0], hint)]
+        named = [same for same in found if (one := same.first) and one.key[0].path == TYPE and key_holds(one, hint)]
         xids = sorted(plan.compiled.definition.xid for same in named for plan in same.plans)
         meant = tuple(Candidate(xid) for xid in xids)
     candidates, more = _listed(meant)
     return Answer(Outcome.MALFORMED, problems=(*unreadable.problems, *more), candidates=candidates)
 
 
-def _holding(plans: Collection[MatchPlan], observed: Observed) -> list[Judged]:
+def _holding(plans: Collection[MatchPlan], observed: Observed, library: SchemaLibrary) -> list[Judged]:
     asked = plans if len(plans) <= _FEW else _Asked(observed).each(plans)
-    judged = (judge(plan, observed) for plan in asked if may_hold(plan, observed))
+    judged = (judge(plan, observed, library) for plan in asked if may_hold(plan, observed))
     return [one for one in judged if one.holds]
 
 
-def _preferred_without_key(index: KeyIndex, observed: Observed, holding: list[Judged]) -> list[Judged]:
+def _preferred_without_key(
+    index: KeyIndex, observed: Observed, holding: list[Judged], library: SchemaLibrary
+) -> list[Judged]:
     """Definitions without a key that hold and to which those that hold by their keys yield.
 
     They derive from one of them, or are bound to what carried the message where none of them is.
@@ -279,11 +289,11 @@ def _preferred_without_key(index: KeyIndex, observed: Observed, holding: list[Ju
     derived = [plan for plan in index.keyless_derived if not bases.isdisjoint(plan.derives_from)]
     if index.keyless_at_home and not any(one.plan.is_at_home for one in holding):
         derived += [plan for plan in index.keyless_at_home if plan not in derived]
-    return _holding(derived, observed)
+    return _holding(derived, observed, library)
 
 
-def _held(observed: Observed, holding: list[Judged], absolute: Absolute) -> Answer:
-    left = _decide(observed, holding)
+def _held(observed: Observed, holding: list[Judged], absolute: Absolute, library: SchemaLibrary) -> Answer:
+    left = _decide(observed, holding, library)
     if len(left) == 1:
         return _matched(observed, left[0], absolute)
     candidates, more = _listed(_candidates(left))
@@ -336,7 +346,7 @@ def _near_miss(observed: Observed, keyed: list[Judged], left_off: int) -> Answer
     return _nonconformant(observed, left[0], left[0].problems)
 
 
-def _decide(observed: Observed, holding: list[Judged]) -> list[Judged]:
+def _decide(observed: Observed, holding: list[Judged], library: SchemaLibrary) -> list[Judged]:
     """Which of several that hold are left after each rule, in order, has preferred some of them."""
     left = _without_kept(_one_each(holding))
     if len(left) > 1:
@@ -349,7 +359,7 @@ def _decide(observed: Observed, holding: list[Judged]) -> list[Judged]:
         left = _preferred(left, lambda one: one.plan.compiled.envelope is not None)
         named = observed.attributes.get("dataschema")
         if isinstance(named, str):
-            left = _preferred(left, lambda one: one.plan.compiled.payload.is_named_by(named))
+            left = _preferred(left, lambda one: one.plan.compiled.payload.is_named_by(named, library))
     if len(left) > 1:
         left = _preferred(left, lambda one: one.confirmed)
     return left

@@ -14,21 +14,22 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from signalbook import schemas
 from signalbook.errors import Problem
 from signalbook.jsontext import write_json
-from signalbook.messages.definition import Attributes, Entities
+from signalbook.messages.definition import Attributes, Entities, Entity
+from signalbook.messages.layered import GONE, Changes, Layered
 from signalbook.model.message_rules import MAX_CHAIN
 from signalbook.schemas import References, Schema, SchemaError
 from signalbook.schemas.format import Located, Text
 from signalbook.schemas.references import look_up, meant, names_of
 
-__all__ = ["SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema"]
+__all__ = ["SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema", "references_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class SchemaSource:
 
 
 _SCHEMAS = "/schemagroups/"
+_FEWEST_HELD = 1024
 # core/spec.md: where a resource's document is kept that is not kept by the registry.
 _KEPT = ("schemaurl", "schemaproxyurl")
 
@@ -73,10 +75,38 @@ class _ReadSchema:
     asked: Mapping[str, Text | None]
 
 
-class SchemaLibrary:
-    """The schemas of one catalog; of the one `before`, what is still the same is not read again."""
+class _ReadSchemas:
+    """What came of reading sources, by their fingerprints; the libraries of all states of a catalog share it.
 
-    __slots__ = ("_before", "_entities", "_ids", "_names", "_read", "policy")
+    Whether the documents that a source asked for are still the same is looked at each time. Where more are held than
+    there can be in use, those that were read first are forgotten.
+    """
+
+    __slots__ = ("_held", "most")
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, _ReadSchema] = {}
+        self.most = _FEWEST_HELD
+
+    def get(self, key: bytes) -> _ReadSchema | None:
+        """What came of a source."""
+        return self._held.get(key)
+
+    def put(self, key: bytes, read: _ReadSchema) -> None:
+        """Hold what came of a source."""
+        self._held[key] = read
+        if len(self._held) > self.most:
+            for old in list(self._held)[: self.most // 4]:
+                self._held.pop(old, None)
+
+
+class SchemaLibrary:
+    """The schemas of one state of a catalog; what was read for another state and is the same is not read again.
+
+    `state` is another object where any answer may be another.
+    """
+
+    __slots__ = ("_entities", "_ids", "_names", "_read", "policy", "state")
 
     def __init__(
         self,
@@ -84,12 +114,26 @@ class SchemaLibrary:
         before: SchemaLibrary | None = None,
         policy: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
     ) -> None:
-        self._entities = entities
+        # Definitions come and go while the schemas stay: only these are held.
+        self._entities = replace(entities, groups={}, messages={}, endpoints={})
         self.policy = policy
-        self._read: dict[bytes, _ReadSchema] = {}
-        self._ids: dict[str, set[str]] | None = None
-        self._names: dict[str, set[str]] | None = None
-        self._before: Mapping[bytes, _ReadSchema] = {} if before is None else before._known()
+        self.state = object()
+        self._read: _ReadSchemas = _ReadSchemas() if before is None else before._read
+        self._read.most = max(self._read.most, 2 * (len(entities.messages) + len(entities.schemas)))
+        # The schemas of each id, and those that declare each name; made when they are first asked for.
+        self._ids: Layered[str, frozenset[str]] | None = None
+        self._names: Layered[str, frozenset[str]] | None = None
+
+    def changed(self, entities: Entities, schemas: Iterable[str]) -> SchemaLibrary:
+        """The library of another state, in which these schemas are not the same."""
+        found = SchemaLibrary(entities, self, self.policy)
+        for xid in schemas:
+            before, after = self._entities.schemas.get(xid), entities.schemas.get(xid)
+            if self._ids is not None:
+                found._ids = _moved(found._ids or self._ids, xid, _ids_of(xid, before), _ids_of(xid, after))
+            if self._names is not None:
+                found._names = _moved(found._names or self._names, xid, _names_of(before), _names_of(after))
+        return found
 
     def source(self, document: Attributes) -> SchemaSource | Problem | None:
         """The source of a definition's payload schema; None where it names none."""
@@ -110,10 +154,6 @@ class SchemaLibrary:
             if problem is None or isinstance(problem, UncheckedSchema):
                 problem = found
         return problem
-
-    def references(self, document: Attributes) -> tuple[str, ...]:
-        """The references by which a definition names its schema."""
-        return tuple(reference for _, reference in _references(document))
 
     def are_same(self, one: str, other: str) -> bool:
         """Whether two references name one schema, or one of them a version of the other.
@@ -145,16 +185,11 @@ class SchemaLibrary:
             key = _fingerprint(source)
         except ValueError as error:
             return _unavailable(source.path, f"the schema is not a JSON value: {error}")
-        known = self._read.get(key) or self._before.get(key)
+        known = self._read.get(key)
         if known is None or any(self.text(source, reference) != text for reference, text in known.asked.items()):
             known = self._made(source)
-        self._read[key] = known
+            self._read.put(key, known)
         return known.schema
-
-    def _known(self) -> Mapping[bytes, _ReadSchema]:
-        """What was read here or before; no longer what was before, where that is much more than there are schemas."""
-        most = 2 * (len(self._entities.messages) + len(self._entities.schemas))
-        return {**self._before, **self._read} if len(self._before) <= most else self._read
 
     def _made(self, source: SchemaSource) -> _ReadSchema:
         asked: dict[str, Text | None] = {}
@@ -187,31 +222,23 @@ class SchemaLibrary:
     def _declared(self, source: SchemaSource, name: str) -> Text | None:
         """The document that declares a name in a format like the source's."""
         row = schemas.find(source.format)
-        everywhere = self._by_name().get(f"{row.family} {name}", set()) - {source.place} if row is not None else set()
+        declaring = self._by_name().get(f"{row.family} {name}") if row is not None else None
+        everywhere = set(declaring or ()) - {source.place}
         group = source.place.rsplit("/", 1)[0] + "/"
         within = {xid for xid in everywhere if source.place and xid.startswith(group)}
         found = meant((within, everywhere))
         return None if found is None else self._at(found)
 
-    def _by_id(self) -> dict[str, set[str]]:
+    def _by_id(self) -> Mapping[str, frozenset[str]]:
         """The schemas of each id."""
         if self._ids is None:
-            self._ids = {}
-            for xid in self._entities.schemas:
-                self._ids.setdefault(xid.rpartition("/")[2], set()).add(xid)
+            self._ids = _gathered((xid, _ids_of(xid, entity)) for xid, entity in self._entities.schemas.items())
         return self._ids
 
-    def _by_name(self) -> dict[str, set[str]]:
+    def _by_name(self) -> Mapping[str, frozenset[str]]:
         """The schemas that declare each name, a format's family before it; of default versions only."""
         if self._names is None:
-            found: dict[str, set[str]] = {}
-            for xid, entity in self._entities.schemas.items():
-                row = schemas.find(str(entity.attributes.get("format") or ""))
-                text = _document(entity.attributes) if row is not None else None
-                if row is not None and text is not None:
-                    for name in names_of(row.family, _bytes(text)):
-                        found.setdefault(f"{row.family} {name}", set()).add(xid)
-            self._names = found
+            self._names = _gathered((xid, _names_of(entity)) for xid, entity in self._entities.schemas.items())
         return self._names
 
     def _referred(self, path: str, reference: str, format_name: Any) -> SchemaSource | Problem:
@@ -279,6 +306,38 @@ class SchemaLibrary:
         return ""
 
 
+def _gathered(rows: Iterable[tuple[str, Iterable[str]]]) -> Layered[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for xid, names in rows:
+        for name in names:
+            found.setdefault(name, set()).add(xid)
+    return Layered({name: frozenset(xids) for name, xids in found.items()})
+
+
+def _moved(
+    held: Layered[str, frozenset[str]], xid: str, before: Iterable[str], after: Iterable[str]
+) -> Layered[str, frozenset[str]]:
+    changes = Changes(held)
+    for name in before:
+        changes.set(name, (changes.get(name) or frozenset()) - {xid} or GONE)
+    for name in after:
+        changes.set(name, (changes.get(name) or frozenset()) | {xid})
+    return changes.made()
+
+
+def _ids_of(xid: str, entity: Entity | None) -> tuple[str, ...]:
+    return () if entity is None else (xid.rpartition("/")[2],)
+
+
+def _names_of(entity: Entity | None) -> list[str]:
+    """The names that a schema declares, its format's family before each."""
+    row = None if entity is None else schemas.find(str(entity.attributes.get("format") or ""))
+    text = None if entity is None or row is None else _document(entity.attributes)
+    if row is None or text is None:
+        return []
+    return [f"{row.family} {name}" for name in names_of(row.family, _bytes(text))]
+
+
 def _kept(attributes: Attributes) -> str:
     """The address where a schema says that its document is kept."""
     return next((at for name in _KEPT if isinstance(at := attributes.get(name), str)), "")
@@ -319,6 +378,11 @@ def _document(attributes: Attributes) -> Text | None:
         except (binascii.Error, ValueError):
             return None
     return None
+
+
+def references_of(document: Attributes) -> tuple[str, ...]:
+    """The references by which a definition names its schema."""
+    return tuple(reference for _, reference in _references(document))
 
 
 def _references(document: Attributes) -> list[tuple[str, str]]:

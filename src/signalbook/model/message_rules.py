@@ -40,6 +40,7 @@ from signalbook.template import Template
 __all__ = [
     "INHERITED",
     "MAX_CHAIN",
+    "OF_GROUP",
     "SELECTORS",
     "Check",
     "Finding",
@@ -203,6 +204,9 @@ SELECTORS = (
     ("protocol", frozenset({"protocoloptions"})),
 )
 _FRAMING = "dataschemaframing"
+OF_GROUP = (*(selector for selector, _ in SELECTORS), _FRAMING)
+"""What a definition may have from its group."""
+
 _MAX_DEPTH = 64
 
 

@@ -151,6 +151,8 @@ class RequestResult:
     correlation: str = ""
     # Of a part of a load: how many groups and resources in it were new or changed.
     written: tuple[int, int] | None = None
+    # The number of the change that a write made; None where it changed nothing.
+    sequence: int | None = None
 
 
 @dataclass(slots=True)
@@ -273,7 +275,8 @@ class Requests:
         """Return what a GET shows, within a transaction."""
         target, spec, setup = context.target, context.spec, context.setup
         if spec.dialect:
-            page = self.page(replace(context, flags=with_meta(context.flags, target), spec=versions.RC4))
+            flags = with_meta(context.flags, target)
+            page = self.page(replace(context, flags=flags, spec=versions.RC4, piecewise=False))
             return self._logged(context, page) if spec.logged else rewritten(page, target, spec.dialect)
         kind = target.kind
         if self.read_only and kind in _SHOW_CAPABILITIES:
@@ -295,7 +298,7 @@ class Requests:
         for groupid, group in (reading.content.get("messagegroups") or {}).items():
             for messageid in group.get("messages") or {}:
                 target = find_target(context.setup.model, f"/messagegroups/{groupid}/messages/{messageid}")
-                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4))
+                shown = self.page(replace(context, target=target, flags=Flags.EMPTY, spec=RC4, piecewise=False))
                 group["messages"][messageid] = with_log(context.db, target.xid, orjson.loads(shown.text))
                 room -= len(orjson.dumps(group["messages"][messageid]))
                 if room < 0:
@@ -368,7 +371,7 @@ class Requests:
             if isinstance(body, dict) and begun.method == "POST":
                 refuse_other(work, body, work.groups.get(rows.group_key(target.xid)) if target.group else None)
             written = leave_same(work, load)
-        commit(work, begun.correlation)
+        sequence = commit(work, begun.correlation)
         if work.new_settings:
             setup = load_setup(db)
             if target.kind != "registry" or target.group is not None:
@@ -377,7 +380,7 @@ class Requests:
         page = self._written(work, context) if outcome.shown == "resource" and not context.flags.raw else None
         if page is None:
             page = show(self, context, outcome)
-        return RequestResult(target, context.spec, page, outcome, begun.correlation, written)
+        return RequestResult(target, context.spec, page, outcome, begun.correlation, written, sequence)
 
     def _begin(self, db: Connection, path: str) -> tuple[Setup, RequestTarget, Ahead | None]:
         """Return the setup in force, what a path addresses, and what is stored there where that is one resource.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -30,9 +30,9 @@ from signalbook.registry.urls import join_name
 __all__ = [
     "AT_ONCE", "BOOLEAN_TEXTS", "COLUMNS", "FEW_ENTRIES", "GROUP", "OWN_COLUMNS", "RECENT_ROWS", "REGISTRY_KEY",
     "RESOURCE", "UNINDEXED", "VERSION", "Ahead", "EntityRow", "IndexEntry", "changed_terms", "child_range",
-    "enter_recent", "enter_terms", "find_by_terms", "find_candidates", "fold", "folded_text", "group_key", "load",
-    "load_ahead", "load_content", "load_members", "load_resource", "range_of", "resource_key", "save", "term_number",
-    "term_numbers", "terms_of", "version_key",
+    "each_member", "enter_recent", "enter_terms", "find_by_terms", "find_candidates", "fold", "folded_text",
+    "group_key", "in_batches", "load", "load_ahead", "load_content", "load_members", "load_resource", "range_of",
+    "resource_key", "save", "term_number", "term_numbers", "terms_of", "version_key",
 ]  # fmt: skip
 
 GROUP, RESOURCE, VERSION = "b", "c", "d"
@@ -174,15 +174,36 @@ def load_members(
     db: Connection, kind: str, path: str, ids: Iterable[str], *, resources: bool = False
 ) -> list[tuple[Any, ...]]:
     """Return the rows of some members of a collection, with `resources` each beside its default version."""
+    return list(each_member(db, kind, path, ids, resources=resources))
+
+
+def each_member(
+    db: Connection, kind: str, path: str, ids: Iterable[str], *, resources: bool = False
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the same rows, read in batches."""
     low = kind + path.lower() + "/"
     select = SELECT_RESOURCES_IN if resources else SELECT_IN
     keys = [low + id_.lower() for id_ in ids]
-    found: list[tuple[Any, ...]] = []
     for start in range(0, len(keys), _CHUNK):
         chunk = tuple(keys[start : start + _CHUNK])
         by_key = {one[0]: one for one in db.execute(select.format(", ".join("?" * len(chunk))), chunk)}
-        found.extend(by_key[key] for key in chunk if key in by_key)
-    return found
+        yield from (by_key[key] for key in chunk if key in by_key)
+
+
+def in_batches(
+    db: Connection, select: str, bounds: tuple[str, str], most: int | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows between two keys, at most so many, read in batches; `select` gives the key first, in its order."""
+    low, high = bounds
+    left = most
+    while left is None or left > 0:
+        size = _CHUNK if left is None else min(_CHUNK, left)
+        found = db.execute(f"{select} LIMIT ?", (low, high, size))
+        yield from found
+        if len(found) < size:
+            return
+        low = found[-1][0]
+        left = None if left is None else left - size
 
 
 _CHUNK = 200

@@ -534,7 +534,7 @@ class Bodies:
         view = self._context(target, _WHOLE, _UNBOUND).view()
         meta, all_versions = view.meta(kind, row, row), view.versions(kind, row, row, inline, None)
         return plain_resource(
-            kind.singular, {"meta": orjson.loads(meta), "versions": orjson.loads(all_versions)}
+            kind.singular, {"meta": orjson.loads(meta), "versions": orjson.loads("".join(all_versions))}
         )  # fmt: skip
 
     def _context(self, target: RequestTarget, flags: Flags, limits: Limits) -> ReadContext:

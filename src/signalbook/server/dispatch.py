@@ -32,8 +32,19 @@ from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
 from signalbook.server import http, problems
+from signalbook.server.answers import encoded
 from signalbook.server.headers import document_body, document_response, refuse_headers
-from signalbook.server.http import ATTRIBUTE, JSON, REPEATED, Headers, Request, Response, WaitingAnswer, refuse_coded
+from signalbook.server.http import (
+    ATTRIBUTE,
+    JSON,
+    REPEATED,
+    SEQUENCE,
+    Headers,
+    Request,
+    Response,
+    WaitingAnswer,
+    refuse_coded,
+)
 from signalbook.server.problems import not_supported
 
 if TYPE_CHECKING:
@@ -227,6 +238,9 @@ def _resource_states(work: Work, state: ResourceState, target: RequestTarget, se
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
+_WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
+# The branches whose writes are changes of the registry.
+_RECORDED = frozenset({"messagecatalog", "messagedefinition", "replicas"})
 _ROOT = RequestTarget("registry", "/", "/")
 
 
@@ -347,7 +361,10 @@ class RegistryService:
             return face.answer(request)
         branch = self._branches.get(request.path.split("/", 2)[1]) if request.path.startswith("/") else None
         if branch is not None:
-            return branch(request)
+            response = branch(request)
+            if request.method in _WRITES and response.status < 300 and request.path.split("/", 2)[1] in _RECORDED:
+                response.headers.append((SEQUENCE, str(self._requests.store.sequence())))
+            return response
         if request.path in _DISCOVERY:
             return self._discovery(request)
         if request.path.startswith(render.PREFIX):
@@ -408,15 +425,23 @@ class RegistryService:
         etag = tag(f"s{latest_change(db)}", view_name(request.base, spec.name, setup.generation, *shown))
         if known != "*" and (same := unchanged(known, etag)) is not None:
             return same
-        context = ReadContext(db, setup, target, flags, spec, request.base, requests.limits)
+        context = ReadContext(db, setup, target, flags, spec, request.base, requests.limits, not document)
+        if not document and known != "*" and request.answers is not None:
+            return request.answers.shared(etag, lambda: self._shown(request, context, etag))
         page = requests.page(context)
         if known is not None and (same := unchanged(known, etag)) is not None:  # `*`: whatever there is
             return same
         if not document:
-            return Response(200, [JSON, ("etag", etag), *_links(request, page)], page.text.encode())
+            return _metadata(request, page, etag)
         view = replace(context, flags=Flags.EMPTY).view()
         response = document_response(db, view, RequestResult(target, spec, page), request.base)
         return Response(response.status, [*response.headers, ("etag", etag)], response.body)
+
+    def _shown(self, request: Request, context: ReadContext, etag: str) -> Response:
+        if not context.spec.dialect or request.answers is None:
+            return _metadata(request, self._requests.page(context), etag)
+        with request.answers.in_memory(request.path):
+            return _metadata(request, self._requests.page(context), etag)
 
     # ---- writing
 
@@ -425,7 +450,8 @@ class RegistryService:
             refuse_coded(request)
         correlation = self._requests.correlation()
         answer, document = self._requests.write(partial(self._write_in, request, correlation))
-        headers = [("xRegistry-xregcorrelationid", correlation)]
+        sequence = answer.sequence if answer.sequence is not None else self._requests.store.sequence()
+        headers = [("xRegistry-xregcorrelationid", correlation), (SEQUENCE, str(sequence))]
         if load := _load(request):
             headers.append(("preference-applied", f"load={load}"))
             if answer.written is not None:
@@ -495,6 +521,17 @@ def _entity(text: str, state: str, view: str) -> tuple[Response, str]:
     body = text.encode()
     etag = tag(state, f"{view}{crc32(body):08x}")
     return Response(200, [JSON, ("etag", etag)], body), etag
+
+
+def _metadata(request: Request, page: Page, etag: str) -> Response:
+    """Return the answer that shows a page; a large one is put where the request says."""
+    headers = [JSON, ("etag", etag), *_links(request, page)]
+    if page.pieces is None:
+        return Response(200, headers, page.text.encode())
+    if request.answers is None:
+        return Response(200, headers, "".join(page.pieces).encode())
+    body, spool = request.answers.collect(encoded(page.pieces), request.path)
+    return Response(200, headers, body, spool)
 
 
 def _allow(target: RequestTarget) -> str:

@@ -4,7 +4,8 @@ Access, the fast path or the general path, the headers that every response has, 
 
 Rule 1: the fast path stays on the event loop and adds a few microseconds at most; only reads take it.
 Rule 2: nothing escapes: whatever goes wrong becomes a response in `problems`.
-Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here.
+Rule 3: `/healthz` needs no token, `/metrics` one for reading; both are answered here, each in a thread of its own, so
+that neither waits for the pool.
 Rule 4: a service never sees `HEAD`: it is a `GET` whose body the protocol leaves out (HTTP-17).
 Rule 5: the work for a request in a thread is within a budget, and ends soon after the client has left.
 """
@@ -12,7 +13,6 @@ Rule 5: the work for a request in a thread is within a budget, and ends soon aft
 from __future__ import annotations
 
 import asyncio
-import gzip
 import re
 import threading
 from collections import deque
@@ -23,12 +23,14 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 import orjson
-import zstandard
 
 from signalbook.budget import Budget, of_bytes, within
 from signalbook.errors import RegistryError
 from signalbook.server import dispatch, http, problems
 from signalbook.server.access import READS, Access
+from signalbook.server.answers import LARGE, AnswerLimits
+from signalbook.server.coding import SMALLEST, VARY, choose, encode
+from signalbook.server.connections import Places
 from signalbook.server.http import (
     JSON,
     Headers,
@@ -42,10 +44,7 @@ from signalbook.server.http import (
 from signalbook.server.metrics import CounterTable, Metrics, RequestLog
 from signalbook.settings import is_loopback
 
-__all__ = [
-    "SMALLEST", "VARY", "AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "choose", "encode",
-    "half_a_body",
-]  # fmt: skip
+__all__ = ["AsgiApp", "Bases", "BodyLimits", "BodySource", "Flow", "Pool", "half_a_body"]
 
 
 # A host and port of RFC 3986 section 3.2.2, without user information, escapes and the marks no host name has.
@@ -129,7 +128,7 @@ _SMALL = 64 * 1024
 
 
 class BodySource(Protocol):
-    """Where a protocol gets a request's body from; both ways raise `half_a_body` if the client goes away."""
+    """What a protocol knows of a client: its body, which both ways raise `half_a_body` for if it goes away."""
 
     async def whole(self) -> bytes:
         """All of it at once."""
@@ -292,75 +291,25 @@ class Pool:
                 future.set_exception(error)
 
 
-# Content codings: gzip or zstd where the client asks for one and the body is worth it (RFC 9110 section 12.5.3).
-#
-# Rule 1: only bodies over 1 KiB, only responses that have a text-like type and no coding yet.
-# Rule 2: a coded body is another representation: its tag says so (`dispatch.coded`) and `Vary` names the reason.
-
-
-SMALLEST = 1024
-"""Bodies up to this size travel as they are."""
-
-VARY = ("vary", "accept-encoding")
-
-_TEXT = re.compile(r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|yaml)|application/(?:javascript|schema)", re.ASCII)
-_here = threading.local()
-
-
-def _zstd(body: bytes) -> bytes:
-    compressor: zstandard.ZstdCompressor | None = getattr(_here, "zstd", None)
-    if compressor is None:  # a compressor may not be shared between threads
-        compressor = _here.zstd = zstandard.ZstdCompressor(level=3)
-    return compressor.compress(body)
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, compresslevel=4, mtime=0)
-
-
-_CODERS: Mapping[str, Callable[[bytes], bytes]] = {"zstd": _zstd, "gzip": _gzip}
-
-
-def choose(accepted: str) -> str:
-    """The coding to use for an `Accept-Encoding`, or an empty text for none."""
-    if not accepted:
-        return ""
-    weights: dict[str, float] = {}
-    for item in accepted.lower().split(","):
-        name, _, parameters = item.partition(";")
-        weight = parameters.replace(" ", "").removeprefix("q=") or "1"
-        try:
-            weights[name.strip()] = float(weight)
-        except ValueError:
-            continue
-    return max(
-        (coding for coding in dispatch.CODINGS if weights.get(coding, weights.get("*", 0)) > 0),
-        key=lambda coding: weights.get(coding, weights.get("*", 0)),
-        default="",
-    )
-
-
-def encode(response: Response, coding: str) -> Response:
-    """The same response in `coding`; itself where its type or an existing coding forbids it."""
-    names = {name.lower(): value for name, value in response.headers}
-    if "content-encoding" in names or not _TEXT.match(names.get("content-type", "")):
-        return response
-    headers = [
-        (name, dispatch.coded(value, coding) if name.lower() == "etag" else value)
-        for name, value in response.headers
-        if name.lower() != "content-length"
-    ]
-    headers.append(("content-encoding", coding))
-    return Response(response.status, headers, _CODERS[coding](response.body))
-
-
 # The steps of work that one request may take, unless the operator says otherwise.
 MOST_STEPS = 10_000_000
 # Most work is done before it is worth asking whether the client is still there.
 _WATCHED_AFTER = 0.1
 _FIGURES = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
-_CODED_AT_ONCE = 256 * 1024
 _Extras = tuple[tuple[str, str], ...]
+# What the log shows where nobody was there to be answered, as other servers write it.
+_NOBODY = 499
+
+
+async def _unless_gone(answer: Awaitable[Response | Stream], source: BodySource) -> Response | Stream:
+    """An answer that waits, which is given up when its client leaves."""
+    waiting, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(source.left())
+    try:
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else Response(_NOBODY)
+    finally:
+        for one in (waiting, leaving):
+            one.cancel()
 
 
 def _dict_of(headers: Headers) -> dict[str, str]:
@@ -370,9 +319,9 @@ def _dict_of(headers: Headers) -> dict[str, str]:
     return found if len(found) == len(names) else {**dict.fromkeys(names, "\ufffd"), **found}
 
 
-def _writes(request: Request) -> bool:
-    """A service that says nothing else has no POST that only asks."""
-    return False
+def _waited_for(request: Request) -> str:
+    """Return the name by which `waiting` may know a request: its path, or its method and the first part of its path."""
+    return request.path if request.method == "GET" else f"{request.method} /{request.path[1:].partition('/')[0]}"
 
 
 class Flow:
@@ -385,6 +334,8 @@ class Flow:
         access: Access | None = None,
         bases: Bases | None = None,
         limits: BodyLimits | None = None,
+        answers: AnswerLimits | None = None,
+        places: Places | None = None,
         log: RequestLog | None = None,
         table: CounterTable | None = None,
         threads: int = 40,
@@ -397,10 +348,13 @@ class Flow:
         self._access = access or Access()
         self._bases = bases or Bases()
         self._limits = limits or BodyLimits()
+        self.answers = answers or AnswerLimits()
+        self.places = places or Places()
         self._log = log
         self._threads = threads
         self._pool: Pool | None = None
-        self._asks: Callable[[Request], bool] = getattr(service, "asks", _writes)
+        self._apart: dict[str, Pool] = {}
+        self._asks: Callable[[Request], bool] = getattr(service, "asks", lambda request: False)
         self._respond: Callable[[BaseException, str], Response] = getattr(service, "respond", problems.respond)
         self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
@@ -416,11 +370,19 @@ class Flow:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Get ready on the event loop that will bring the requests."""
         self._pool = Pool(loop, self._threads)
+        # Whoever watches the server is answered when all its threads are busy, above all then.
+        self._apart = {path: Pool(loop, 1) for path in self._own}
         if self._log is not None:
             self._log.later = loop.call_later
         begin = getattr(self._service, "start", None)
         if begin is not None:
             begin()
+
+    async def run(self, job: Callable[[Any], T], argument: Any) -> T:
+        """What `job(argument)` gives, in a thread of the pool."""
+        if self._pool is None:
+            raise RegistryError("server_busy", "/")
+        return await self._pool.run(job, argument)
 
     def hurry(self) -> None:
         """Let nobody wait any more, because the server is about to stop."""
@@ -428,6 +390,9 @@ class Flow:
 
     def stop(self) -> None:
         """Finish what was begun, write the log out, close the service."""
+        for pool in self._apart.values():
+            pool.close(timeout=1)
+        self._apart = {}
         if self._pool is not None:
             self._pool.close(timeout=30)
             self._pool = None
@@ -461,10 +426,11 @@ class Flow:
             response = self._respond(error, path)
         if response is None:
             return request
-        if len(response.body) > SMALLEST and "accept-encoding" in headers:
-            if len(response.body) > _CODED_AT_ONCE:
+        if len(response.body) > SMALLEST:
+            if len(response.body) > LARGE:
                 return request
-            return self._coded(request, self._finish(request, response))
+            if "accept-encoding" in headers:
+                return self._coded(request, self._finish(request, response))
         return self._finish(request, response)
 
     def done(
@@ -474,7 +440,7 @@ class Flow:
         seconds = perf_counter() - started
         self._metrics.count(method, response.status, seconds)
         if self._log is not None:
-            self._log.note(method, path, query, response.status, len(response.body), seconds, client)
+            self._log.note(method, path, query, response.status, response.size, seconds, client)
 
     # The general path ------------------------------------------------------------------------------------------------
 
@@ -482,6 +448,7 @@ class Flow:
         """The response to a request that `begin` gave back."""
         self._metrics.begun()
         held = 0
+        request.answers = self.answers
         try:
             if request.path != "/healthz":
                 self._access.check(request, asks=request.method == "POST" and self._asks(request))
@@ -493,23 +460,32 @@ class Flow:
                     held = len(request.body)
             if self._pool is None:
                 raise RegistryError("server_busy", request.path)
-            waiting = self._waiting.get(request.path) if request.method == "GET" else None
+            waiting = self._waiting.get(_waited_for(request))
             if waiting is not None:
-                return await self._wait(request, waiting, self._pool)
-            return await self._worked(request, source, self._pool)
+                return await self._wait(request, waiting, self._pool, source)
+            return await self._worked(request, source, self._apart.get(request.path, self._pool))
         except Exception as error:
             return self._finish(request, self._respond(error, request.path))
         finally:
             self._limits.release(held)
             self._metrics.ended()
 
-    async def _wait(self, request: Request, waiting: WaitingAnswer, pool: Pool) -> Response | Stream:
-        """The finished response of a path where an answer may wait."""
-        response = await waiting(request, WaitContext(pool.run, self._closing))
-        if isinstance(response, Stream):
-            head = self._finish(request, Response(response.status, response.headers))
-            return Stream(response.status, head.headers, response.pieces)
-        return await pool.run(partial(self._coded, request), self._finish(request, response))
+    async def _wait(
+        self, request: Request, waiting: WaitingAnswer, pool: Pool, source: BodySource
+    ) -> Response | Stream:
+        """The finished response of a path where an answer may wait, as long as its client does."""
+        place = self.places.of(request)
+        try:
+            context = WaitContext(pool.run, self._closing, place.take)
+            response = await _unless_gone(waiting(request, context), source)
+            if isinstance(response, Stream):
+                head = self._finish(request, Response(response.status, response.headers))
+                return Stream(response.status, head.headers, response.pieces, close=place.give_back)
+            place.give_back()
+            return await pool.run(partial(self._coded, request), self._finish(request, response))
+        except BaseException:
+            place.give_back()
+            raise
 
     async def _worked(self, request: Request, source: BodySource, pool: Pool) -> Response:
         """The response that a thread makes, within the request's budget and for as long as its client stays."""
@@ -541,7 +517,7 @@ class Flow:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
             response = self._respond(error, request.path)
-        return self._coded(request, self._finish(request, response))
+        return self.answers.kept(self._coded(request, self._finish(request, response)), request.path)
 
     # What every response has -----------------------------------------------------------------------------------------
 
@@ -550,12 +526,12 @@ class Flow:
         extras = self._extras.get(request.base)
         if extras is None:
             extras = self._learn(request.base)
-        headers = [*response.headers, *extras[len(response.body) > SMALLEST]]
+        headers = [*response.headers, *extras[len(response.body) > SMALLEST or response.spool is not None]]
         if request.method == "OPTIONS":
             headers = [*response.headers, extras[0][0]]
             if not self._any_origin:
                 headers = [one for one in headers if not one[0].startswith("access-control-")]
-        return Response(response.status, headers, response.body)
+        return Response(response.status, headers, response.body, response.spool)
 
     def _learn(self, base: str) -> tuple[_Extras, _Extras]:
         if len(self._extras) >= 256:  # as many as `Bases` remembers
@@ -567,10 +543,10 @@ class Flow:
         return extras
 
     def _coded(self, request: Request, response: Response) -> Response:
-        if len(response.body) <= SMALLEST:
+        if len(response.body) <= SMALLEST and response.spool is None:
             return response
         coding = choose(request.headers.get("accept-encoding") or "")
-        return encode(response, coding) if coding else response
+        return encode(response, coding, request.answers, request.path) if coding else response
 
     # Our own paths ---------------------------------------------------------------------------------------------------
 
@@ -653,18 +629,44 @@ class AsgiApp:
         headers = dispatch.joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         host, port = scope.get("server") or ("localhost", None)
         authority = headers.get("host") or (f"{host}:{port}" if port else host)
+        client = f"{scope['client'][0]}:{scope['client'][1]}" if scope.get("client") else ""
         step = flow.begin(method, path, query, headers, scope.get("scheme", "http"), authority)
-        response = step if isinstance(step, Response) else await flow.answer(step, _AsgiBody(receive, path))
+        if isinstance(step, Response):
+            response: Response | Stream = step
+        else:
+            step.client = client
+            response = await flow.answer(step, _AsgiBody(receive, path))
         names = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         if isinstance(response, Response) and response.status not in (204, 304):
-            names.append((b"content-length", str(len(response.body)).encode()))
+            names.append((b"content-length", str(response.size).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": names})
-        if isinstance(response, Stream) and method != "HEAD":
-            async for piece in response.pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else response.body})
-        client = scope.get("client")
-        flow.done(method, path, query, response, started, f"{client[0]}:{client[1]}" if client else "-")
+        body = response.body if isinstance(response, Response) and method != "HEAD" else b""
+        try:
+            if method != "HEAD":
+                async for piece in _pieces_of(response):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            _end(response)
+        await send({"type": "http.response.body", "body": body})
+        flow.done(method, path, query, response, started, client or "-")
+
+
+async def _pieces_of(response: Response | Stream) -> AsyncIterator[bytes]:
+    """What of a body comes piece by piece; the server waits with each until the client takes it, as ASGI asks."""
+    if isinstance(response, Stream):
+        async for piece in response.pieces:
+            yield piece
+    elif response.spool is not None:
+        for piece in response.spool.pieces():
+            yield piece
+
+
+def _end(response: Response | Stream) -> None:
+    """Give back what a response holds, whether it was sent or not."""
+    if isinstance(response, Stream):
+        response.close()
+    elif response.spool is not None:
+        response.spool.close()
 
 
 class _AsgiBody:

@@ -9,7 +9,8 @@ Rule 3: `Request.base` is safe to be spliced into JSON and headers: a `Host` wit
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +25,10 @@ __all__ = [
     "ATTRIBUTE",
     "JSON",
     "REPEATED",
+    "SEQUENCE",
     "Headers",
+    "LargeAnswers",
+    "LargeBody",
     "Request",
     "Response",
     "Service",
@@ -53,7 +57,7 @@ ANY_ORIGIN = (
 
 _PREFLIGHT_HEADERS = "authorization, content-type, if-match, if-none-match"
 _XREGISTRY = re.compile(r"xregistry-[a-z0-9._-]+")
-_EXPOSED = "etag, link, location, content-location, content-disposition"
+_EXPOSED = "etag, link, location, content-location, content-disposition, signalbook-sequence"
 
 
 def allow_list(methods: Iterable[str]) -> str:
@@ -72,6 +76,9 @@ def options(request: Request, allow: str = ALL_METHODS) -> Response:
         headers.append(("access-control-max-age", "600"))
     return Response(200, headers)
 
+
+SEQUENCE = "signalbook-sequence"
+"""The header with the number of a change: the one that a write made, or that the catalog of an answer stands at."""
 
 ATTRIBUTE = "xregistry-"
 REPEATED = "\n"
@@ -98,9 +105,46 @@ class Headers(Protocol):
         ...
 
 
+class LargeBody(Protocol):
+    """A body that is not in memory; `answers` has it."""
+
+    size: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the whole, piece by piece."""
+        ...
+
+    def hold(self) -> bool:
+        """Take it once more; return whether it is still there."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
+
+
+class LargeAnswers(Protocol):
+    """Where large answers are put; `answers` has them."""
+
+    def collect(self, pieces: Iterable[bytes], path: str) -> tuple[bytes, LargeBody | None]:
+        """Return these pieces as one body where they are small together, else as a large one."""
+        ...
+
+    def shared(self, key: str, make: Callable[[], Response]) -> Response:
+        """Return the answer that somebody is being sent under this key, or the one that `make` gives."""
+        ...
+
+    def in_memory(self, path: str) -> AbstractContextManager[None]:
+        """Make an answer that is in memory as a whole meanwhile."""
+        ...
+
+
 @dataclass(slots=True)
 class Request:
-    """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end."""
+    """One request; `base` is the `scheme://host[/prefix]` that the client used, without a slash at the end.
+
+    `client` is the address and port it came from. `answers` is where a large answer may be put, if anywhere.
+    """
 
     method: str
     path: str
@@ -108,6 +152,8 @@ class Request:
     headers: Headers = field(default_factory=dict[str, str])
     body: bytes = b""
     base: str = "http://localhost"
+    client: str = ""
+    answers: LargeAnswers | None = None
 
 
 def refuse_coded(request: Request) -> None:
@@ -119,11 +165,20 @@ def refuse_coded(request: Request) -> None:
 
 @dataclass(slots=True)
 class Response:
-    """One response; the edge adds what every response has (root link, CORS, content length) and never changes these."""
+    """One response; the edge adds what every response has (root link, CORS, content length) and never changes these.
+
+    A body that is large is in `spool`; whoever sends it closes that.
+    """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    spool: LargeBody | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes the body has."""
+        return len(self.body) if self.spool is None else self.spool.size
 
 
 @dataclass(slots=True)
@@ -133,15 +188,20 @@ class Stream:
     status: int
     headers: list[tuple[str, str]]
     pieces: AsyncGenerator[bytes, None]
-    body: bytes = b""  # what is counted and logged of it
+    size: int = 0  # what is counted and logged of it
+    close: Callable[[], None] = lambda: None  # called when it has ended, also if it was never begun
 
 
 @dataclass(frozen=True, slots=True)
 class WaitContext:
-    """What an answer that may wait is given: threads for what takes long, and when to stop waiting."""
+    """What an answer that may wait is given: threads for what takes long, and when to stop waiting.
+
+    One that will wait calls `admit` first, which raises `server_busy` where its client has enough that wait.
+    """
 
     run: Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
     closing: asyncio.Event
+    admit: Callable[[], None]
 
 
 WaitingAnswer = Callable[[Request, WaitContext], Awaitable[Response | Stream]]
@@ -154,8 +214,8 @@ class Service(Protocol):
     It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown
     by `/metrics`), `asks(request) -> bool` (whether a POST writes nothing), `respond(error, path) -> Response` (for
     what went wrong), `described` (the paths whose OPTIONS says more than their methods, to anybody), `waiting`
-    (what answers a GET of a path where that may wait), `judgements` (whose `tell` is called with what became of a
-    message), `start()` and `close()`.
+    (what answers a GET of a path where that may wait, or of a method such as `POST /subscriptions` for all paths
+    below), `judgements` (whose `tell` is called with what became of a message), `start()` and `close()`.
     """
 
     def quick(self, request: Request, /) -> Response | None:

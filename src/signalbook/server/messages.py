@@ -29,7 +29,8 @@ from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.observe import A_MESSAGE, Given
 from signalbook.protocols import Message, claims_event, from_message
 from signalbook.server import http
-from signalbook.server.http import JSON, Request, Response, refuse_coded
+from signalbook.server.catalog import AskedCatalog
+from signalbook.server.http import JSON, SEQUENCE, Request, Response, refuse_coded
 from signalbook.server.problems import not_supported
 
 __all__ = ["MESSAGE_PATHS", "Judgements", "message_paths"]
@@ -46,6 +47,9 @@ LARGEST_ANSWER = 256 << 20
 LARGEST_UNDONE = 256 << 20
 
 Asked = Mapping[str, tuple[str, ...]]
+AskCatalog = Callable[[str, str, int, str], AskedCatalog]
+"""The catalog for the address by which a request came, the host it named, a change it demands, and its path."""
+
 Answers = Callable[[Catalog, bytes, Asked, Budget], Iterable[Answer | Built]]
 AnswersAboutEvent = Callable[[Catalog, Given, Asked, Budget], Iterable[Answer]]
 _EVENT, _BATCH = "application/cloudevents", "application/cloudevents-batch"
@@ -73,7 +77,7 @@ class Judgements:
 
 
 def message_paths(
-    catalog: Callable[[str, str], Catalog], judgements: Judgements | None = None
+    catalog: AskCatalog, judgements: Judgements | None = None
 ) -> dict[str, Callable[[Request], Response]]:
     """What answers each of the paths by the catalog as it is at the time of a request, given the address it came by."""
     told = judgements or Judgements()
@@ -84,7 +88,7 @@ def message_paths(
     return {name: answering(path) for name, path in MESSAGE_PATHS.items()}
 
 
-def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Path, told: Judgements) -> Response:
+def _respond(request: Request, catalog: AskCatalog, path: _Path, told: Judgements) -> Response:
     if request.method == "OPTIONS":
         return http.options(request, _ALLOW)
     if request.method != "POST":
@@ -92,22 +96,26 @@ def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Pa
     refuse_coded(request)
     asked = _asked(request, path.flags)
     undone = Budget(LARGEST_UNDONE)
+    stands_at: list[tuple[str, str]] = []
 
     def reached() -> Catalog:
-        return catalog(request.base, request.headers.get("host") or "")
+        since = _since(request, asked)
+        found = catalog(request.base, request.headers.get("host") or "", since, request.path)
+        stands_at.append((SEQUENCE, str(found.sequence)))
+        return found.catalog
 
     try:
         event = _binary_event(request) if path.event is not None else None
         if event is not None and path.event is not None:
             found = _bounded(request, path.event(reached(), event, asked, undone), told)
-            return Response(200, [JSON], found[0])
+            return Response(200, [JSON, *stands_at], found[0])
         if not request.body:
             raise RegistryError("missing_body", request.path)
         if path.event is not None:
             _refuse_misnamed(request)
         if _has_lines(request):
             found = _bounded(request, _of_lines(request, reached(), path.line, asked, undone), told)
-            return Response(200, [LINES], b"".join(answer + b"\n" for answer in found))
+            return Response(200, [LINES, *stands_at], b"".join(answer + b"\n" for answer in found))
         _bound(request, _count(request.body))
         found = _bounded(request, path.one(reached(), request.body, asked, undone), told)
     except CatalogError as error:
@@ -119,7 +127,7 @@ def _respond(request: Request, catalog: Callable[[str, str], Catalog], path: _Pa
         raise _bad(request, f"{words}; send them in several requests") from None
     # A message, too, may carry a batch.
     several = _is_array(request.body) or len(found) != 1
-    return Response(200, [JSON], b"[" + b",".join(found) + b"]" if several else found[0])
+    return Response(200, [JSON, *stands_at], b"[" + b",".join(found) + b"]" if several else found[0])
 
 
 def _bad(request: Request, words: str) -> RegistryError:
@@ -225,11 +233,19 @@ def _asked(request: Request, flags: frozenset[str]) -> dict[str, tuple[str, ...]
             raise RegistryError("bad_flag", request.path, flag=name)
         named = tuple(part for part in text.split(",") if part)
         if not named:
-            raise _bad(request, f"?{name}= is empty; give it an xid, or leave it out")
+            raise _bad(request, f"?{name}= is empty; give it a value, or leave it out")
         found[name] = (*found.get(name, ()), *named)
         if len(found[name]) > _MOST_SCOPES:
             raise _bad(request, f"more than {_MOST_SCOPES} times {name}")
     return found
+
+
+def _since(request: Request, asked: Asked) -> int:
+    """The number of the change that the catalog has to stand at; 0 where none is demanded."""
+    stated = asked.get("since", ("0",))
+    if len(stated) != 1 or not (stated[0].isascii() and stated[0].isdigit() and len(stated[0]) <= 18):
+        raise _bad(request, f"?since= is one number, which the header {SEQUENCE} of an answer has")
+    return int(stated[0])
 
 
 # One row a path ------------------------------------------------------------------------------------------------------
@@ -290,7 +306,7 @@ def _definition(asked: Asked) -> str:
 
 
 MESSAGE_PATHS: Mapping[str, _Path] = {
-    "/match": _Path(_match, _match, frozenset({"within"}), _match),
-    "/validate": _Path(_validate, _validate, frozenset({"definition", "within"}), _validate),
-    "/build": _Path(_build, _build_line, frozenset({"definition"})),
+    "/match": _Path(_match, _match, frozenset({"since", "within"}), _match),
+    "/validate": _Path(_validate, _validate, frozenset({"definition", "since", "within"}), _validate),
+    "/build": _Path(_build, _build_line, frozenset({"definition", "since"})),
 }

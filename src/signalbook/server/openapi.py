@@ -20,11 +20,11 @@ from signalbook.model.values import Attribute
 from signalbook.registry.requests import Requests
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.server import http
-from signalbook.server.http import JSON, Request, Response
+from signalbook.server.http import JSON, SEQUENCE, Request, Response
 from signalbook.server.problems import not_supported
 from signalbook.spec.dialects.v01 import METASCHEMAS, Metaschema, Section01
 
-__all__ = ["PATHS", "SCHEMAS", "OpenApi", "document"]
+__all__ = ["MESSAGE_PATHS", "PATHS", "SCHEMAS", "OpenApi", "document"]
 
 # The paths and schemas of the 0.1 catalog for `/openapi.json`; a definition's schema is made from its metaschemas.
 
@@ -95,6 +95,27 @@ PATHS: Json = {
         "parameters": [{"name": "uri", "in": "query", "required": True, "schema": {"type": "string"}}],
         "get": _operation("Read the definition version that a URI names.", _ref("Definition01")),
     },
+}
+
+# The paths that judge and build messages: one row each, with its flags.
+
+
+def _asking(words: str, *flags: str) -> Json:
+    parameters = [
+        {"name": name, "in": "query", "schema": {"type": "array", "items": {"type": "string"}}} for name in flags
+    ]
+    demanded = "The number of a change that the catalog has to have in it; a write tells its own."
+    parameters.append({"name": "since", "in": "query", "description": demanded, "schema": {"type": "integer"}})
+    stands_at = {"description": "The change that the catalog stood at.", "schema": {"type": "integer"}}
+    operation = _operation(words, {"type": ["object", "array"]}, body={"type": ["object", "array"]})
+    operation["responses"]["200"] = {**operation["responses"]["200"], "headers": {SEQUENCE: stands_at}}
+    return {"post": {**operation, "parameters": parameters, "tags": ["messages"]}}
+
+
+MESSAGE_PATHS: Json = {
+    "/match": _asking("What the catalog says about a message, or about each of several.", "within"),
+    "/validate": _asking("What one definition says about a message.", "definition", "within"),
+    "/build": _asking("The message that values make by a definition.", "definition"),
 }
 
 _TEXT: Json = {"type": "string"}
@@ -199,7 +220,7 @@ def document(model: Model) -> Json:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signalbook", "version": __version__, "license": {"name": "Apache-2.0"}},
-        "paths": {**paths, **PATHS},
+        "paths": {**paths, **MESSAGE_PATHS, **PATHS},
         "components": {"schemas": schemas, "responses": {"Problem": _PROBLEM_RESPONSE}},
     }
 

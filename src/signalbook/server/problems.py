@@ -4,6 +4,8 @@ Rule 1: the form is the specification's (core/http.md "Error Processing", ERR-1 
 `args`, as `application/json`.
 Rule 2: what is not a `RegistryError` says nothing about itself; its traceback goes to the log under the `instance`
 that the client is shown.
+Rule 3: a failure of the store is foreseen and meets many requests at once: it is one line in the log, and all of them
+show the same `instance`.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 import orjson
 
 from signalbook.budget import Cancelled, TooMuch
-from signalbook.errors import RegistryError, StoreError
+from signalbook.errors import RegistryError, StoreError, one_line
 from signalbook.server.http import JSON, Response
 from signalbook.spec.error_types import ERROR_TYPES, title, type_uri
 
@@ -62,15 +66,51 @@ def problem(error: RegistryError, instance: str = "") -> dict[str, Any]:
     return body
 
 
+def _new_instance() -> str:
+    return f"urn:signalbook:failure:{secrets.token_hex(8)}"
+
+
+class _StoreFailures:
+    """The failures of the store that were logged lately, by their words."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[str, float]] = {}
+
+    def instance(self, words: str) -> str:
+        """The name of a failure; it is logged when it is new, and again when it lasts."""
+        now = self._clock()
+        with self._lock:
+            known = self._known.get(words)
+            if known is not None and now - known[1] < _LOGGED_AGAIN:
+                return known[0]
+            if len(self._known) >= _MOST_FAILURES:
+                self._known.clear()
+            instance = known[0] if known is not None else _new_instance()
+            self._known[words] = (instance, now)
+            _log.error("%s: the store failed: %s", instance, words)
+        return instance
+
+
+_LOGGED_AGAIN = 60.0
+_MOST_FAILURES = 64
+_store_failures = _StoreFailures()
+
+
 def respond(error: BaseException, path: str) -> Response:
     """The response for whatever went wrong while answering a request for `path`."""
     instance = ""
     if isinstance(error, TooMuch):
         error = RegistryError("bad_request", path, error_detail=_too_much(error))
     if not isinstance(error, RegistryError):
-        instance = f"urn:signalbook:failure:{secrets.token_hex(8)}"
-        _log.error("%s while answering %s", instance, ascii(path), exc_info=error)
-        error = RegistryError("server_busy" if isinstance(error, StoreError) else "server_error", path)
+        if isinstance(error, StoreError):
+            instance = _store_failures.instance(one_line(str(error)))
+            error = RegistryError("server_busy", path)
+        else:
+            instance = _new_instance()
+            _log.error("%s while answering %s", instance, ascii(path), exc_info=error)
+            error = RegistryError("server_error", path)
     status = ERROR_TYPES[error.name].status
     headers = [JSON, *_HEADERS.get(status, ()), *_HEADERS.get(error.name, ())]
     if isinstance(error, _NotSupportedError):

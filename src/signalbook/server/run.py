@@ -37,8 +37,10 @@ from granian.server import Server
 from signalbook import __version__
 from signalbook.errors import SignalbookError, UsageError, one_line
 from signalbook.server.access import access_by
+from signalbook.server.answers import AnswerLimits
+from signalbook.server.connections import ClientConnection, ClientLost, Connections, Pace, Places
 from signalbook.server.flow import Bases, BodyLimits, Flow, half_a_body
-from signalbook.server.http import Response, Service, Stream
+from signalbook.server.http import LargeBody, Response, Service, Stream
 from signalbook.server.metrics import CounterTable, RequestLog, shared_file
 from signalbook.settings import Settings
 
@@ -53,13 +55,16 @@ __all__ = ["RsgiApp", "ServiceFactory", "flow_for", "serve"]
 
 
 class RsgiApp:
-    """A flow as an RSGI application."""
+    """A flow as an RSGI application; `connections` are those of its port, where they are looked after."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, connections: Connections | None = None) -> None:
         self._flow = flow
+        self._connections = connections
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flow.start(loop)
+        if self._connections is not None:
+            self._connections.start()
         if threading.current_thread() is threading.main_thread():
             # The loop learns of signals through its wake-up descriptor and goes on doing so; see granian/_signals.py.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,6 +73,8 @@ class RsgiApp:
             loop.call_soon(signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._connections is not None:
+            self._connections.stop()
         self._flow.stop()
 
     async def __rsgi__(self, scope: Scope, protocol: RSGIHTTPProtocol) -> None:
@@ -76,21 +83,68 @@ class RsgiApp:
         method, path, query, headers = scope.method, scope.path, scope.query_string, scope.headers
         authority = headers.get("host") or scope.server
         step = flow.begin(method, path, query, headers, scope.scheme, authority)
-        response = step if isinstance(step, Response) else await flow.answer(step, _RsgiBody(protocol, path))
+        if isinstance(step, Response):
+            response: Response | Stream = step
+        else:
+            step.client = scope.client
+            response = await flow.answer(step, _RsgiBody(protocol, path))
         if isinstance(response, Stream):
             await _send(protocol, response, method)
-            flow.done(method, path, query, response, started, scope.client)
-            return
-        # For HEAD hyper sends the length and leaves the body out.
-        protocol.response_bytes(response.status, response.headers, response.body)
+        elif response.spool is not None:
+            await self._send_spool(protocol, response, response.spool, method, scope.client)
+        else:
+            # For HEAD hyper sends the length and leaves the body out.
+            protocol.response_bytes(response.status, response.headers, response.body)
         flow.done(method, path, query, response, started, scope.client)
+
+    async def _send_spool(
+        self, protocol: RSGIHTTPProtocol, response: Response, spool: LargeBody, method: str, client: str
+    ) -> None:
+        """Send a large answer no faster than its client takes it."""
+        headers = [*response.headers, ("content-length", str(spool.size))]
+        connection: ClientConnection | None = None
+        try:
+            if method == "HEAD":
+                protocol.response_empty(response.status, headers)
+                return
+            connection = await self._flow.run(self._connections.find, client) if self._connections else None
+            pace = Pace(connection)
+            transport = protocol.response_stream(response.status, headers)
+            for piece in spool.pieces():
+                await transport.send_bytes(piece)
+                await pace.sent(len(piece))
+            await pace.sent(0, ahead=0)
+        except (RSGIProtocolClosed, ClientLost):
+            return  # the client has left, or was cut because it took nothing
+        except BaseException:
+            if connection is not None:
+                connection.cut()  # half an answer must not look like a whole one
+            raise
+        finally:
+            spool.close()
 
 
 async def _send(protocol: RSGIHTTPProtocol, response: Stream, method: str) -> None:
-    if method == "HEAD":
-        protocol.response_empty(response.status, response.headers)
-        return
-    transport = protocol.response_stream(response.status, response.headers)
+    """Send a stream for as long as its client is there."""
+    try:
+        if method == "HEAD":
+            protocol.response_empty(response.status, response.headers)
+            return
+        transport = protocol.response_stream(response.status, response.headers)
+        sending = asyncio.ensure_future(_send_pieces(transport, response))
+        leaving = asyncio.ensure_future(protocol.client_disconnect())
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+    finally:
+        response.close()
+
+
+async def _send_pieces(transport: Any, response: Stream) -> None:
     async with aclosing(response.pieces) as pieces:
         with suppress(RSGIProtocolClosed):  # the client has left
             async for piece in pieces:
@@ -128,8 +182,10 @@ class _RsgiBody:
 
 ServiceFactory = Callable[[Settings], Service]
 
-_HEAD_SECONDS = 30
 _STOP_SECONDS = 30
+_BACKLOG = 2048
+# Open files besides connections: the store's, temporary ones, sinks.
+_OTHER_FILES = 256
 
 
 def flow_for(
@@ -145,6 +201,8 @@ def flow_for(
         access=access_by(settings),
         bases=Bases(settings.base_url, trust_proxy=settings.trust_proxy, hosts=settings.hosts if private else None),
         limits=BodyLimits(max_body=settings.max_body, timeout=settings.body_timeout),
+        answers=AnswerLimits(held=settings.max_answers),
+        places=Places(settings.max_waiting, trust_proxy=settings.trust_proxy),
         log=RequestLog(settings.log_format) if settings.log else None,
         table=table,
         max_steps=settings.max_steps,
@@ -165,9 +223,13 @@ def serve(
         workers=settings.workers,
         loop=Loops.auto,
         http=HTTPModes.http1,  # one protocol to bound; HTTP/2 belongs to the proxy in front
-        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=64 * 1024),
+        # hyper counts from when it waits for a head, so this is also how long a connection may be idle
+        http1_settings=HTTP1Settings(
+            header_read_timeout=max(1, round(settings.head_timeout * 1000)), max_buffer_size=64 * 1024
+        ),
         websockets=False,
-        backlog=1024,
+        backlog=_BACKLOG,
+        backpressure=_most_connections(settings.max_connections),
         log_enabled=True,
         log_level=LogLevels.warning,
         ssl_cert=settings.cert,
@@ -184,6 +246,28 @@ def serve(
     server.serve(target_loader=partial(_load, service_factory, settings, lifeline, figures), wrap_loader=False)
 
 
+def _most_connections(wanted: int) -> int:
+    """How many connections a worker may hold: those wanted, or as many as this process may have open files."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+            soft = allowed
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    most = max(soft - _OTHER_FILES, soft // 2, 1)
+    sys.stderr.write(
+        f"signalbook: a worker may have {soft} open files, so it takes {most} connections and not {wanted}; "
+        "raise the limit (ulimit -n), or lower --max-connections\n"
+    )
+    sys.stderr.flush()
+    return most
+
+
 def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[int, int, int], figures: int) -> Any:
     """In a worker: the application; a failure that was meant for the operator is said in one line."""
     threading.Thread(target=_die_with_parent, args=lifeline, daemon=True).start()
@@ -193,7 +277,8 @@ def _load(service_factory: ServiceFactory, settings: Settings, lifeline: tuple[i
         sys.stderr.write("signalbook: the worker has ended, and its store in memory with it; the new one is empty\n")
         sys.stderr.flush()
     try:
-        made = RsgiApp(flow_for(service_factory(settings), settings, table, listening=True))
+        connections = Connections(settings.port, timeout=settings.answer_timeout, most=settings.max_client_connections)
+        made = RsgiApp(flow_for(service_factory(settings), settings, table, listening=True), connections)
         # A loop that does not run yet would miss a stop, and the server wait for this worker; `RsgiApp` lets it in.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         return made

@@ -651,11 +651,11 @@ def _subjects(entities: Entities) -> Subjects:
     """What is linted; definitions are compiled once a rule asks for that, since a load runs rules that do not."""
     definitions = materialise(entities)
     library = SchemaLibrary(entities)
-    payload_of = cache(lambda xid: payload_check(definitions[xid], library))
+    payload_of = cache(lambda xid: payload_check(definitions[xid]))
     catalog = cache(lambda: Catalog(entities))
 
     def schema_problem(xid: str) -> str:
-        schema = payload_of(xid).schema
+        schema = payload_of(xid).schema(library)
         if schema is None or isinstance(schema, Problem):
             return schema.message if schema is not None and not schema_unchecked(xid) else ""
         # A schema that was read may still not say which of its types a payload is; its check then says so.
@@ -664,9 +664,9 @@ def _subjects(entities: Entities) -> Subjects:
 
     def schema_unchecked(xid: str) -> str:
         payload = payload_of(xid)
-        return (
-            payload.schema.message if isinstance(payload.schema, UncheckedSchema) and payload.may_be_unchecked else ""
-        )
+        schema = payload.schema(library)
+        is_unchecked = isinstance(schema, UncheckedSchema) and payload.may_be_unchecked(library)
+        return schema.message if isinstance(schema, UncheckedSchema) and is_unchecked else ""
 
     def sample_problem(xid: str) -> str:
         return "; ".join(problem.message for problem in catalog().message(xid).sample().problems)

@@ -49,8 +49,8 @@ def test_a_lost_reader_is_replaced(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_read_cut_in_the_middle_fails_and_the_next_works(store: Store) -> None:
-    """A snapshot cannot be had twice: a read that is cut after it began fails."""
+def test_a_read_cut_again_and_again_fails_and_the_next_works(store: Store) -> None:
+    """A read that is cut each time it is read anew fails in the end."""
 
     def job(connection: Connection) -> object:
         end_backend(store, backend(connection))
@@ -70,8 +70,8 @@ def test_a_writer_lost_while_idle_is_replaced(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_group_cut_in_the_middle_fails_and_the_next_works(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs of a group whose connection is lost all fail, and nothing of them is there."""
+def test_a_group_cut_again_and_again_fails_and_the_next_works(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of a group whose connection is lost each time all fail in the end, and nothing of them is there."""
     monkeypatch.setattr("signalbook.registry.store.store.MOST_SECONDS", 60.0)  # however slow this machine is
     inside, go_on = threading.Event(), threading.Event()
 

@@ -370,7 +370,7 @@ def test_a_forked_child_is_refused(url: str) -> None:
 def test_an_abandoned_store_refuses(store: Store) -> None:
     """What a forked child does to its parent's store: every use is refused, and nothing is closed."""
     reader = store.reader()
-    _, writes, readers = store._abandon()
+    _, writes, readers, _ = store._abandon()
     for use in (store.reader, store.sequence, lambda: store.write(note("a")), lambda: store.read(note("a"))):
         with pytest.raises(StoreError, match="before this process was forked"):
             use()

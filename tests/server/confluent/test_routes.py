@@ -197,6 +197,17 @@ def test_a_model_without_schemas() -> None:
         assert 404 == http.get("/confluent/subjects").status_code
 
 
+def test_by_id(confluent: Registered) -> None:
+    """CSR-41, CSR-42: an id is found whoever asks; with the subject that has it, also as what it is there."""
+    confluent.register("a", PING)
+    plain = confluent("GET", "/schemas/ids/1")
+    assert {"schema", "schemaType", "guid", "ts", "deleted"} == set(plain)
+    named = confluent("GET", "/schemas/ids/1?subject=a&fetchMaxId=true")
+    assert {"subject": "a", "version": 1, "id": 1, "maxId": 1, **plain} == named
+    assert plain == confluent("GET", "/schemas/ids/1?subject=other")
+    assert 40403 == confluent.code("GET", "/schemas/ids/1?subject=:.dock:a")
+
+
 def test_contexts(confluent: Registered) -> None:
     """CSR-15 to CSR-19: ids count in each context; a path below one is seen from it; names are given in full."""
     one = confluent.register("a", PING)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
 import pytest
 
-from signalbook.server.events.sinks import SinkError, Sinks, parse_networks, send, split_sink
+from signalbook.server.events.sinks import SinkError, Sinks, parse_networks, split_sink
+from tests.patience import LONG
 from tests.server.sink import Sink
 
 PRIVATE = [
@@ -74,12 +76,16 @@ def test_a_name_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     original = socket.socket.connect
     monkeypatch.setattr(socket.socket, "connect", lambda self, place: connected.append(place) or original(self, place))
     sinks = Sinks(parse_networks(["127.0.0.0/8"]))
-    connection = sinks.open(f"http://rebind.test:{sink.port}/events")
-    address = f"http://rebind.test:{sink.port}/events"
-    assert 200 == send(connection, "OPTIONS", address, {}).status
-    connection.close()
-    with pytest.raises(SinkError, match=r"10\.0\.0\.1"):
-        send(connection, "OPTIONS", address, {})
+
+    async def ask_twice() -> None:
+        connection = sinks.open(f"http://rebind.test:{sink.port}/events")
+        assert 200 == (await connection.send("OPTIONS", {}, b"", LONG)).status
+        await connection.close()
+        with pytest.raises(SinkError, match=r"10\.0\.0\.1"):
+            await connection.send("OPTIONS", {}, b"", LONG)
+        await connection.close()
+
+    asyncio.run(ask_twice())
     assert ["rebind.test", "rebind.test"] == asked
     assert [("127.0.0.1", sink.port)] == connected
     sink.stop()
@@ -90,4 +96,4 @@ def test_one_bad_address_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [("93.184.216.34", 80), ("127.0.0.1", 80)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(socket.AF_INET, 1, 6, "", place) for place in places])
     with pytest.raises(SinkError, match="not public"):
-        Sinks().connect("both.test", 80)
+        asyncio.run(Sinks().find("both.test", 80))

@@ -55,10 +55,11 @@ class PlainShape:
 class PlainRecords:
     """The definitions of records that are not events, by topic and content type."""
 
-    __slots__ = ("_bases", "_index", "_is_open", "_shapes")
+    __slots__ = ("_bases", "_index", "_is_open", "_library", "_shapes")
 
     def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.NATIVE, KAFKA)
+        self._library = scope.library
         self._is_open = keys_look_at_topics(scope, MessageKind.NATIVE)
         self._bases = {base for plan in self._index.keyless_derived for base in plan.derives_from}
         self._shapes: dict[tuple[str | None, bytes | None], PlainShape | None] = {}
@@ -79,7 +80,7 @@ class PlainRecords:
 
     def _shape(self, plan: MatchPlan) -> PlainShape | None:
         compiled = plan.compiled
-        schema = compiled.payload.schema
+        schema = compiled.payload.schema(self._library)
         accepts = getattr(schema, "accepts", None)
         if compiled.envelope == CLOUDEVENTS or compiled.definition.identity in self._bases or not says_topics(compiled):
             return None
@@ -162,10 +163,11 @@ class _EventPath(NamedTuple):
 class KafkaFastPath:
     """What is known of one scope's records of Kafka: the shapes of events, and what is not an event."""
 
-    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_paths", "_plain_records")
+    __slots__ = ("_by_topic", "_headers", "_index", "_is_open", "_library", "_paths", "_plain_records")
 
     def __init__(self, scope: MatchScope) -> None:
         self._index = scope.index(MessageKind.EVENT, KAFKA)
+        self._library = scope.library
         self._is_open = keys_look_at_topics(scope, MessageKind.EVENT)
         self._by_topic = any(one.compiled.on_protocol for one in scope.entries if one.compiled.protocol == KAFKA)
         self._plain_records = PlainRecords(scope)
@@ -230,7 +232,7 @@ class KafkaFastPath:
         key = (topic if self._by_topic else None, content_type)
         found = self._paths.get(key)
         if found is None and self._is_open and len(self._paths) < _MOST_PATHS:
-            found = self._paths[key] = _EventPath(FastPath(self._index), is_binary, {})
+            found = self._paths[key] = _EventPath(FastPath(self._index, self._library), is_binary, {})
         return found
 
     def _of_names(self, names: tuple[str, ...]) -> _Headers | None:

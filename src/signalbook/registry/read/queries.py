@@ -85,7 +85,7 @@ class Search:
 
     def registry(self, row: EntityRow, alternatives: Sequence[Clauses]) -> Found:
         """Return what is left of the registry."""
-        attrs = orjson.loads(self.view.registry(row, InlineSet.NOTHING, None))
+        attrs = orjson.loads("".join(self.view.registry(row, InlineSet.NOTHING, None)))
         groups = self.view.model.groups
         return self._node(
             attrs, alternatives, groups.__contains__, lambda plural, below: self.groups(groups[plural], below)
@@ -95,7 +95,7 @@ class Search:
         """Return the groups that are left of a collection."""
         low, high = rows.range_of(rows.GROUP, f"/{kind.plural}")
         left: dict[str, Picked | None] = {}
-        for one in self.view.db.execute(rows.SELECT_RANGE, (low, high)):
+        for one in rows.in_batches(self.view.db, rows.SELECT_RANGE, (low, high)):
             row = EntityRow(*one)
             _keep(left, row, self.group(kind, row, alternatives))
         return left
@@ -154,7 +154,8 @@ class Search:
             return {}
         real = found[0]
         left: dict[str, Picked | None] = {}
-        for one in self.view.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions")):
+        bounds = rows.range_of(rows.VERSION, real.xid + "/versions")
+        for one in rows.in_batches(self.view.db, rows.SELECT_RANGE, bounds):
             version = EntityRow(*one)
             _keep(left, version, self.version(kind, row, real, version, alternatives))
         return left
@@ -211,7 +212,7 @@ class Search:
         low, high = rows.range_of(rows.RESOURCE, path)
         self.partial = all(keys is not None for keys in indexed)
         if not self.partial:
-            yield from map(pair, db.execute(rows.SELECT_RESOURCES, (low, high)))
+            yield from map(pair, rows.in_batches(db, rows.SELECT_RESOURCES, (low, high)))
             return
         shown = db.execute("SELECT key FROM entities WHERE xref IS NOT NULL AND key > ? AND key < ?", (low, high))
         ordered = sorted({key for keys in indexed if keys for key in keys} | {key for (key,) in shown})

@@ -1,14 +1,16 @@
 """Answering GET: one entity, a collection, or the registry's own documents, with every flag that shapes an answer.
 
 Rule 1: all of an answer comes from one snapshot of the store.
-Rule 2: a page of a plain collection is a range of keys; sorting and filtering look at what they must, then page.
+Rule 2: what may be large is given piece by piece where the reader asks for that (`ReadContext.piecewise`); its pieces
+are made in the snapshot, so whoever takes them does so within it.
+Rule 3: a page of a plain collection is a range of keys; sorting and filtering look at what they must, then page.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,7 +24,6 @@ from signalbook.registry.filters import Filter, collated
 from signalbook.registry.read.queries import MISS, Search, refuse_arrays
 from signalbook.registry.read.render import Limits, Picked, ReadContext, View, pair
 from signalbook.registry.rows import EntityRow
-from signalbook.registry.store import Connection
 from signalbook.registry.urls import (
     COLLECTIONS,
     Flags,
@@ -100,11 +101,15 @@ def _bad(subject: str, value: str, detail: str) -> RegistryError:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer's JSON text; for a part of a collection where the next part begins, and how many there are."""
+    """An answer's JSON text; for a part of a collection where the next part begins, and how many there are.
+
+    With `pieces`, which can be taken once and within the transaction, there is no text.
+    """
 
     text: str
     next: str = ""
     count: int | None = None
+    pieces: Iterator[str] | None = None
 
 
 def refuse_collections(target: RequestTarget, flags: Flags) -> None:
@@ -126,7 +131,7 @@ def read_target(context: ReadContext) -> Page:
     wanted = refuse_arrays(wanted, setup.model, target, view.subject)
     if not setup.capabilities.pagination:  # nobody could ask for the rest, so there is none: it is all or `too_large`
         limits = replace(limits, page=1 << 62)
-    return _READERS[target.kind](_Reading(view, target, flags, inline, wanted, limits))
+    return _READERS[target.kind](_Reading(view, target, flags, inline, wanted, limits, context.piecewise))
 
 
 def _check_available(setup: Setup, inline: InlineSet) -> None:
@@ -154,6 +159,13 @@ class _Reading:
     inline: InlineSet
     wanted: Filter
     limits: Limits
+    piecewise: bool = False
+
+    def page(self, pieces: Iterator[str], following: str = "", count: int | None = None) -> Page:
+        """Return the page that has these pieces, joined unless they are asked for."""
+        if self.piecewise:
+            return Page("", following, count, pieces)
+        return Page("".join(pieces), following, count)
 
     def search(self) -> Search:
         return Search(self.view, current().part(self.limits.filtering, "The filter"))
@@ -194,14 +206,14 @@ class _Reading:
 def _read_registry(reading: _Reading) -> Page:
     row = reading.row("a", "/")
     picked = reading.picked(lambda search, alternatives: search.registry(row, alternatives))
-    return Page(reading.view.registry(row, reading.inline, picked))
+    return reading.page(reading.view.registry(row, reading.inline, picked))
 
 
 def _read_group(reading: _Reading) -> Page:
     kind = reading.target.group_type
     row = reading.row(rows.GROUP, reading.target.xid)
     picked = reading.picked(lambda search, alternatives: search.group(kind, row, alternatives))
-    return Page(reading.view.group(kind, row, reading.inline, picked))
+    return reading.page(reading.view.show_group(kind, row, reading.inline, picked))
 
 
 def _read_resource(reading: _Reading) -> Page:
@@ -210,7 +222,7 @@ def _read_resource(reading: _Reading) -> Page:
     if found is None or found[0].xid != reading.target.xid:
         raise reading.missing(reading.target.xid)
     picked = reading.picked(lambda search, alternatives: search.resource(kind, *found, alternatives))
-    return Page(reading.view.resource(kind, *found, reading.inline, picked))
+    return reading.page(reading.view.show_resource(kind, *found, reading.inline, picked))
 
 
 def _read_meta(reading: _Reading) -> Page:
@@ -257,12 +269,12 @@ def _read_version(reading: _Reading) -> Page:
 
 @dataclass(frozen=True, slots=True)
 class _Collection:
-    """A collection to show: the range of its rows, those that a filter left (None without one), how they are joined."""
+    """A collection to show: the range of its rows, those that a filter left (None without one), how they are shown."""
 
     letter: str
     path: str
     members: Mapping[str, Any] | None
-    join: Callable[[Sequence[tuple[Any, ...]]], str]
+    show: Callable[[Iterable[tuple[Any, ...]]], Iterator[str]]
     select: str
     total: Callable[[], int]
 
@@ -276,7 +288,7 @@ def _read_groups(reading: _Reading) -> Page:
         rows.GROUP,
         reading.target.xid,
         members,
-        join=lambda found: view.join_groups(kind, (EntityRow(*one) for one in found), reading.inline, members),
+        show=lambda found: view.show_groups(kind, (EntityRow(*one) for one in found), reading.inline, members),
         select=rows.SELECT_RANGE,
         total=lambda: orjson.loads(reading.row("a", "/").counts).get(kind.plural, 0),
     )
@@ -299,7 +311,7 @@ def _read_resources(reading: _Reading) -> Page:
         rows.RESOURCE,
         target.xid,
         members,
-        join=lambda found: view.join_resources(kind, map(pair, found), reading.inline, members),
+        show=lambda found: view.show_resources(kind, map(pair, found), reading.inline, members),
         select=rows.SELECT_RESOURCES,
         total=lambda: counts.get(kind.plural, 0),
     )
@@ -317,7 +329,7 @@ def _read_versions(reading: _Reading) -> Page:
         rows.VERSION,
         real.xid + "/versions",
         members,
-        join=lambda found: view.join_versions(
+        show=lambda found: view.show_versions(
             kind, row, real, (EntityRow(*one) for one in found), reading.inline, members
         ),
         select=rows.SELECT_RANGE,
@@ -334,24 +346,33 @@ def _read_page(reading: _Reading, shown: _Collection) -> Page:
         return _read_sorted_page(reading, shown, limit)
     after = _token(reading.flags.page, reading.view.subject)
     if shown.members is not None:
-        return _read_filtered_page(db, shown, shown.members, after, limit)
-    found = db.execute(f"{shown.select} LIMIT ?", (*rows.child_range(shown.letter, shown.path, after), limit + 1))
-    more = len(found) > limit
-    text = shown.join(found[:limit])
-    if not more:
-        return Page(text, count=shown.total() if after or reading.flags.limit else None)
-    return Page(text, _name(_id_of(found[limit - 1])), shown.total())
+        return _read_filtered_page(reading, shown, shown.members, after, limit)
+    bounds = rows.child_range(shown.letter, shown.path, after)
+    following, count = "", None
+    if after is not None or shown.total() > limit:
+        behind = db.execute(f"{_NAMES} LIMIT 2 OFFSET ?", (*bounds, limit - 1))
+        following = _name(_id_of(behind[0])) if len(behind) > 1 else ""
+    if following or after or reading.flags.limit:
+        count = shown.total()
+    return reading.page(shown.show(rows.in_batches(db, shown.select, bounds, limit)), following, count)
+
+
+_NAMES = "SELECT key, xid FROM entities WHERE key > ? AND key < ? ORDER BY key"
 
 
 def _read_filtered_page(
-    db: Connection, shown: _Collection, members: Mapping[str, Any], after: str | None, limit: int
+    reading: _Reading, shown: _Collection, members: Mapping[str, Any], after: str | None, limit: int
 ) -> Page:
     """Return a page of the members that a filter left."""
     ids = sorted((id_ for id_ in members if after is None or id_.lower() > after.lower()), key=str.lower)
     chosen = ids[:limit]
+    following = _name(chosen[-1]) if len(ids) > limit else ""
+    return reading.page(_show_members(reading, shown, chosen), following, len(members))
+
+
+def _show_members(reading: _Reading, shown: _Collection, ids: Sequence[str]) -> Iterator[str]:
     resources = shown.select is rows.SELECT_RESOURCES
-    found = rows.load_members(db, shown.letter, shown.path, chosen, resources=resources)
-    return Page(shown.join(found), _name(chosen[-1]) if len(ids) > limit else "", len(members))
+    return shown.show(rows.each_member(reading.view.db, shown.letter, shown.path, ids, resources=resources))
 
 
 def _read_sorted_page(reading: _Reading, shown: _Collection, limit: int) -> Page:
@@ -359,14 +380,16 @@ def _read_sorted_page(reading: _Reading, shown: _Collection, limit: int) -> Page
     target, members = reading.target, shown.members
     nested = {"groups": set(target.group_type.resources), "resources": {"versions"}}.get(target.kind, set())
     order = parse(reading.flags.sort or "", reading.view.subject, nested)
-    found = reading.view.db.execute(shown.select, rows.child_range(shown.letter, shown.path, None))
-    by_id = {_id_of(one): one for one in found if members is None or _id_of(one) in members}
-    entries = orjson.loads(shown.join(list(by_id.values()))) if by_id else {}
-    ids = [id_ for id_, _ in order.sorted(entries.items())]
+    ranked = []  # what is compared and no more, so that a large collection is not in memory
+    for found in rows.in_batches(reading.view.db, shown.select, rows.child_range(shown.letter, shown.path, None)):
+        id_ = _id_of(found)
+        if members is None or id_ in members:
+            entity = orjson.loads("".join(shown.show([found])))[id_]
+            ranked.append(order.key(id_, entity))
+    ids = [key[-1] for key in sorted(ranked, reverse=order.descending)]
     start = _offset(reading.flags.page, reading.view.subject)
-    chosen = ids[start : start + limit]
     following = _name(str(start + limit)) if start + limit < len(ids) else ""
-    return Page(shown.join([by_id[id_] for id_ in chosen]), following, len(ids))
+    return reading.page(_show_members(reading, shown, ids[start : start + limit]), following, len(ids))
 
 
 def _id_of(found: tuple[Any, ...]) -> str:

@@ -3,12 +3,14 @@
 Rule 1: text is joined, not built: what a user wrote is stored as JSON and forwarded as it is; only what depends on the
 request (address, view, flags) is put around it.
 Rule 2: a view never writes, and reads nested collections only where they are shown.
-Rule 3: what a filter picked is a `Picked` tree made beforehand (`queries`); None means everything.
+Rule 3: what may be large (the registry, a group, a collection) is given piece by piece, and its rows are read in
+batches, so that an answer is never in memory as a whole; the pieces are joined where a text is wanted.
+Rule 4: what a filter picked is a `Picked` tree made beforehand (`queries`); None means everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -137,8 +139,10 @@ class View:
             return _pointer(xid[len(self.root) :])
         return self.base + xid + details
 
-    def collection(self, xid: str, plural: str, size: int, inlined: str | None, picked: Picked | None) -> str:
-        """Return a collection's members of its parent: COLL-1 to COLL-8."""
+    def collection(
+        self, xid: str, plural: str, size: int, inlined: Iterator[str] | None, picked: Picked | None
+    ) -> Iterator[str]:
+        """Yield a collection's members of its parent: COLL-1 to COLL-8."""
         path = f"{xid}/{plural}" if xid != "/" else f"/{plural}"
         if inlined is not None and self.doc:
             url = _pointer(path[len(self.root) :])
@@ -147,9 +151,12 @@ class View:
             if self.filtered:
                 query = "filter=excludeall" if size == 0 else picked.queries.get(plural) if picked else None
                 url += f"?{query}" if query else ""
-        shown = "" if inlined is None else f',"{plural}":{inlined}'
-        self.room += len(inlined or "")  # its members were counted, and the parent that they are put into will be
-        return f',"{plural}url":{_quoted(url)}{shown},"{plural}count":{size}'
+        if inlined is None:
+            yield self.spend(f',"{plural}url":{_quoted(url)},"{plural}count":{size}')
+            return
+        yield self.spend(f',"{plural}url":{_quoted(url)},"{plural}":')
+        yield from inlined
+        yield self.spend(f',"{plural}count":{size}')
 
     def spend(self, text: str) -> str:
         """Return a text that becomes part of the response, as long as there is room: INLINE-6."""
@@ -161,97 +168,117 @@ class View:
 
     # ---- the registry and its groups
 
-    def registry(self, row: EntityRow, inline: InlineSet, picked: Picked | None) -> str:
-        """Return the registry."""
-        counts = orjson.loads(row.counts)
-        parts = []
-        for plural, kind in self.model.groups.items():
-            members = picked.members.get(plural, {}) if picked is not None else None
-            size = len(members) if members is not None else counts.get(plural, 0)
-            below = inline.child(plural)
-            shown = None if below is None else self.groups(kind, below, members)
-            parts.append(self.collection("/", plural, size, shown, picked))
+    def registry(self, row: EntityRow, inline: InlineSet, picked: Picked | None) -> Iterator[str]:
+        """Yield the registry."""
         if self.collections:
-            return "{" + "".join(parts)[1:] + "}"
+            yield from _without_comma(self._group_collections(row, inline, picked))
+            return
         head = (
             f'{{"specversion":"{self.spec.name}","registryid":"{self.registryid}","self":"{self._registry_self()}"'
             f'{self._short("/")},"xid":"/","epoch":{row.epoch}'
         )
         extras = "".join(f',"{name}":{make()}' for name, make in self.extras.items() if inline.child(name) is not None)
         times = f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"'
-        return self.spend(head + _inner(row.doc) + times + extras + "".join(parts) + "}")
+        yield self.spend(head + _inner(row.doc) + times + extras)
+        yield from self._group_collections(row, inline, picked)
+        yield self.spend("}")
+
+    def _group_collections(self, row: EntityRow, inline: InlineSet, picked: Picked | None) -> Iterator[str]:
+        counts = orjson.loads(row.counts)
+        for plural, kind in self.model.groups.items():
+            members = picked.members.get(plural, {}) if picked is not None else None
+            size = len(members) if members is not None else counts.get(plural, 0)
+            below = inline.child(plural)
+            shown = None if below is None else self.groups(kind, below, members)
+            yield from self.collection("/", plural, size, shown, picked)
 
     def _registry_self(self) -> str:
         return "#/" if self.doc else self.base + "/"
 
-    def groups(self, kind: GroupType, inline: InlineSet, members: Mapping[str, Picked | None] | None) -> str:
-        """Return a collection of groups."""
+    def groups(self, kind: GroupType, inline: InlineSet, members: Mapping[str, Picked | None] | None) -> Iterator[str]:
+        """Yield a collection of groups."""
         path = f"/{kind.plural}"
         if members is None:
-            found = self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.GROUP, path))
+            found = rows.in_batches(self.db, rows.SELECT_RANGE, rows.range_of(rows.GROUP, path))
         else:
-            found = rows.load_members(self.db, rows.GROUP, path, members)
-        return self.join_groups(kind, map(_row, found), inline, members)
+            found = rows.each_member(self.db, rows.GROUP, path, members)
+        return self.show_groups(kind, map(_row, found), inline, members)
 
-    def join_groups(
+    def show_groups(
         self,
         kind: GroupType,
         found: Iterable[EntityRow],
         inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
-    ) -> str:
-        """Return these groups as a map."""
-        shown = []
+    ) -> Iterator[str]:
+        """Yield these groups as a map."""
+        before = "{"
         for row in found:
             id_ = row.xid.rpartition("/")[2]
             if members is None or id_ in members:
-                shown.append(f'"{id_}":{self.group(kind, row, inline, members.get(id_) if members else None)}')
-        return "{" + ",".join(shown) + "}"
+                yield self.spend(f'{before}"{id_}":')
+                yield from self.show_group(kind, row, inline, members.get(id_) if members else None)
+                before = ","
+        yield self.spend("}" if before == "," else "{}")
 
     def group(self, kind: GroupType, row: EntityRow, inline: InlineSet = NOTHING, picked: Picked | None = None) -> str:
         """Return one group."""
+        return "".join(self.show_group(kind, row, inline, picked))
+
+    def show_group(
+        self, kind: GroupType, row: EntityRow, inline: InlineSet = NOTHING, picked: Picked | None = None
+    ) -> Iterator[str]:
+        """Yield one group."""
         xid = row.xid
+        if self.collections and xid == self.root:
+            yield from _without_comma(self._resource_collections(kind, row, inline, picked))
+            return
+        id_ = xid.rpartition("/")[2]
+        yield self.spend(
+            f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid)}"{self._short(xid)},"xid":"{xid}"'
+            f',"epoch":{row.epoch}{self._user(kind, self._members(row.doc))}'
+            f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"'
+        )
+        yield from self._resource_collections(kind, row, inline, picked)
+        yield self.spend("}")
+
+    def _resource_collections(
+        self, kind: GroupType, row: EntityRow, inline: InlineSet, picked: Picked | None
+    ) -> Iterator[str]:
         counts = orjson.loads(row.counts)
-        parts = []
         for plural, resource_kind in kind.resources.items():
             members = picked.members.get(plural, {}) if picked is not None else None
             size = len(members) if members is not None else counts.get(plural, 0)
             below = inline.child(plural)
-            shown = None if below is None else self.resources(resource_kind, f"{xid}/{plural}", below, members)
-            parts.append(self.collection(xid, plural, size, shown, picked))
-        if self.collections and xid == self.root:
-            return "{" + "".join(parts)[1:] + "}"
-        id_ = xid.rpartition("/")[2]
-        return self.spend(
-            f'{{"{kind.singular}id":"{id_}","self":"{self.link(xid)}"{self._short(xid)},"xid":"{xid}"'
-            f',"epoch":{row.epoch}{self._user(kind, self._members(row.doc))}'
-            f',"createdat":"{row.createdat}","modifiedat":"{row.modifiedat}"{"".join(parts)}}}'
-        )
+            shown = None if below is None else self.resources(resource_kind, f"{row.xid}/{plural}", below, members)
+            yield from self.collection(row.xid, plural, size, shown, picked)
 
     # ---- resources
 
     def resources(
         self, kind: ResourceType, path: str, inline: InlineSet, members: Mapping[str, Picked | None] | None
-    ) -> str:
-        """Return a collection of resources."""
+    ) -> Iterator[str]:
+        """Yield a collection of resources."""
         if members is None:
-            found = self.db.execute(rows.SELECT_RESOURCES, rows.range_of(rows.RESOURCE, path))
+            found = rows.in_batches(self.db, rows.SELECT_RESOURCES, rows.range_of(rows.RESOURCE, path))
         else:
-            found = rows.load_members(self.db, rows.RESOURCE, path, members, resources=True)
-        return self.join_resources(kind, map(pair, found), inline, members)
+            found = rows.each_member(self.db, rows.RESOURCE, path, members, resources=True)
+        return self.show_resources(kind, map(pair, found), inline, members)
 
-    def join_resources(
+    def show_resources(
         self, kind: ResourceType, found: Iterable[tuple[EntityRow, EntityRow | None]], inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
-    ) -> str:  # fmt: skip
-        """Return these resources as a map."""
-        shown = []
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield these resources as a map."""
+        before = "{"
         for row, default in found:
             id_ = row.xid.rpartition("/")[2]
             if members is None or id_ in members:
                 picked = members.get(id_) if members else None
-                shown.append(f'"{id_}":{self.resource(kind, row, default, inline, picked)}')
-        return "{" + ",".join(shown) + "}"
+                yield self.spend(f'{before}"{id_}":')
+                yield from self.show_resource(kind, row, default, inline, picked)
+                before = ","
+        yield self.spend("}" if before == "," else "{}")
 
     def target(self, row: EntityRow) -> tuple[EntityRow, EntityRow | None] | None:
         """Return what a resource shows: itself, or the target of its cross reference, or None where that dangles."""
@@ -267,6 +294,16 @@ class View:
         """Return one resource: its own ids, the attributes of its default version, and what is inlined."""
         if inline is NOTHING and default is not None and not (self.doc or self.filtered or self.shortself):
             return self.spend(self._plain_resource(kind, row, default))
+        return "".join(self.show_resource(kind, row, default, inline, picked))
+
+    def show_resource(
+        self, kind: ResourceType, row: EntityRow, default: EntityRow | None, inline: InlineSet = NOTHING,
+        picked: Picked | None = None,
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield one resource."""
+        if inline is NOTHING and default is not None and not (self.doc or self.filtered or self.shortself):
+            yield self.spend(self._plain_resource(kind, row, default))
+            return
         xid = row.xid
         id_ = xid.rpartition("/")[2]
         real: EntityRow | None = row
@@ -291,11 +328,12 @@ class View:
         if meta_inlined:
             shown_ids = None if below is None else members if members is not None else _EVERY
             body += f',"meta":{self.meta(kind, row, real, shown_ids)}'
+        yield self.spend(body)
         if real is not None and not (self.doc and row.xref is not None):
             size = len(members) if members is not None else real.size
             shown = None if below is None else self.versions(kind, row, real, below, members)
-            body += self.collection(xid, "versions", size, shown, picked)
-        return self.spend(body + "}")
+            yield from self.collection(xid, "versions", size, shown, picked)
+        yield self.spend("}")
 
     def _plain_resource(self, kind: ResourceType, row: EntityRow, default: EntityRow) -> str:
         """Return what most requests ask for: a resource without anything inlined."""
@@ -339,22 +377,23 @@ class View:
     def versions(
         self, kind: ResourceType, row: EntityRow, real: EntityRow, inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
-    ) -> str:  # fmt: skip
-        """Return the versions of a resource under the resource's own address."""
-        found = self.db.execute(rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions"))
-        return self.join_versions(kind, row, real, map(_row, found), inline, members)
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield the versions of a resource under the resource's own address."""
+        found = rows.in_batches(self.db, rows.SELECT_RANGE, rows.range_of(rows.VERSION, real.xid + "/versions"))
+        return self.show_versions(kind, row, real, map(_row, found), inline, members)
 
-    def join_versions(
+    def show_versions(
         self, kind: ResourceType, row: EntityRow, real: EntityRow, found: Iterable[EntityRow], inline: InlineSet,
         members: Mapping[str, Picked | None] | None,
-    ) -> str:  # fmt: skip
-        """Return these versions as a map."""
-        shown = []
+    ) -> Iterator[str]:  # fmt: skip
+        """Yield these versions as a map."""
+        before = "{"
         for version in found:
             id_ = version.xid.rpartition("/")[2]
             if members is None or id_ in members:
-                shown.append(f'"{id_}":{self.version(kind, row, real, version, inline)}')
-        return "{" + ",".join(shown) + "}"
+                yield f'{before}"{id_}":{self.version(kind, row, real, version, inline)}'
+                before = ","
+        yield "}" if before == "," else "{}"
 
     def version(
         self, kind: ResourceType, row: EntityRow, real: EntityRow, version: EntityRow, inline: InlineSet = NOTHING
@@ -435,6 +474,7 @@ class ReadContext:
     spec: SpecVersion
     base: str
     limits: Limits
+    piecewise: bool = False  # whether the answer may be given piece by piece, to be taken within the transaction
 
     def view(self) -> View:
         """Return the view that the request's flags ask for."""
@@ -453,6 +493,13 @@ class ReadContext:
 
 
 _EVERY: Mapping[str, object] = {}
+
+
+def _without_comma(pieces: Iterator[str]) -> Iterator[str]:
+    """Yield the members of an object, of which each begins with a comma, as the whole object."""
+    yield "{" + next(pieces, ",")[1:]
+    yield from pieces
+    yield "}"
 
 
 @cache

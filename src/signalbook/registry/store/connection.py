@@ -6,7 +6,8 @@ Rule 3: a statement, and each row that it gives, takes steps of the budget that 
 ends a transaction takes none, so that it can always be undone.
 
     StoreError
-    └── StoreBusy     another process held the write lock for too long; the same request may work later
+    ├── StoreBusy     another process held the write lock for too long; the same request may work later
+    └── StoreLost     the connection was lost before a commit: nothing was written, and the job may be run again
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from signalbook.errors import StoreError
 __all__ = [
     "A_STATEMENT",
     "LATEST",
+    "MOST_CONNECTIONS",
     "WORDS",
     "Connection",
     "Database",
@@ -30,6 +32,7 @@ __all__ = [
     "ResultRow",
     "Session",
     "StoreBusy",
+    "StoreLost",
     "migrate",
     "scripts",
 ]
@@ -44,6 +47,14 @@ ResultRow: TypeAlias = tuple[Any, ...]
 
 class StoreBusy(StoreError):
     """The write lock could not be had in time: nothing was written, and the same request may work later."""
+
+
+class StoreLost(StoreError):
+    """The connection was lost and nothing was committed: the same job may be run again on another."""
+
+
+# Connections that the threads of a process read by, where a store is on a server; there is one more, which writes.
+MOST_CONNECTIONS = 16
 
 
 class Connection(Protocol):

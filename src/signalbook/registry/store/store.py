@@ -1,4 +1,4 @@
-"""The store: one reading connection for each thread, one writing connection for all of them.
+"""The store: one reading session for each thread, one writing session for all of them.
 
 Rule 1: a read never waits for a write, and a write never for a read.
 Rule 2: writes commit in groups. The first thread to come leads: it runs its own job, then those that queued up behind
@@ -7,7 +7,9 @@ other thread.
 Rule 3: a job that raises is undone alone. The first job of a transaction is undone with the whole of it; every further
 one runs in a savepoint.
 Rule 4: nobody hears of success before COMMIT has returned; if it fails, every job of the group has failed.
-Rule 5: a store belongs to the process that opened it. After a fork the child is refused, and opens its own.
+Rule 5: a job whose connection was lost before its commit is run again by the store; so a job decides by what it reads,
+and leaves nothing behind but its result. What a `with` block does is not run again.
+Rule 6: a store belongs to the process that opened it. After a fork the child is refused, and opens its own.
 """
 
 from __future__ import annotations
@@ -24,10 +26,18 @@ from typing import Any, TypeVar
 
 from signalbook.budget import Budget, current, within
 from signalbook.errors import StoreError
-from signalbook.registry.store.connection import Connection, Database, Job, Session, StoreBusy
+from signalbook.registry.store.connection import (
+    MOST_CONNECTIONS,
+    Connection,
+    Database,
+    Job,
+    Session,
+    StoreBusy,
+    StoreLost,
+)
 from signalbook.registry.store.sqlite import open_file, open_memory
 
-__all__ = ["MOST_JOBS", "MOST_SECONDS", "Store", "WriteGroups", "open_store"]
+__all__ = ["MOST_JOBS", "MOST_LOST", "MOST_SECONDS", "Store", "WriteGroups", "open_store"]
 
 T = TypeVar("T")
 
@@ -61,15 +71,21 @@ class Store:
             session = self._new_reader()
         if threads.reading:
             return job(session)
+        for _ in range(MOST_LOST):
+            with suppress(StoreLost):
+                return self._read_once(session, job)
+        return self._read_once(session, job)
+
+    def _read_once(self, session: Session, job: Job[T]) -> T:
         session.begin_read()
-        threads.reading = True
+        self._threads.reading = True
         try:
             result = job(session)
         except BaseException:
-            threads.reading = False
+            self._threads.reading = False
             session.rollback()
             raise
-        threads.reading = False
+        self._threads.reading = False
         session.commit()
         return result
 
@@ -108,9 +124,9 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _abandon(self) -> tuple[threading.local, WriteGroups, tuple[Session, ...]]:
+    def _abandon(self) -> tuple[object, ...]:
         """In a forked child: refuse from now on; what it returns must be kept, for closing that harms the parent."""
-        left = (self._threads, self._writes, tuple(self._readers))
+        left = (self._threads, self._writes, tuple(self._readers), self._database)
         self._refusal = "the store was opened before this process was forked: open it anew in each process"
         self._mutex = threading.Lock()
         self._threads = threading.local()
@@ -151,23 +167,29 @@ os.register_at_fork(after_in_child=_after_fork)
 # From the text a user gives for a store to the store.
 
 
-def open_store(url: str) -> Store:
-    """The store at `url`: `memory:`, a path, `sqlite:PATH` or `postgresql://…`; made and migrated where needed."""
-    return Store(_database(url))
+def open_store(url: str, *, connections: int = MOST_CONNECTIONS) -> Store:
+    """The store at `url`: `memory:`, a path, `sqlite:PATH` or `postgresql://…`; made and migrated where needed.
+
+    `connections` are those that this process reads by, where the store is on a server.
+    """
+    return Store(_database(url, connections))
 
 
-def _database(url: str) -> Database:
+def _database(url: str, connections: int) -> Database:
     if url == "memory:":
         return open_memory()
     if url.startswith(("postgresql://", "postgres://")):
         from signalbook.registry.store.postgres import open_server  # psycopg is an optional dependency
 
-        return open_server(url)
+        return open_server(url, connections)
     path = url.removeprefix("sqlite:")
     if not path or "://" in url or path.startswith("//"):
         raise StoreError(f"{url!r} is not a store; write memory:, a path, sqlite:PATH or postgresql://user@host/name")
     return open_file(path)
 
+
+# How often a job is run again whose connection was lost; each time it waits for the server to be back.
+MOST_LOST = 3
 
 # Group commit: the jobs of many threads, one transaction, one wait for the disk.
 
@@ -330,29 +352,48 @@ class WriteGroups:
 
     def _run_group(self, own: _QueuedJob, taken: list[_QueuedJob]) -> None:
         """Run `own` and what waits behind it; every job begun is in `taken`, with its result or its error."""
-        session = self._session
-        kept: list[_QueuedJob] = []
-        last = monotonic() + MOST_SECONDS
-        queued: _QueuedJob | None = own
+        taken.append(own)
         try:
-            while queued is not None:
-                taken.append(queued)
-                if not kept:
-                    self._begin(taken)
-                    self._first(queued, kept)
-                else:
-                    self._further(queued, kept)
-                queued = self._next() if len(taken) < MOST_JOBS and self._waiting and monotonic() < last else None
-            if kept:
-                session.commit()
+            for _ in range(MOST_LOST):
+                with suppress(StoreLost):
+                    return self._attempt(taken)
+            self._attempt(taken)
         except BaseException as error:
-            with suppress(StoreError):  # the transaction may be gone already; the error that ended it is being reported
-                session.rollback()
             for each in taken:
                 if each.error is None:
                     each.error = _failure(error)
             if not isinstance(error, Exception):
                 raise
+
+    def _attempt(self, taken: list[_QueuedJob]) -> None:
+        """Run the jobs that were taken, for the first time or anew, and those that come meanwhile; then commit."""
+        kept: list[_QueuedJob] = []
+        last = monotonic() + MOST_SECONDS
+        for each in taken:
+            each.result = each.error = None
+        try:
+            for queued in self._coming(taken, last):
+                if not kept:
+                    self._begin(taken)
+                    self._first(queued, kept)
+                else:
+                    self._further(queued, kept)
+            if kept:
+                self._session.commit()
+        except BaseException:
+            with suppress(StoreError):  # the transaction may be gone already; the error that ended it is being reported
+                self._session.rollback()
+            raise
+
+    def _coming(self, taken: list[_QueuedJob], last: float) -> Iterator[_QueuedJob]:
+        """The jobs that were taken, then those that wait, which are taken now."""
+        yield from tuple(taken)
+        while len(taken) < MOST_JOBS and self._waiting and monotonic() < last:
+            queued = self._next()
+            if queued is None:
+                return
+            taken.append(queued)
+            yield queued
 
     def _begin(self, taken: list[_QueuedJob]) -> None:
         try:
@@ -368,6 +409,8 @@ class WriteGroups:
             with within(queued.budget):
                 queued.result = queued.job(self._session)
             self._session.check_transaction()
+        except StoreLost:
+            raise
         except Exception as error:
             queued.error = error
             self._session.rollback()
@@ -381,6 +424,8 @@ class WriteGroups:
             with within(queued.budget):
                 queued.result = queued.job(session)
             session.check_transaction()
+        except StoreLost:
+            raise
         except Exception as error:
             queued.error = error
             session.undo()

@@ -413,8 +413,8 @@ def _version_event(state: ResourceState, version: VersionState) -> Event:
 # Rule 3: what an export would nest deeper than a load takes is refused, whatever brought it in.
 
 
-def commit(work: Work, correlation: str) -> None:
-    """Write everything that the request changed."""
+def commit(work: Work, correlation: str) -> int | None:
+    """Write everything that the request changed, and return the number of the change; None where there is none."""
     forget_same_documents(work)
     schema_ids.assign(work)
     events = events_of(work)
@@ -441,11 +441,14 @@ def commit(work: Work, correlation: str) -> None:
         save_setup(work.db, work.new_settings)
     if work.capabilities.shortself:
         _name(work)
-    if events:
-        work.db.execute(
-            "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?)",
-            (work.now, correlation, orjson.dumps(events).decode()),
-        )
+    if not events:
+        return None
+    found = work.db.one(
+        "INSERT INTO changes (at, correlation, events) VALUES (?, ?, ?) RETURNING seq",
+        (work.now, correlation, orjson.dumps(events).decode()),
+    )
+    assert found is not None
+    return int(found[0])
 
 
 def _date(work: Work, events: list[Event]) -> None:

@@ -374,7 +374,7 @@ def _groups(
     kind = setup.model.groups[plural]
     below = (inline.child(plural) or InlineSet.NOTHING) if nested else inline
     found = rows.load_members(view.db, rows.GROUP, f"/{plural}", ids)
-    return view.join_groups(kind, (EntityRow(*one) for one in found), below, None)
+    return "".join(view.show_groups(kind, (EntityRow(*one) for one in found), below, None))
 
 
 def _nested(view: View, target: RequestTarget, members: Mapping[str, tuple[str, ...]], inline: InlineSet) -> str:
@@ -389,7 +389,7 @@ def _resources(view: View, target: RequestTarget, plural: str, ids: tuple[str, .
     kind = target.group_type.resources[plural]
     path = f"{target.group_xid}/{plural}"
     found = rows.load_members(view.db, rows.RESOURCE, path, ids, resources=True)
-    return view.join_resources(kind, map(pair, found), inline, None)
+    return "".join(view.show_resources(kind, map(pair, found), inline, None))
 
 
 def _versions(view: View, target: RequestTarget, ids: tuple[str, ...], flags: Flags) -> str:
@@ -400,4 +400,4 @@ def _versions(view: View, target: RequestTarget, ids: tuple[str, ...], flags: Fl
         return "{}"
     path = f"{target.resource_xid}/versions"
     found = rows.load_members(view.db, rows.VERSION, path, ids)  # some may have been pruned at once
-    return view.join_versions(kind, row, row, (EntityRow(*one) for one in found), inline, None)
+    return "".join(view.show_versions(kind, row, row, (EntityRow(*one) for one in found), inline, None))

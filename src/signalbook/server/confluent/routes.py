@@ -21,9 +21,9 @@ from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.server import http
-from signalbook.server.confluent import compatibility, subjects
-from signalbook.server.confluent.associations import Associations
-from signalbook.server.confluent.calls import (
+from signalbook.server.confluent import subjects
+from signalbook.server.confluent.changes import Associations, ConfluentChanges
+from signalbook.server.confluent.subjects import (
     MEDIA,
     MEDIA_TYPES,
     ConfluentCall,
@@ -32,10 +32,11 @@ from signalbook.server.confluent.calls import (
     accepted,
     answered,
     context_of,
+    read_request,
+    read_version,
     respond,
 )
-from signalbook.server.confluent.changes import Changes
-from signalbook.server.confluent.subjects import read_request, read_version
+from signalbook.server.confluent.writing import messages
 from signalbook.server.http import Request, Response, refuse_coded
 
 __all__ = ["ROOT", "ROOT_NAMES", "Confluent"]
@@ -58,7 +59,7 @@ def _route(pattern: str, **methods: Handler) -> None:
     _ROUTES.append((re.compile(pattern, re.DOTALL), methods))
 
 
-class Confluent(Changes):
+class Confluent(ConfluentChanges):
     """Answers the paths of Confluent's API for one registry."""
 
     def __init__(self, requests: Requests, *, catalog: bool = True, keep_deleted: bool = False) -> None:
@@ -255,9 +256,8 @@ class Confluent(Changes):
             qualified = call.text("referenceFormat").lower() == "qualified"
             shown = self._subjects.content(db, entry, call.text("format"), version, qualified=qualified)
             if version is not None:
-                name = name_in(version.context, version.subject)
-                # Confluent's Python client keeps this answer as the version, and fails where that has no id.
-                shown = {"subject": name, "version": version.number, "id": entry.id, **shown}
+                named = {"subject": name_in(version.context, version.subject), "version": version.number}
+                shown = {**named, "id": entry.id, **shown}  # with which Python's client finds it again
             if call.flag("fetchMaxId"):
                 shown["maxId"] = schema_ids.highest_id(db, entry.context)
             return shown
@@ -399,7 +399,7 @@ class Confluent(Changes):
             findings = self._registration.findings(db, where[0], content, found, judged)
             made: dict[str, Any] = {"is_compatible": not findings}
             if verbose:
-                made["messages"] = compatibility.messages(findings, level)
+                made["messages"] = messages(findings, level)
             return made
 
         return self._read(job)

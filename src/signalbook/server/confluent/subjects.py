@@ -1,7 +1,9 @@
-"""Subjects and their versions as requests name them: found, shown, and compared with a schema that was sent.
+"""What calls of Confluent's API are about: a call and its answer, subjects and their versions, what is set for them.
 
-Rule 1: a context is a schema group, a subject a schema, a version a version (`registry.schema_ids`).
-Rule 2: what a request sends is the schema of a version where their contents are the same, or differ only in what does
+Rule 1: parameters and members that are not known are passed over. An error has a code, whose first three digits are the
+status: clients go by it. The message is for people, and says what to do where that helps.
+Rule 2: a context is a schema group, a subject a schema, a version a version (`registry.schema_ids`).
+Rule 3: what a request sends is the schema of a version where their contents are the same, or differ only in what does
 not count.
 """
 
@@ -9,32 +11,152 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from signalbook.budget import Cancelled, TooMuch
+from signalbook.errors import RegistryError, StoreError
+from signalbook.jsontext import JsonError, decode_json
 from signalbook.registry import rows, schema_ids
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
-from signalbook.schemas.canonical import (
-    TYPES,
-    Content,
-    Reference,
-    canonical_text,
-    read_schema,
-    serialised,
-    written_out,
-)
+from signalbook.schemas.canonical import TYPES, Content, Reference, canonical_text, read_schema, serialised, written_out
 from signalbook.schemas.format import SchemaError
-from signalbook.server.confluent.calls import ConfluentError
+from signalbook.server import problems
+from signalbook.server.http import Request, Response
+from signalbook.spec.error_types import ERROR_TYPES, title
 
 __all__ = [
-    "DEFAULT_LEVEL", "DEFAULT_MODE", "GLOBAL", "LEVEL", "LEVELS", "MODES", "Scope", "Sent", "SubjectView",
-    "check_subject", "delete_scope", "find_config", "find_mode", "in_force", "invalid", "load_scope", "no_subject",
-    "read_config", "read_level", "read_mode", "read_request", "read_version", "save_scope", "scope_of",
+    "DEFAULT_LEVEL", "DEFAULT_MODE", "GLOBAL", "LEVEL", "LEVELS", "MEDIA", "MEDIA_TYPES", "MODES", "ConfluentCall",
+    "ConfluentError", "SchemaText", "Scope", "Sent", "SubjectView", "accepted", "answered", "check_rules",
+    "check_subject", "context_of", "delete_scope", "find_config", "find_mode", "in_force", "invalid", "load_scope",
+    "merged_metadata", "merged_rules", "no_subject", "read_config", "read_level", "read_mode", "read_request",
+    "read_version", "respond", "save_scope", "scope_of",
 ]  # fmt: skip
+
+MEDIA = "application/vnd.schemaregistry.v1+json"
+MEDIA_TYPES = (MEDIA, "application/vnd.schemaregistry+json", "application/json")
+
+
+class ConfluentError(Exception):
+    """What a request is answered with instead of what it asked for."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return int(str(self.code)[:3])
+
+
+def answered(status: int, value: Any, media: str = MEDIA) -> Response:
+    """An answer in JSON."""
+    return Response(status, [("content-type", media)], orjson.dumps(value))
+
+
+# What an error of the registry is called here, where its status does not say enough.
+_CODES = {"readonly": 42205, "not_found": 40401, "format_violation": 42201, "server_busy": 50002, "server_error": 50001}
+
+
+def respond(error: BaseException, path: str, media: str = MEDIA) -> Response:
+    """The answer for whatever went wrong."""
+    if isinstance(error, ConfluentError):
+        return answered(error.status, {"error_code": error.code, "message": error.message}, media)
+    if isinstance(error, TooMuch) and not isinstance(error, Cancelled):
+        return answered(422, {"error_code": 42209, "message": f"The schema is too large: {error}"}, media)
+    if isinstance(error, RegistryError):
+        status = ERROR_TYPES[error.name].status
+        words = " ".join(part for part in (title(error), error.detail) if part)
+        code = _CODES.get(error.name) or {503: 50002, 500: 50001}.get(status, status)
+        made = answered(int(str(code)[:3]), {"error_code": code, "message": words}, media)
+        basic = [("www-authenticate", 'Basic realm="signalbook"')] if status == 401 else []
+        return Response(made.status, [*made.headers, *basic], made.body)
+    told = problems.respond(error, path)  # which writes it to the log
+    code = 50002 if isinstance(error, StoreError) else 50001
+    shown = orjson.loads(told.body)
+    words = f"The server failed; its log has more under {shown.get('instance', 'the time of this request')}"
+    return answered(500, {"error_code": code, "message": words}, media)
+
+
+@dataclass(slots=True)
+class ConfluentCall:
+    """One request: what its path names, its parameters, and the context that it is made in."""
+
+    request: Request
+    parts: tuple[str, ...] = ()
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    context: str = DEFAULT
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter; the first where it is repeated."""
+        return next(iter(self.query.get(name, ())), default)
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false."""
+        return self.text(name).lower() == "true"
+
+    def body(self) -> dict[str, Any]:
+        """The JSON object that the request holds."""
+        given = self.request.body
+        if not given.strip():
+            raise ConfluentError(422, "The request has no body; send a JSON object")
+        try:
+            body = decode_json(given)
+        except JsonError as error:
+            raise ConfluentError(400, f"The body is not JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise ConfluentError(400, "The body must be a JSON object")
+        return body
+
+    def page(self, found: list[Any], most: int = 0) -> list[Any]:
+        """The part of a list that was asked for."""
+        offset, limit = (_whole(self.text(name), default) for name, default in (("offset", 0), ("limit", -1)))
+        start = max(offset, 0)
+        size = limit if limit > 0 and (not most or limit <= most) else most
+        return found[start : start + size] if size else found[start:]
+
+
+def _whole(text: str, default: int) -> int:
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise ConfluentError(404, "HTTP 404 Not Found") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaText:
+    """A schema by itself."""
+
+    text: str
+
+
+def context_of(name: str) -> str:
+    """The context that a part of a path means: `name`, `.name` or `:.name:`."""
+    if name.startswith(":.") and name.endswith(":"):
+        name = name[1:-1]
+    if ":" in name:
+        raise ConfluentError(400, f"'{name}' is not a valid context: it has a colon")
+    return name if name.startswith(".") else f".{name}"
+
+
+def accepted(accept: str) -> str:
+    """The type of the answer that a client accepts."""
+    wanted = [one.partition(";")[0].strip().lower() for one in accept.split(",") if one.strip()]
+    if not wanted or MEDIA in wanted or "*/*" in wanted or "application/*" in wanted:
+        return MEDIA
+    for one in wanted:
+        if one in MEDIA_TYPES:
+            return one
+    raise ConfluentError(406, "HTTP 406 Not Acceptable")
+
+
+# ---- subjects and their versions
 
 GROUPS = schema_ids.GROUPS
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -423,3 +545,69 @@ def read_mode(value: object) -> str:
     if not isinstance(value, str) or value.upper() not in MODES:
         raise ConfluentError(42204, f"Invalid mode. Valid values are {', '.join(MODES)}")
     return value.upper()
+
+
+# ---- metadata and rules: checked, merged with what the configuration adds, and kept; clients run them
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_MIGRATION = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
+_DOMAIN = frozenset({"WRITE", "READ", "WRITEREAD"})
+_PARTS = {"migrationRules": _MIGRATION, "domainRules": _DOMAIN, "encodingRules": _DOMAIN}
+
+
+def check_rules(rules: Mapping[str, Any] | None) -> None:
+    """Refuse a rule set that is not one."""
+    for part, modes in _PARTS.items():
+        names: set[str] = set()
+        for rule in (rules or {}).get(part) or ():
+            if not isinstance(rule, dict):
+                raise _invalid_rules(f"'{part}' must be a list of objects")
+            name = rule.get("name")
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise _invalid_rules(f"a rule's name begins with a letter and has at most 64 characters, not '{name}'")
+            if name in names:
+                raise _invalid_rules(f"the rule name '{name}' is there twice")
+            names.add(name)
+            if not rule.get("type"):
+                raise _invalid_rules(f"the rule '{name}' has no type")
+            mode = rule.get("mode")
+            if mode is not None and mode not in modes:
+                raise _invalid_rules(f"the mode '{mode}' of the rule '{name}' is not one of {', '.join(sorted(modes))}")
+            for action in ("onSuccess", "onFailure"):
+                given = rule.get(action)
+                if isinstance(given, str) and "," in given and mode not in ("UPDOWN", "WRITEREAD"):
+                    raise _invalid_rules(
+                        f"'{action}' of the rule '{name}' has two actions, and its mode is a single one"
+                    )
+
+
+def _invalid_rules(words: str) -> ConfluentError:
+    return ConfluentError(42210, f"Invalid rule set: {words}")
+
+
+def merged_metadata(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata of several sources, of which the later counts for what both have."""
+    made: dict[str, Any] = {}
+    for part in parts:
+        for name, value in (part or {}).items():
+            if isinstance(value, dict):
+                made[name] = {**made.get(name, {}), **value}
+            elif isinstance(value, list):
+                made[name] = [*dict.fromkeys([*made.get(name, ()), *value])]
+            elif value is not None:
+                made[name] = value
+    return made
+
+
+def merged_rules(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Rules of several sources, of which the later counts for those of one name."""
+    made: dict[str, Any] = {}
+    for part in parts:
+        for name, value in (part or {}).items():
+            if isinstance(value, list):
+                before = {rule.get("name"): rule for rule in made.get(name, ()) if isinstance(rule, dict)}
+                before.update({rule.get("name"): rule for rule in value if isinstance(rule, dict)})
+                made[name] = list(before.values())
+            elif value is not None:
+                made[name] = value
+    return made

@@ -6,33 +6,257 @@ Rule 2: registering what is there writes nothing, and needs nobody's turn. A sch
 to write; only where somebody else wrote to the subject meanwhile is that done again within it.
 Rule 3: the order of the checks: what can be read of the request, what is there already, the mode, the schema itself,
 its compatibility.
-Rule 4: to delete is to hide, here alone: messages may refer to the version. To delete for good is to delete on the
+Rule 4: verdicts are those of Confluent's registry: the comparison is the product's own (`schemas`), and where Confluent
+decides otherwise it is followed. What cannot be decided within bounds is not compatible.
+Rule 5: to delete is to hide, here alone: messages may refer to the version. To delete for good is to delete on the
 registry, and is refused while other schemas or messages refer to it.
 """
 
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import orjson
 
+from signalbook import schemas
 from signalbook.errors import RegistryError
+from signalbook.jsontext import decode_json, encode_json
 from signalbook.registry import rows, schema_ids
 from signalbook.registry.requests import Requests
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.registry.write.versions import Ask
 from signalbook.schemas.canonical import Content, Reference, format_of, read_schema
-from signalbook.server.confluent import compatibility, subjects
-from signalbook.server.confluent.calls import ConfluentError
-from signalbook.server.confluent.compatibility import ComparedSchema
-from signalbook.server.confluent.subjects import Sent, SubjectView, check_subject, invalid, no_subject
+from signalbook.schemas.format import Difference, Direction, SchemaError, StepBudget
+from signalbook.server.confluent import subjects
+from signalbook.server.confluent.subjects import (
+    ConfluentError,
+    Sent,
+    SubjectView,
+    check_rules,
+    check_subject,
+    invalid,
+    merged_metadata,
+    merged_rules,
+    no_subject,
+)
 
-__all__ = ["Registration", "SubjectWriter"]
+__all__ = [
+    "ComparedSchema", "Incompatibility", "Registration", "SubjectWriter", "breaks", "compare_all", "messages",
+]  # fmt: skip
+
+
+# ---- verdicts
+
+_MOST = 20
+_STEPS = 200_000
+_DIRECTIONS: Mapping[str, tuple[Direction, ...]] = {
+    "NONE": (), "BACKWARD": ("backward",), "FORWARD": ("forward",), "FULL": ("backward", "forward"),
+}  # fmt: skip
+# The names of Avro's own findings, and of some of JSON Schema's; any other is its own name in capitals.
+_NAMES = {
+    "field_added": "READER_FIELD_MISSING_DEFAULT_VALUE",
+    "field_removed": "READER_FIELD_MISSING_DEFAULT_VALUE",
+    "symbol_removed": "MISSING_ENUM_SYMBOLS",
+    "symbol_added": "MISSING_ENUM_SYMBOLS",
+    "member_removed": "MISSING_UNION_BRANCH",
+    "member_added": "MISSING_UNION_BRANCH",
+    "name_changed": "NAME_MISMATCH",
+    "size_changed": "FIXED_SIZE_MISMATCH",
+    "type_changed": "TYPE_MISMATCH",
+    "format_changed": "TYPE_MISMATCH",
+    "required_added": "REQUIRED_ATTRIBUTE_ADDED",
+    "type_narrowed": "TYPE_NARROWED",
+    "enum_narrowed": "ENUM_ARRAY_NARROWED",
+    "enum_changed": "ENUM_ARRAY_CHANGED",
+    "union_narrowed": "SUM_TYPE_NARROWED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSchema:
+    """A schema to compare with: its content, the texts that it refers to, and the number of its version."""
+
+    content: Content
+    texts: Mapping[str, str]
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """What breaks a level, and against which version."""
+
+    name: str
+    path: str
+    message: str
+    older: ComparedSchema
+
+
+def compare_all(level: str, newer: ComparedSchema, older: Sequence[ComparedSchema]) -> list[Incompatibility]:
+    """What breaks a level between a schema and those before it, which are given with the newest first."""
+    name, _, transitive = level.partition("_")
+    wanted = older if transitive else older[:1]
+    found: list[Incompatibility] = []
+    budget = StepBudget(_STEPS)
+    for one in wanted:
+        found.extend(breaks(_DIRECTIONS[name], one, newer, budget))
+        if found:
+            break
+    return found
+
+
+def breaks(
+    directions: Iterable[Direction], older: ComparedSchema, newer: ComparedSchema, budget: StepBudget
+) -> list[Incompatibility]:
+    """What breaks a promise between two schemas."""
+    wanted = frozenset(directions)
+    if not wanted or older.content == newer.content:
+        return []
+    if older.content.type != newer.content.type:
+        words = f"the type changes from {older.content.type} to {newer.content.type}"
+        return [Incompatibility("TYPE_MISMATCH", "/", words, older)]
+    kind = newer.content.type
+    try:
+        one, two = (_read(each) for each in (older, newer))
+    except SchemaError as error:
+        return [Incompatibility("UNREADABLE_SCHEMA", "/", str(error), older)]
+    if kind == "PROTOBUF":
+        from signalbook.schemas.protobuf.compare import confluent_breaks  # with the compiler, where there is one
+
+        given = islice(confluent_breaks(one, two, wanted), _MOST)
+        return [Incompatibility(name, path, words, older) for name, path, words in given]
+    return [
+        Incompatibility(_NAMES.get(one.kind, one.kind.upper()), one.path or "/", one.message, older)
+        for one in islice(_broken(kind, one, two, wanted, budget), _MOST)
+    ]
+
+
+def _broken(
+    kind: str, older: Any, newer: Any, wanted: frozenset[Direction], budget: StepBudget
+) -> Iterator[Difference]:
+    for one in schemas.compatible([older, newer], "full", budget=budget):
+        broken = one.breaks & wanted
+        if kind == "AVRO" and one.kind == "logical_type_changed":
+            continue
+        if kind == "JSON" and one.kind in _REQUIRED:
+            reader = newer if broken == {"backward"} else older
+            if len(broken) == 1 and _has_default(reader.index.root.schema, one.path):
+                continue
+        if broken:
+            yield one
+
+
+_REQUIRED = ("required_added", "required_removed")
+# What stands in a schema without being one.
+_DATA = frozenset({"enum", "const", "default", "examples", "required"})
+
+
+def _read(one: ComparedSchema) -> Any:
+    """A schema as it is compared: for JSON, whether one alternative or several hold makes no difference."""
+    content = one.content
+    if content.type != "JSON" or '"oneOf"' not in f"{content.text}{''.join(one.texts.values())}":
+        return read_schema(content.type, content.text, one.texts)
+    texts = {name: _with_any_of(text) for name, text in one.texts.items()}
+    return read_schema(content.type, _with_any_of(content.text), texts)
+
+
+def _with_any_of(text: str) -> str:
+    return encode_json(_any_of(decode_json(text.encode())))
+
+
+def _any_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_any_of(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: one if name in _DATA else _any_of(one) for name, one in value.items()}
+    if isinstance(made.get("oneOf"), list):
+        branches = made.pop("oneOf")
+        if "anyOf" not in made:
+            made["anyOf"] = branches
+        else:
+            more = made.get("allOf") if isinstance(made.get("allOf"), list) else []
+            made["allOf"] = [*(more or []), {"anyOf": branches}]
+    return made
+
+
+def _has_default(root: Any, path: str) -> bool:
+    """Tell whether the property at a path of a JSON Schema has a default; local references are followed."""
+    at = root
+    for step in path.split("/")[1:]:
+        at = _followed(root, at)
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, list):
+            at = at[int(name)] if name.isdigit() and int(name) < len(at) else None
+        else:
+            at = at.get(name) if isinstance(at, dict) else None
+    at = _followed(root, at)
+    return isinstance(at, dict) and "default" in at
+
+
+def _followed(root: Any, at: Any) -> Any:
+    for _ in range(20):
+        link = at.get("$ref") if isinstance(at, dict) else None
+        if not isinstance(link, str) or not link.startswith("#/") or "default" in at:
+            return at
+        at = root
+        for step in link[2:].split("/"):
+            at = at.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(at, dict) else None
+    return at
+
+
+def messages(found: Sequence[Incompatibility], level: str, policy: str = "") -> list[str]:
+    """The findings as tools show them, with the version that they are about and the level."""
+    if not found:
+        return []
+    lines = [
+        f"{{errorType:'{one.name}', description:'{one.message}, at path {one.path}', additionalInfo:''}}"
+        for one in found
+    ]
+    older = found[0].older
+    lines += [f"{{oldSchemaVersion: {older.number}}}", f"{{oldSchema: '{older.content.text}'}}"]
+    return [*lines, f"{{validateFields: 'false', compatibility: '{level}'}}"]
+
+
+_RESERVED = "confluent:reserved"
+_CONFLICT = "FIELD_CONFLICTS_WITH_RESERVED_FIELD"
+
+
+def _reserved_findings(newer: ComparedSchema, older: Sequence[ComparedSchema]) -> list[Incompatibility]:
+    """What speaks against a schema by the field names that metadata reserve."""
+    reserved = _reserved(newer)
+    found = []
+    if older:
+        for name in sorted(_reserved(older[0]) - reserved):
+            words = f"reserved field {name} removed: a name that is reserved stays reserved"
+            found.append(Incompatibility("RESERVED_FIELD_REMOVED", f"/{name}", words, older[0]))
+    schema = read_schema(newer.content.type, newer.content.text, newer.texts)
+    for name in sorted(reserved & _fields(schema)):
+        words = f"the schema has a field that conflicts with the reserved field {name}"
+        found.append(Incompatibility("FIELD_CONFLICTS_WITH_RESERVED_FIELD", f"/{name}", words, (older or [newer])[0]))
+    return found
+
+
+def _reserved(one: ComparedSchema) -> set[str]:
+    text = ((one.content.metadata or {}).get("properties") or {}).get(_RESERVED)
+    return {name.strip() for name in text.split(",") if name.strip()} if isinstance(text, str) else set()
+
+
+def _fields(schema: Any) -> set[str]:
+    """The names of the fields at the top of a schema."""
+    if hasattr(schema, "node"):
+        return {field.name for field in getattr(schema.node, "fields", ())}
+    if hasattr(schema, "file"):
+        return {field.name for message in schema.file.message_types_by_name.values() for field in message.fields}
+    root = schema.index.root.schema
+    return set(root.get("properties") or ()) if isinstance(root, dict) else set()
+
+
+# ---- writing
 
 
 class SubjectWriter:
@@ -273,7 +497,7 @@ class Registration:
     ) -> dict[str, Any]:
         """Register a schema under a subject, or find it there; the answer."""
         check_subject(subject)
-        _check_rules(sent.rules)
+        check_rules(sent.rules)
         store = self._requests.store
         plan = store.read(lambda db: self._plan(db, context, subject, sent, normalise, force))
         if plan.found is not None:
@@ -352,8 +576,8 @@ class Registration:
             latest = self._subjects.entry(db, live[-1]).content
             metadata = metadata if metadata is not None else latest.metadata
             rules = rules if rules is not None else latest.rules
-        metadata = _merged_metadata(config.get("defaultMetadata"), metadata, config.get("overrideMetadata"))
-        rules = _merged_rules(config.get("defaultRuleSet"), rules, config.get("overrideRuleSet"))
+        metadata = merged_metadata(config.get("defaultMetadata"), metadata, config.get("overrideMetadata"))
+        rules = merged_rules(config.get("defaultRuleSet"), rules, config.get("overrideRuleSet"))
         return replace(sent, metadata=metadata or None, rules=rules or None)
 
     def _plan_import(
@@ -406,11 +630,11 @@ class Registration:
     def findings(
         self, db: Connection, context: str, content: Content, live: Sequence[SubjectVersion],
         config: Mapping[str, Any],
-    ) -> list[compatibility.Incompatibility]:  # fmt: skip
+    ) -> list[Incompatibility]:  # fmt: skip
         """What speaks against a schema after these versions, by the configuration."""
         older = self.candidates(db, live, content, config)
         newer = ComparedSchema(content, schema_ids.texts_of(db, context, content.references))
-        found = compatibility.compare_all(config[subjects.LEVEL], newer, older)
+        found = compare_all(config[subjects.LEVEL], newer, older)
         if config.get("validateFields"):
             found += _reserved_findings(newer, older)
         return found
@@ -421,7 +645,7 @@ class Registration:
     ) -> None:  # fmt: skip
         found = self.findings(db, context, content, live, config)
         if found:
-            details = ", ".join(compatibility.messages(found, config[subjects.LEVEL]))
+            details = ", ".join(messages(found, config[subjects.LEVEL]))
             words = "Schema being registered is incompatible with an earlier schema for subject"
             raise ConfluentError(40901, f'{words} "{name_in(context, subject)}", details: [{details}]')
 
@@ -437,105 +661,3 @@ def _with_version(content: Content, number: int, anew: bool) -> Content:
         return content
     metadata = {**(content.metadata or {}), "properties": {**properties, "confluent:version": str(number)}}
     return replace(content, metadata=metadata)
-
-
-# ---- metadata and rules: checked, merged with what the configuration adds, and kept; clients run them
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_MIGRATION = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
-_DOMAIN = frozenset({"WRITE", "READ", "WRITEREAD"})
-_PARTS = {"migrationRules": _MIGRATION, "domainRules": _DOMAIN, "encodingRules": _DOMAIN}
-_RESERVED = "confluent:reserved"
-_CONFLICT = "FIELD_CONFLICTS_WITH_RESERVED_FIELD"
-
-
-def _check_rules(rules: Mapping[str, Any] | None) -> None:
-    """Refuse a rule set that is not one."""
-    for part, modes in _PARTS.items():
-        names: set[str] = set()
-        for rule in (rules or {}).get(part) or ():
-            if not isinstance(rule, dict):
-                raise _invalid_rules(f"'{part}' must be a list of objects")
-            name = rule.get("name")
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise _invalid_rules(f"a rule's name begins with a letter and has at most 64 characters, not '{name}'")
-            if name in names:
-                raise _invalid_rules(f"the rule name '{name}' is there twice")
-            names.add(name)
-            if not rule.get("type"):
-                raise _invalid_rules(f"the rule '{name}' has no type")
-            mode = rule.get("mode")
-            if mode is not None and mode not in modes:
-                raise _invalid_rules(f"the mode '{mode}' of the rule '{name}' is not one of {', '.join(sorted(modes))}")
-            for action in ("onSuccess", "onFailure"):
-                given = rule.get(action)
-                if isinstance(given, str) and "," in given and mode not in ("UPDOWN", "WRITEREAD"):
-                    raise _invalid_rules(
-                        f"'{action}' of the rule '{name}' has two actions, and its mode is a single one"
-                    )
-
-
-def _invalid_rules(words: str) -> ConfluentError:
-    return ConfluentError(42210, f"Invalid rule set: {words}")
-
-
-def _merged_metadata(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata of several sources, of which the later counts for what both have."""
-    made: dict[str, Any] = {}
-    for part in parts:
-        for name, value in (part or {}).items():
-            if isinstance(value, dict):
-                made[name] = {**made.get(name, {}), **value}
-            elif isinstance(value, list):
-                made[name] = [*dict.fromkeys([*made.get(name, ()), *value])]
-            elif value is not None:
-                made[name] = value
-    return made
-
-
-def _merged_rules(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Rules of several sources, of which the later counts for those of one name."""
-    made: dict[str, Any] = {}
-    for part in parts:
-        for name, value in (part or {}).items():
-            if isinstance(value, list):
-                before = {rule.get("name"): rule for rule in made.get(name, ()) if isinstance(rule, dict)}
-                before.update({rule.get("name"): rule for rule in value if isinstance(rule, dict)})
-                made[name] = list(before.values())
-            elif value is not None:
-                made[name] = value
-    return made
-
-
-def _reserved_findings(newer: ComparedSchema, older: Sequence[ComparedSchema]) -> list[compatibility.Incompatibility]:
-    """What speaks against a schema by the field names that metadata reserve."""
-    reserved = _reserved(newer)
-    found = []
-    if older:
-        for name in sorted(_reserved(older[0]) - reserved):
-            words = f"reserved field {name} removed: a name that is reserved stays reserved"
-            found.append(compatibility.Incompatibility("RESERVED_FIELD_REMOVED", f"/{name}", words, older[0]))
-    schema = read_schema(newer.content.type, newer.content.text, newer.texts)
-    for name in sorted(reserved & _fields(schema)):
-        words = f"the schema has a field that conflicts with the reserved field {name}"
-        found.append(
-            compatibility.Incompatibility(
-                "FIELD_CONFLICTS_WITH_RESERVED_FIELD", f"/{name}", words, (older or [newer])[0]
-            )
-        )
-    return found
-
-
-def _reserved(one: ComparedSchema) -> set[str]:
-    text = ((one.content.metadata or {}).get("properties") or {}).get(_RESERVED)
-    return {name.strip() for name in text.split(",") if name.strip()} if isinstance(text, str) else set()
-
-
-def _fields(schema: Any) -> set[str]:
-    """The names of the fields at the top of a schema."""
-    if hasattr(schema, "node"):
-        return {field.name for field in getattr(schema.node, "fields", ())}
-    if hasattr(schema, "file"):
-        return {field.name for message in schema.file.message_types_by_name.values() for field in message.fields}
-    root = schema.index.root.schema
-    return set(root.get("properties") or ()) if isinstance(root, dict) else set()

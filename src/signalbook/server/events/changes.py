@@ -186,8 +186,10 @@ class ChangeFeed:
         """Answer a GET; it may take as long as `wait` says, or be a stream."""
         asked = _read_query(request)
         stream = "text/event-stream" in (request.headers.get("accept") or "")
-        if (stream or asked.wait) and self._watch.waiting >= _MOST_WAITING:
-            raise RegistryError("server_busy", request.path)
+        if stream or asked.wait:
+            if self._watch.waiting >= _MOST_WAITING:
+                raise RegistryError("server_busy", request.path)
+            waiting.admit()
         after, found = await waiting.run(self._first, asked)
         if stream:
             return Stream(200, list(_STREAM), self._pieces(request.base, after, found, asked, waiting))

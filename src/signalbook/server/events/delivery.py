@@ -6,22 +6,24 @@ Rule 2: a sink that fails is tried again later and later, over restarts; one tha
 it is gone (410), is parked with the reason until its owner writes the subscription anew.
 Rule 3: of all processes that serve a store one delivers: the one whose name and beat stand in the settings. Another
 takes over when the beat has not changed for a while by its own clock.
+Rule 4: requests wait on an event loop of their own, one at a time for each subscription, and hold no thread; what is
+asked of the store goes through a few threads, each time for a moment. So a slow sink delays no other.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import logging
 import os
 import secrets
-import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from signalbook.cloudevents import CloudEvent
 from signalbook.cloudevents.event import ABSENT
@@ -31,7 +33,7 @@ from signalbook.registry.changes import Change, Position, read_changes, trim
 from signalbook.registry.store import Connection, Store
 from signalbook.server.events import subscriptions as table
 from signalbook.server.events.changes import attributes_of, expand
-from signalbook.server.events.sinks import Reply, SinkError, Sinks, send
+from signalbook.server.events.sinks import Reply, SinkConnection, SinkError, Sinks
 from signalbook.server.events.subscriptions import Filter, Subscription, read_filters
 
 __all__ = ["Courier"]
@@ -39,14 +41,18 @@ __all__ = ["Courier"]
 _log = logging.getLogger("signalbook.delivery")
 
 _TICK, _IDLE_TICK = 0.1, 1.0
-_THREADS = 16
+_THREADS = 4  # for the store
 _PAGE = 100
-_TURN = 2.0  # seconds one subscription may hold a thread while others wait
-_REQUEST = 30.0  # seconds one request may take in all
+_TURN = 2.0  # seconds after which a subscription is looked up again, for it may have changed
+_REQUEST = 30.0  # seconds one request may take in all, from the look-up of the name to the end of the answer
+_IDLE = 60.0  # seconds after which a connection that nothing was sent on is closed
+_LAST = 2.0  # seconds that requests under way have when the server stops
 _BEAT, _TAKEOVER = 2.0, 8.0
 _TRIM_EVERY = 60.0
 LONGEST_PAUSE = 300.0
 PATIENCE = 48 * 3600.0
+
+T = TypeVar("T")
 
 
 class Courier:
@@ -58,10 +64,11 @@ class Courier:
         self._keep_days = keep_days
         self._lease = _Lease(store)
         self._stopping = threading.Event()
+        self._hurry: Callable[[], object] = lambda: None
         self._thread: threading.Thread | None = None
-        self._busy: set[str] = set()
-        self._connections: dict[str, tuple[str, http.client.HTTPConnection]] = {}
-        self._under_way: dict[str, float] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._connections: dict[str, tuple[SinkConnection, float]] = {}  # with the time of the last request
         self._finished: dict[str, Position] = {}  # where there was nothing more to deliver
         self._trimmed = -_TRIM_EVERY
 
@@ -73,105 +80,123 @@ class Courier:
     def stop(self) -> None:
         """Finish the request under way, and let another process take over."""
         self._stopping.set()
+        with suppress(RuntimeError):  # the loop has ended
+            self._hurry()
         if self._thread is not None:
             self._thread.join(15)
             self._thread = None
 
     def _run(self) -> None:
-        with ThreadPoolExecutor(_THREADS, "signalbook-delivery") as pool:
-            while not self._stopping.is_set():
-                pause = _IDLE_TICK
-                try:
-                    pause = self._tick(pool)
-                except SignalbookError as error:
-                    _log.warning("deliveries wait: %s", one_line(str(error)))
-                self._stopping.wait(pause)
-            for id_ in list(self._connections):
-                self._interrupt(id_, after=time.monotonic() - 2)
-        for _, connection in self._connections.values():
-            connection.close()
+        with ThreadPoolExecutor(_THREADS, "signalbook-delivery") as self._pool:
+            asyncio.run(self._deliver_all())
         with suppress(SignalbookError):
             self._lease.release()
 
-    def _tick(self, pool: ThreadPoolExecutor) -> float:
+    async def _deliver_all(self) -> None:
+        """Give every subscription its turns until it is time to stop."""
+        hurried, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._hurry = lambda: loop.call_soon_threadsafe(hurried.set)
+        while not self._stopping.is_set():
+            pause = _IDLE_TICK
+            try:
+                pause = await self._tick()
+            except SignalbookError as error:
+                _log.warning("deliveries wait: %s", one_line(str(error)))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(hurried.wait(), pause)
+        if self._turns:
+            _, late = await asyncio.wait(self._turns.values(), timeout=_LAST)
+            for turn in late:
+                turn.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for connection, _ in self._connections.values():
+            await connection.close()
+
+    async def _in_thread(self, job: Callable[..., T], *given: object) -> T:
+        """What a job gives that asks the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, job, *given)
+
+    async def _tick(self) -> float:
+        waiting = await self._in_thread(self._find_waiting)
+        if waiting is None:
+            return _IDLE_TICK
+        for id_ in waiting:
+            if id_ not in self._turns:
+                self._turns[id_] = asyncio.create_task(self._turn(id_))
+        idle = time.monotonic() - _IDLE
+        for id_ in [id_ for id_, (_, used) in self._connections.items() if used < idle and id_ not in self._turns]:
+            await self._connections.pop(id_)[0].close()
+        return _TICK
+
+    def _find_waiting(self) -> list[str] | None:
+        """The subscriptions that have something to be delivered; None where this process has nothing to deliver."""
         now = time.monotonic()
-        db = self._store.reader()
-        waiting = table.active(db)
+        active = table.active(self._store.reader())
         if self._keep_days and now - self._trimmed > _TRIM_EVERY:
             self._trimmed = now
-            self._trim([position.seq for _, position, _ in waiting])
-        if not waiting:
-            return _IDLE_TICK
-        if not self._lease.held():
-            return _IDLE_TICK
+            self._trim([position.seq for _, position, _ in active])
+        if not active or not self._lease.held():
+            return None
         newest, moment = self._store.sequence(), _now()
-        for id_, position, nextattempt in waiting:
-            finished = position.seq >= newest and self._finished.get(id_) == position
-            if not finished and nextattempt <= moment and id_ not in self._busy:
-                self._busy.add(id_)
-                pool.submit(self._turn, id_)
-        for id_ in list(self._under_way):
-            self._interrupt(id_, after=now - _REQUEST)
-        for id_ in self._connections.keys() - self._busy - {id_ for id_, _, _ in waiting}:
-            self._connections.pop(id_)[1].close()
+        for id_ in self._finished.keys() - {id_ for id_, _, _ in active}:
             self._finished.pop(id_, None)
-        return _TICK
+        return [
+            id_
+            for id_, position, nextattempt in active
+            if nextattempt <= moment and not (position.seq >= newest and self._finished.get(id_) == position)
+        ]
 
     def _trim(self, positions: list[int]) -> None:
         before = (datetime.now(UTC) - timedelta(days=self._keep_days)).isoformat()[:-6] + "Z"
         trim(self._store, before, expand, min(positions, default=None))
 
-    def _interrupt(self, id_: str, after: float) -> None:
-        """End a request that was begun before `after`: a sink that drips would hold its thread for ever."""
-        began, known = self._under_way.get(id_), self._connections.get(id_)
-        if began is not None and began < after and known is not None:
-            with suppress(OSError, AttributeError):
-                known[1].sock.shutdown(socket.SHUT_RDWR)
+    # ---- one subscription's turn, in a task of its own
 
-    # ---- one subscription's turn, in a thread of its own
-
-    def _turn(self, id_: str) -> None:
+    async def _turn(self, id_: str) -> None:
         try:
-            one = self._store.read(lambda db: table.find(db, id_))
+            one = await self._in_thread(self._store.read, lambda db: table.find(db, id_))
             if one is not None and one.state == "active":
-                self._deliver(one)
+                await self._deliver(one)
         except SignalbookError as error:
             _log.warning("the delivery to subscription %s waits: %s", id_, one_line(str(error)))
         except Exception:
             _log.exception("the delivery to subscription %s failed", id_)
         finally:
-            self._busy.discard(id_)
+            self._turns.pop(id_, None)
 
-    def _deliver(self, one: Subscription) -> None:
+    async def _deliver(self, one: Subscription) -> None:
         wanted = _wishes(one)
         until = time.monotonic() + _TURN
         while time.monotonic() < until and not self._stopping.is_set():
             try:
-                found = self._behind(one.position)
+                found = await self._in_thread(self._behind, one.position)
             except RegistryError as error:
-                self._record(replace(one, state="parked", failures=1, failingsince=_now(), error=str(error)))
+                parked = replace(one, state="parked", failures=1, failingsince=_now(), error=str(error))
+                await self._in_thread(self._record, parked)
                 return
             if not found:
                 self._finished[one.id] = one.position
                 return
             before = one
             for change in found:
-                one = self._pass_on(one, change, wanted)
-                if one.failures or one.nextattempt or self._stopping.is_set():
+                one = await self._pass_on(one, change, wanted)
+                if one.failures or one.nextattempt or self._stopping.is_set() or time.monotonic() > until:
                     break
-            if not self._record(one) or one.failures or one.nextattempt or one.position == before.position:
+            if not await self._in_thread(self._record, one):
+                return
+            if one.failures or one.nextattempt or one.position == before.position:
                 return
 
     def _behind(self, position: Position) -> list[Change]:
         return self._store.read(lambda db: read_changes(db, position, _PAGE, expand))
 
-    def _pass_on(self, one: Subscription, change: Change, wanted: Filter) -> Subscription:
+    async def _pass_on(self, one: Subscription, change: Change, wanted: Filter) -> Subscription:
         """The subscription after one event: behind it where it was delivered or not wanted."""
         attributes = attributes_of(change, one.base)
         if not wanted(attributes):
             return replace(one, position=change.position, failures=0, nextattempt=0)
         try:
-            reply = self._send(one, attributes, change)
+            reply = await self._send(one, attributes, change)
         except SinkError as error:
             return _failed(one, str(error))
         if not 200 <= reply.status < 300:
@@ -182,7 +207,7 @@ class Courier:
             nextattempt=pause,
         )  # fmt: skip
 
-    def _send(self, one: Subscription, attributes: Mapping[str, str], change: Change) -> Reply:
+    async def _send(self, one: Subscription, attributes: Mapping[str, str], change: Change) -> Reply:
         event = CloudEvent.create(
             attributes if change.changed is None else {**attributes, "datacontenttype": "application/json"},
             ABSENT if change.changed is None else {"changed": change.changed},
@@ -192,16 +217,12 @@ class Courier:
         headers = {**settings.get("headers", {}), **dict(message.get("headers", ())), **one.secret}
         sink = one.body["sink"]
         known = self._connections.get(one.id)
-        if known is not None and known[0] != sink:
-            known[1].close()
+        if known is not None and known[0].sink != sink:
+            await known[0].close()
             known = None
-        if known is None:
-            known = self._connections[one.id] = (sink, self._sinks.open(sink))
-        self._under_way[one.id] = time.monotonic()
-        try:
-            return send(known[1], settings["method"], sink, headers, message.payload or b"")
-        finally:
-            self._under_way.pop(one.id, None)
+        connection = known[0] if known is not None else self._sinks.open(sink)
+        self._connections[one.id] = (connection, time.monotonic())
+        return await connection.send(settings["method"], headers, message.payload or b"", _REQUEST)
 
     def _record(self, one: Subscription) -> bool:
         """Write down how far it came; False where another process delivers by now."""

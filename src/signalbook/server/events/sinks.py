@@ -4,26 +4,43 @@ Rule 1: a sink's name is resolved by us, every address it has is checked, and th
 was checked; so a name that means another address a moment later gains nothing. This is done anew for each connection.
 Rule 2: only addresses of the public internet are allowed, and those of the networks that the operator names.
 Rule 3: a redirect is an answer like any other and is not followed; of an answer's body no more than a little is read.
+Rule 4: a request has one deadline for all of it: the look-up of the name, the connection, the answer. It waits on an
+event loop and holds no thread; so however many sinks are slow, the others go on.
+Rule 5: a look-up cannot be ended. Each has a thread of its own, one a host, and those of hosts that were slow or were
+never asked leave room for the others.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+import httpcore
 
 from signalbook.errors import SignalbookError
 
-__all__ = ["Network", "Reply", "SinkError", "Sinks", "parse_networks", "send", "split_sink"]
+__all__ = ["Lookups", "Network", "Reply", "SinkConnection", "SinkError", "Sinks", "parse_networks", "split_sink"]
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_Places = list[tuple[str, int]]
 
-SECONDS = 10.0
 _MOST_READ = 64 * 1024
+# Look-ups at once: of hosts whose last one took less than a second, and of all others.
+MOST_QUICK_LOOKUPS = 64
+MOST_OTHER_LOOKUPS = 64
+_QUICK = 1.0
+_MOST_HOSTS = 10_000
 
 
 class SinkError(SignalbookError):
@@ -59,43 +76,88 @@ def split_sink(sink: str) -> SplitResult:
     return parts
 
 
+class Lookups:
+    """Finds the addresses of hosts; at most as many threads wait for the system at once as the two bounds say."""
+
+    def __init__(
+        self, quick: int = MOST_QUICK_LOOKUPS, others: int = MOST_OTHER_LOOKUPS, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._room = {True: quick, False: others}
+        self._waiting: dict[bool, deque[tuple[str, int]]] = {True: deque(), False: deque()}
+        self._under_way: dict[tuple[str, int], Future[_Places]] = {}
+        self._quick: dict[str, None] = {}  # hosts whose last look-up was quick
+
+    async def find(self, host: str, port: int) -> _Places:
+        """The addresses of a host; who gives up waiting leaves the look-up to the others who wait for it."""
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return await asyncio.shield(asyncio.wrap_future(self._ask(host, port)))
+        return [(host, port)]
+
+    def _ask(self, host: str, port: int) -> Future[_Places]:
+        with self._lock:
+            found = self._under_way.get((host, port))
+            if found is None:
+                found = self._under_way[host, port] = Future()
+                lane = host in self._quick
+                self._waiting[lane].append((host, port))
+                self._start(lane)
+        return found
+
+    def _start(self, lane: bool) -> None:
+        """Begin the look-ups of a lane that there is room for."""
+        while self._room[lane] and self._waiting[lane]:
+            self._room[lane] -= 1
+            wanted = (*self._waiting[lane].popleft(), lane)
+            threading.Thread(target=self._look_up, args=wanted, name="signalbook-lookup", daemon=True).start()
+
+    def _look_up(self, host: str, port: int, lane: bool) -> None:
+        began = self._clock()
+        found: _Places = []
+        failure: BaseException | None = None
+        try:
+            found = [(str(one[4][0]), port) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        except (OSError, UnicodeError) as error:
+            failure = SinkError(f"{host} is not known ({error})")
+        with self._lock:
+            future = self._under_way.pop((host, port))
+            self._quick.pop(host, None)
+            if self._clock() - began < _QUICK and failure is None:
+                self._quick[host] = None
+                if len(self._quick) > _MOST_HOSTS:
+                    del self._quick[next(iter(self._quick))]
+            self._room[lane] += 1
+            self._start(lane)
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(found)
+
+
 class Sinks:
     """What may be sent to, and the way there; `allowed` are networks beside the public internet."""
 
-    def __init__(self, allowed: tuple[Network, ...] = ()) -> None:
+    def __init__(self, allowed: tuple[Network, ...] = (), lookups: Lookups | None = None) -> None:
         self._allowed = allowed
+        self._lookups = lookups or Lookups()
         self._context: ssl.SSLContext | None = None
 
-    def open(self, sink: str) -> http.client.HTTPConnection:
+    def open(self, sink: str) -> SinkConnection:
         """A connection for requests to one sink; it is made with the first, and made anew when it was lost."""
         parts = split_sink(sink)
-        assert parts.hostname is not None
         if parts.scheme == "https":
             self._context = self._context or ssl.create_default_context()
-            return _Secure(self, parts.hostname, parts.port or 443, self._context)
-        return _Plain(self, parts.hostname, parts.port or 80)
+        return SinkConnection(self, sink, self._context)
 
-    def connect(self, host: str, port: int) -> socket.socket:
-        """A connection to an address of a host that is allowed."""
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise SinkError(f"{host} is not known ({error})") from None
-        places = [(family, place) for family, _, _, _, place in found]
-        for _, place in places:
-            self.check(host, str(place[0]))
-        last: OSError | None = None
-        for family, place in places:
-            connection = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                connection.settimeout(SECONDS)
-                connection.connect(place)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return connection
-            except OSError as error:
-                connection.close()
-                last = error
-        raise SinkError(f"nothing answers at {host} port {port} ({last})")
+    async def find(self, host: str, port: int) -> _Places:
+        """The addresses of a host, all of which are allowed."""
+        places = await self._lookups.find(host, port)
+        for address, _ in places:
+            self.check(host, address)
+        return places
 
     def check(self, host: str, address: str) -> None:
         """Refuse an address that is neither public nor allowed."""
@@ -122,51 +184,77 @@ def _embedded(place: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return place.ipv4_mapped or place.sixtofour
 
 
-class _Plain(http.client.HTTPConnection):
-    """A connection that reaches its host only through `Sinks.connect`."""
+class _Way(httpcore.AsyncNetworkBackend):
+    """Connects to the addresses of a host that `Sinks.find` gives, and to no others."""
 
-    def __init__(self, sinks: Sinks, host: str, port: int) -> None:
-        super().__init__(host, port, timeout=SECONDS)
+    def __init__(self, sinks: Sinks) -> None:
         self._sinks = sinks
+        self._plain = httpcore.AnyIOBackend()
 
-    def connect(self) -> None:
-        self.sock = self._sinks.connect(self.host, self.port)
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to the first address that answers."""
+        last: Exception | None = None
+        for address, _ in await self._sinks.find(host, port):
+            try:
+                return await self._plain.connect_tcp(address, port, timeout, None, socket_options)
+            except (OSError, httpcore.NetworkError, httpcore.TimeoutException) as error:
+                last = error
+        raise SinkError(f"nothing answers at {host} port {port} ({last})")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await self._plain.sleep(seconds)
 
 
-class _Secure(_Plain):
-    """The same over TLS, with the name checked that the client gave."""
+class SinkConnection:
+    """Requests to one sink, one after the other, on one connection."""
 
-    default_port = 443
+    def __init__(self, sinks: Sinks, sink: str, context: ssl.SSLContext | None) -> None:
+        self.sink = sink
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=context, max_connections=1, keepalive_expiry=60.0, network_backend=_Way(sinks)
+        )
 
-    def __init__(self, sinks: Sinks, host: str, port: int, context: ssl.SSLContext) -> None:
-        super().__init__(sinks, host, port)
-        self._tls = context
-
-    def connect(self) -> None:
-        plain = self._sinks.connect(self.host, self.port)
+    async def send(self, method: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Reply:
+        """One request, which takes no longer than this; whatever goes wrong on the way is a `SinkError`."""
         try:
-            self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
-        except (OSError, ssl.CertificateError) as error:
-            plain.close()
-            raise SinkError(f"{self.host} does not accept a secure connection ({error})") from None
+            async with asyncio.timeout(seconds):
+                return await self._request(method, headers, body)
+        except TimeoutError:
+            raise SinkError(f"it did not answer within {seconds:g} s") from None
+        except (OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ValueError) as error:
+            raise SinkError(f"it does not answer ({error or type(error).__name__})") from None
+
+    async def _request(self, method: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        parts = split_sink(self.sink)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        url = httpcore.URL(
+            scheme=parts.scheme.encode(), host=(parts.hostname or "").encode(), port=parts.port, target=path.encode()
+        )
+        lines = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
+        async with self._pool.stream(method, url, headers=lines, content=body or None) as answer:
+            size = 0
+            async with aclosing(_pieces(answer)) as pieces:
+                async for piece in pieces:
+                    size += len(piece)
+                    if size > _MOST_READ:
+                        break  # the rest goes with the connection
+            return Reply(
+                answer.status, {one.decode("latin-1").lower(): text.decode("latin-1") for one, text in answer.headers}
+            )
+
+    async def close(self) -> None:
+        """Close the connection; another request makes a new one."""
+        await self._pool.aclose()
 
 
-def send(
-    connection: http.client.HTTPConnection, method: str, sink: str, headers: Mapping[str, str], body: bytes = b""
-) -> Reply:
-    """One request; whatever goes wrong on the way is a `SinkError`, and the next request connects anew."""
-    parts = split_sink(sink)
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    try:
-        connection.request(method, path, body or None, dict(headers))
-        answer = connection.getresponse()
-        rest = answer.read(_MOST_READ)
-        if len(rest) == _MOST_READ or answer.will_close:
-            connection.close()
-    except SinkError:
-        connection.close()
-        raise
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        connection.close()
-        raise SinkError(f"it does not answer ({error or type(error).__name__})") from None
-    return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()})
+async def _pieces(answer: httpcore.Response) -> Any:
+    async for piece in answer.aiter_stream():
+        yield piece

@@ -3,18 +3,17 @@
 Rule 1: a sink has to agree before anything is sent to it: the validation handshake of cloudevents/http-webhook.md
 section 4. It is asked when a subscription is made, and again when its sink changes or it was parked.
 Rule 2: a subscription begins with what changes after it was made.
-Rule 3: the headers that a delivery carries may be keys to its sink: their names are shown, their values never.
+Rule 3: while a sink is asked, nobody but the client waits: neither a thread nor a connection to the store is held.
+Rule 4: the headers that a delivery carries may be keys to its sink: their names are shown, their values never.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
-import socket
-import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -28,8 +27,8 @@ from signalbook.registry.changes import Position, latest
 from signalbook.registry.store import Connection, Store
 from signalbook.server import http
 from signalbook.server.events.changes import expand
-from signalbook.server.events.sinks import SinkError, Sinks, send, split_sink
-from signalbook.server.http import JSON, Request, Response
+from signalbook.server.events.sinks import SinkError, Sinks, split_sink
+from signalbook.server.http import JSON, Request, Response, WaitContext
 from signalbook.server.problems import not_supported
 
 __all__ = [
@@ -411,11 +410,22 @@ _CREDENTIALS: Mapping[str, Callable[[Json, str], tuple[Json, Json]]] = {
 
 
 MOST_SUBSCRIPTIONS = 1000
-_HANDSHAKE_SECONDS = 20.0
+HANDSHAKE_SECONDS = 10.0
+MOST_HANDSHAKES = 64
 MASK = "********"
 """What stands for a value that is not shown; sent back, it leaves the value as it is."""
 
 _ALL, _ONE = "GET, OPTIONS, POST", "DELETE, GET, OPTIONS, PUT"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A subscription to be written; without a rate, its sink is to be asked first."""
+
+    id: str
+    body: Json
+    secret: Json = field(repr=False)
+    rate: int | None = None
 
 
 class Subscriptions:
@@ -425,9 +435,29 @@ class Subscriptions:
         self._store = store
         self._sinks = sinks
         self._may_write = may_write
+        self._asked = 0  # sinks that are being asked now
+
+    async def wait(self, request: Request, waiting: WaitContext) -> Response:
+        """Answer a request that may have to ask a sink."""
+        found = await waiting.run(self._begin, request)
+        if isinstance(found, Response):
+            return found
+        if found.rate is None:
+            found = replace(found, rate=await self._handshake(request, found))
+        answer: Response = await waiting.run(lambda wish: self._save(request, wish), found)
+        return answer
 
     def answer(self, request: Request) -> Response:
-        """Answer one request."""
+        """Answer one request in this thread, also where it has to ask a sink."""
+        found = self._begin(request)
+        if isinstance(found, Response):
+            return found
+        if found.rate is None:
+            found = replace(found, rate=asyncio.run(self._handshake(request, found)))
+        return self._save(request, found)
+
+    def _begin(self, request: Request) -> Response | _Wish:
+        """Return the answer, or what is to be written."""
         _, _, id_ = request.path.strip("/").partition("/")
         allow = _ONE if id_ else _ALL
         if request.method == "OPTIONS":
@@ -435,12 +465,12 @@ class Subscriptions:
         if request.method not in allow.split(", "):
             raise not_supported(request.path, request.method, allow)
         if request.method == "POST":
-            return self._create(request)
+            return self._read_new(request)
         if not id_:
             whole = self._may_write(request)
             return _json(200, [_shown(one, whole=whole) for one in every(self._store.reader())])
         if request.method == "PUT":
-            return self._update(request, id_)
+            return self._read_update(request, id_)
         if request.method == "DELETE":
             return self._delete(request, id_)
         whole = self._may_write(request)
@@ -452,41 +482,43 @@ class Subscriptions:
             raise RegistryError("not_found", request.path)
         return found
 
-    def _create(self, request: Request) -> Response:
+    def _read_new(self, request: Request) -> _Wish:
         body, secret = read_subscription(_body(request), request.base, request.path)
         _unmask(body, {}, request.path)
         if count(self._store.reader()) >= MOST_SUBSCRIPTIONS:
             detail = f"there are {MOST_SUBSCRIPTIONS} subscriptions, which is the maximum"
             raise RegistryError("bad_request", request.path, error_detail=detail)
-        rate = self._handshake(request, body["sink"], secret)
+        return _Wish("", body, secret)
 
-        def job(db: Connection) -> Subscription:
-            one = Subscription(secrets.token_hex(12), request.base, body, secret, rate, latest(db, expand))
-            save(db, one)
-            return one
-
-        made = self._store.write(job)
-        response = _json(201, _shown(made))
-        response.headers.append(("location", f"{request.base}/subscriptions/{made.id}"))
-        return response
-
-    def _update(self, request: Request, id_: str) -> Response:
+    def _read_update(self, request: Request, id_: str) -> _Wish:
         before = self._find(self._store.reader(), request, id_)
         body, secret = read_subscription(_body(request), request.base, request.path)
         if "sinkcredential" not in body and body["sink"] == before.body["sink"]:
             secret = before.secret  # what is not shown cannot be sent back; another sink never gets it
             body |= {name: before.body[name] for name in ("sinkcredential",) if name in before.body}
         _unmask(body, before.body if body["sink"] == before.body["sink"] else {}, request.path)
-        rate = before.rate
-        if body["sink"] != before.body["sink"] or before.state == "parked":
-            rate = self._handshake(request, body["sink"], secret)
+        asks = body["sink"] != before.body["sink"] or before.state == "parked"
+        return _Wish(id_, body, secret, None if asks else before.rate)
 
-        def job(db: Connection) -> Subscription:
-            one = self._find(db, request, id_).renewed(body, secret, rate)
+    def _save(self, request: Request, wish: _Wish) -> Response:
+        rate = wish.rate or 0
+
+        def create(db: Connection) -> Subscription:
+            one = Subscription(secrets.token_hex(12), request.base, wish.body, wish.secret, rate, latest(db, expand))
             save(db, one)
             return one
 
-        return _json(200, _shown(self._store.write(job)))
+        def update(db: Connection) -> Subscription:
+            one = self._find(db, request, wish.id).renewed(wish.body, wish.secret, rate)
+            save(db, one)
+            return one
+
+        if wish.id:
+            return _json(200, _shown(self._store.write(update)))
+        made = self._store.write(create)
+        response = _json(201, _shown(made))
+        response.headers.append(("location", f"{request.base}/subscriptions/{made.id}"))
+        return response
 
     def _delete(self, request: Request, id_: str) -> Response:
         def job(db: Connection) -> Subscription:
@@ -496,20 +528,21 @@ class Subscriptions:
 
         return _json(200, _shown(self._store.write(job)))
 
-    def _handshake(self, request: Request, sink: str, secret: dict[str, str]) -> int:
+    async def _handshake(self, request: Request, wish: _Wish) -> int:
         """Ask a sink whether it wants deliveries from here, and return how many a minute, 0 for any number."""
-        origin = urlsplit(request.base).netloc
+        origin, sink = urlsplit(request.base).netloc, wish.body["sink"]
+        if self._asked >= MOST_HANDSHAKES:
+            raise RegistryError("server_busy", request.path)
+        self._asked += 1
+        connection = self._sinks.open(sink)
         try:
-            connection = self._sinks.open(sink)
-            timer = threading.Timer(_HANDSHAKE_SECONDS, _shut, [connection])
-            timer.start()
-            try:
-                reply = send(connection, "OPTIONS", sink, {"WebHook-Request-Origin": origin, **secret})
-            finally:
-                timer.cancel()
-                connection.close()
+            headers = {"WebHook-Request-Origin": origin, **wish.secret}
+            reply = await connection.send("OPTIONS", headers, b"", HANDSHAKE_SECONDS)
         except SinkError as error:
             raise RegistryError("sink_refused", request.path, sink=sink, error_detail=error) from None
+        finally:
+            self._asked -= 1
+            await connection.close()
         allowed = reply.headers.get("webhook-allowed-origin", "").strip().lower()
         if not 200 <= reply.status < 300 or allowed not in ("*", origin.lower()):
             detail = (
@@ -546,11 +579,6 @@ def _unmask(body: Json, before: Json, path: str) -> None:
             detail = f'the header "{name}" has the value that stands for one that is not shown; give its own'
             raise RegistryError("bad_request", path, error_detail=detail)
         headers[name] = known[name]
-
-
-def _shut(connection: Any) -> None:
-    with suppress(OSError, AttributeError):
-        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _body(request: Request) -> Any:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbook.messages import Catalog, index
+from signalbook.messages import Catalog, nearest
 from signalbook.messages.compile import Judged, MatchPlan, judge
-from signalbook.messages.index import edits, segments, shared
+from signalbook.messages.nearest import edits, segments, shared
 from signalbook.messages.observe import Observed
+from signalbook.messages.schema_library import SchemaLibrary
 
 NOUNS = ("order", "crane", "berth", "pilot", "cargo", "truck", "gate", "yard", "vessel", "port")
 VERBS = ("created", "changed", "deleted", "moved", "sent", "held", "freed", "seen", "lost", "found")
@@ -63,11 +64,11 @@ def test_few_are_judged(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> No
     """Of a large catalog a few definitions are judged."""
     judged: list[MatchPlan] = []
 
-    def counted(plan: MatchPlan, observed: Observed) -> Judged:
+    def counted(plan: MatchPlan, observed: Observed, library: SchemaLibrary) -> Judged:
         judged.append(plan)
-        return judge(plan, observed)
+        return judge(plan, observed, library)
 
-    monkeypatch.setattr(index, "judge", counted)
+    monkeypatch.setattr(nearest, "judge", counted)
     near(catalog, "com.acme.svc7.order.craeted")
     assert 0 < len(judged) <= 16
 

@@ -3,7 +3,7 @@ import gzip
 import pytest
 import zstandard
 
-from signalbook.server.flow import choose, encode
+from signalbook.server.coding import choose, encode
 from signalbook.server.http import JSON, Response
 from tests.cases import Case, cases
 

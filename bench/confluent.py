@@ -1,4 +1,4 @@
-"""Measure the API of Confluent's Schema Registry: `make bench BENCH=confluent`, or `make bench BENCH=confluent ARGS=--quick`.
+"""Measure the API of Confluent's Schema Registry: `make bench BENCH=confluent`; `ARGS=--quick` sends fewer requests.
 
 Every line is processor time of the server for one request, as a ratio with its limit. The clients are connections that
 are kept open; what they cost does not count. Another registry that runs on this machine is measured in turn with this
@@ -26,6 +26,7 @@ import orjson
 
 sys.path.insert(0, str(Path(__file__).parent))
 from figures import Figure, cpu_seconds, serving, show
+
 from registry import GROUP, fill
 
 SCHEMAS = 200
@@ -185,7 +186,9 @@ def _figures(own: Measured, others: Sequence[Measured], read: float) -> list[Fig
             theirs = other.seconds[name]
             limit = AT_LEAST if other.server.name.lower() == "karapace" and "there" not in name else None
             note = f"{spent * 1e6:.0f} µs against {theirs * 1e6:.0f} µs of CPU"
-            figures.append(Figure(f"{name}s for one CPU second", theirs / spent, limit, other.server.name, True, note))
+            figures.append(
+                Figure(f"{name}: requests for one CPU second", theirs / spent, limit, other.server.name, True, note)
+            )
     return figures
 
 

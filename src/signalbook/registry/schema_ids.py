@@ -31,8 +31,8 @@ from signalbook.schemas.format import SchemaError
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
     "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
-    "ids_of_content", "name_in", "referrers", "save_contexts", "split_name", "stated_references", "subject_at",
-    "subject_of", "subjects", "texts_of", "version_of", "versions",
+    "ids_of_content", "is_held", "is_subject", "name_in", "newest_holder", "referrers", "save_contexts", "split_name",
+    "stated_references", "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -109,6 +109,12 @@ def versions(db: Connection, context: str, subject: str) -> list[SubjectVersion]
     return [_subject_version(one) for one in found]
 
 
+def is_subject(db: Connection, context: str, subject: str) -> bool:
+    """Tell whether a subject has a version, a hidden one too."""
+    sql = "SELECT 1 FROM schema_versions WHERE context = ? AND subject = ? LIMIT 1"
+    return db.one(sql, (context, subject)) is not None
+
+
 def version_of(db: Connection, key: str) -> SubjectVersion | None:
     """The version of a subject that an entity's key names."""
     found = db.one(f"{_VERSION} WHERE key = ?", (key,))
@@ -119,6 +125,19 @@ def holders(db: Connection, context: str, number: int) -> list[SubjectVersion]:
     """The versions that have an id, hidden ones too."""
     sql = f"{_VERSION} WHERE context = ? AND id = ? ORDER BY subject, number"
     return [_subject_version(one) for one in db.execute(sql, (context, number))]
+
+
+def is_held(db: Connection, context: str, number: int) -> bool:
+    """Tell whether a version has an id, a hidden one too."""
+    sql = "SELECT 1 FROM schema_versions WHERE context = ? AND id = ? LIMIT 1"
+    return db.one(sql, (context, number)) is not None
+
+
+def newest_holder(db: Connection, context: str, number: int, subject: str) -> SubjectVersion | None:
+    """The newest version of a subject that has an id, a hidden one too."""
+    sql = f"{_VERSION} WHERE context = ? AND subject = ? AND id = ? ORDER BY number DESC LIMIT 1"
+    found = db.one(sql, (context, subject, number))
+    return _subject_version(found) if found is not None else None
 
 
 def subjects(db: Connection, context: str | None = None) -> list[tuple[str, str, bool]]:

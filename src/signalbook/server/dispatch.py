@@ -251,6 +251,10 @@ class Face(Protocol):
         """The answer to a request."""
         ...
 
+    def quick(self, request: Request, /) -> Response | None:
+        """The answer to a GET that takes a moment and is the same until the next write; None for any other."""
+        ...
+
     def asks(self, request: Request, /) -> bool:
         """Whether a POST only asks."""
         ...
@@ -289,6 +293,8 @@ class RegistryService:
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
         self._points = PointCache()
+        self._face_paths = tuple(f"/{first}/" for first in self._faces)
+        self._face_answers = PointCache()
 
     @property
     def store(self) -> Store:
@@ -299,7 +305,11 @@ class RegistryService:
 
     def quick(self, request: Request) -> Response | None:
         """Answer a point read on the spot."""
-        if request.query or request.method != "GET" or not self._local or request.path in self._extensions:
+        if request.method != "GET" or not self._local:
+            return None
+        if request.path.startswith(self._face_paths):
+            return self._quick_face(request)
+        if request.query or request.path in self._extensions:
             return None
         db = self._requests.store.reader()
         address = (request.base, request.path)
@@ -311,6 +321,19 @@ class RegistryService:
             self._points.keep(address, *kept)
         response, etag = kept
         return unchanged(request.headers.get("if-none-match"), etag) or response
+
+    def _quick_face(self, request: Request) -> Response | None:
+        """Answer on the spot what another API answers so; the type that the client accepts belongs to the address."""
+        address = (request.headers.get("accept") or "", f"{request.path}?{request.query}")
+        kept = self._face_answers.find(self._requests.store.reader(), address)
+        if kept is None:
+            face = self._face(request.path)
+            response = face.quick(request) if face is not None else None
+            if response is None:
+                return None
+            kept = (response, "")
+            self._face_answers.keep(address, *kept)
+        return kept[0]
 
     def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
         """Return the answer to a point read and its tag."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 import orjson
 
@@ -47,6 +47,10 @@ ROOT_NAMES = frozenset({"subjects", "schemas", "compatibility", "config", "mode"
 
 _BODIES = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MOST_SCHEMAS = 1000
+# What is answered on the spot, and how long a schema may be for it.
+_BY_ID = re.compile(r"/schemas/ids/([0-9]{1,10})")
+_HINT = re.compile(r"(?:subject=[^&]*)?")
+_AT_ONCE = 1 << 18
 
 
 Handler = Callable[["Confluent", ConfluentCall], Any]
@@ -89,6 +93,23 @@ class Confluent(ConfluentChanges):
         if isinstance(value, SchemaText):
             return Response(200, [("content-type", media)], value.text.encode("utf-8", "surrogatepass"))
         return answered(200, value, media)
+
+    def quick(self, request: Request) -> Response | None:
+        """What every reader asks first, answered on the spot: a schema by its id, which a subject of that name has."""
+        found = _BY_ID.fullmatch(request.path.removeprefix(ROOT))
+        if found is None or not _HINT.fullmatch(request.query):
+            return None
+        subject, number = unquote_plus(request.query.removeprefix("subject=")), int(found[1])
+
+        def job(db: Connection) -> Response | None:
+            if subject and schema_ids.newest_holder(db, DEFAULT, number, subject) is None:
+                return None
+            if not subject and not schema_ids.is_held(db, DEFAULT, number):
+                return None
+            size = db.one("SELECT LENGTH(document) FROM schema_ids WHERE context = ? AND id = ?", (DEFAULT, number))
+            return None if size is None or size[0] > _AT_ONCE else self.answer(request)
+
+        return self._read(job)
 
     def asks(self, request: Request) -> bool:
         """Whether a POST only asks, so that whoever may read may send it."""
@@ -226,13 +247,13 @@ class Confluent(ConfluentChanges):
         number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
         subject = call.text("subject")
         for context, wanted in self._hinted(db, call, subject):
-            held = schema_ids.holders(db, context, number)
-            named = [one for one in held if one.subject == wanted]
-            if wanted and not named and context != DEFAULT:
+            named = schema_ids.newest_holder(db, context, number, wanted) if wanted else None
+            if wanted and named is None and context != DEFAULT:
                 continue
-            entry = schema_ids.by_id(db, context, number) if held or self._keep_deleted else None
+            held = named is not None or self._keep_deleted or schema_ids.is_held(db, context, number)
+            entry = schema_ids.by_id(db, context, number) if held else None
             if entry is not None:
-                return entry, named[-1] if named else None
+                return entry, named
         raise ConfluentError(40403, f"Schema {call.parts[0]} not found")
 
     def _hinted(self, db: Connection, call: ConfluentCall, subject: str) -> list[tuple[str, str]]:
@@ -244,7 +265,7 @@ class Confluent(ConfluentChanges):
         if context != DEFAULT or subject.startswith(":"):
             return [(context, plain if subject.startswith(":") else "")]
         number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
-        if any(one.subject == plain for one in schema_ids.holders(db, DEFAULT, number)):
+        if schema_ids.newest_holder(db, DEFAULT, number, plain) is not None:
             return [(DEFAULT, plain)]
         return [*((other, plain) for other in schema_ids.all_contexts(db)[1:]), (DEFAULT, plain)]
 

@@ -236,7 +236,7 @@ class SubjectView:
     def resolve(self, db: Connection, name: str, around: str) -> tuple[str, str]:
         """Context and subject that a name in a path means; an alias leads to another subject."""
         context, subject = split_name(name, around)
-        if not schema_ids.versions(db, context, subject):
+        if not schema_ids.is_subject(db, context, subject):
             alias = load_scope(db, (context, subject))[0].get("alias")
             if alias:
                 return split_name(alias, context)
@@ -244,10 +244,10 @@ class SubjectView:
 
     def elsewhere(self, db: Connection, name: str, context: str, subject: str) -> tuple[str, str]:
         """The same, in the other contexts where a plain name is not in the default one."""
-        if context != DEFAULT or name.startswith(":") or schema_ids.versions(db, context, subject):
+        if context != DEFAULT or name.startswith(":") or schema_ids.is_subject(db, context, subject):
             return context, subject
         for other in schema_ids.all_contexts(db)[1:]:
-            if schema_ids.versions(db, other, subject):
+            if schema_ids.is_subject(db, other, subject):
                 return other, subject
         return context, subject
 

@@ -30,9 +30,10 @@ from signalbook.schemas.format import SchemaError
 
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
-    "assign", "by_guid", "by_id", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
-    "ids_of_content", "is_held", "is_subject", "name_in", "newest_holder", "referrers", "save_contexts", "split_name",
-    "stated_references", "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
+    "assign", "by_guid", "by_id", "context_of", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
+    "ids_of_content", "is_held", "is_subject", "name_in", "newest_holder", "own_attributes", "referrers",
+    "save_contexts", "split_name", "stated_references", "subject_at", "subject_of", "subjects", "texts_of",
+    "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -169,6 +170,12 @@ def all_contexts(db: Connection) -> list[str]:
 def group_of(db: Connection, context: str) -> str | None:
     """The xid of the group that is a context."""
     found = db.one("SELECT xid FROM schema_contexts WHERE context = ?", (context,))
+    return found[0] if found is not None else None
+
+
+def context_of(db: Connection, group: str) -> str | None:
+    """The context that the group with this xid is."""
+    found = db.one("SELECT context FROM schema_contexts WHERE xid = ?", (group,))
     return found[0] if found is not None else None
 
 
@@ -545,12 +552,18 @@ def _assign_version(
     _show(version, shown)
 
 
+_OWN = ("confluentid", "confluentguid", "confluentversion")
+
+
+def own_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a version that the server keeps here, as far as it has them."""
+    return {name: attrs[name] for name in _OWN if name in attrs}
+
+
 def _show(version: VersionState, shown: Mapping[str, Any]) -> None:
     """Let a version show what the server knows of it here."""
-    own = ("confluentid", "confluentguid", "confluentversion")
-    attrs = version.attrs
-    if {name: attrs[name] for name in own if name in attrs} != shown:
-        version.attrs = {**{name: value for name, value in attrs.items() if name not in own}, **shown}
+    if own_attributes(version.attrs) != shown:
+        version.attrs = {**{name: value for name, value in version.attrs.items() if name not in _OWN}, **shown}
         version.refreshed = True
 
 

@@ -35,6 +35,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from scripts.brokers import Broker
+from signalbook.clients import kafka
+from signalbook.messages import Catalog
+from signalbook.protocols import Message
 from tests.conftest import ROOT, StartServer
 from tests.integration.processes import missing
 from tests.patience import LONG
@@ -253,13 +256,18 @@ def test_the_catalog_steers_a_producer(clients: Clients) -> None:
 # ---- through Kafka
 
 
-def produce(broker: Broker, topic: str, values: list[bytes | None], headers: Any = None) -> None:
+def produce(broker: Broker, topic: str, values: list[bytes], headers: Any = None) -> None:
     """Send values to a topic, in their order."""
+    send(broker, *(Message("KAFKA", {"topic": topic, "headers": tuple(headers or ())}, value) for value in values))
+
+
+def send(broker: Broker, *messages: Message) -> None:
+    """Send messages."""
     failures: list[object] = []
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
-    for value in values:
+    for message in messages:
         producer.produce(
-            topic, value, headers=headers, on_delivery=lambda error, _: failures.append(error) if error else None
+            **kafka.publish_args(message), on_delivery=lambda error, _: failures.append(error) if error else None
         )
     assert 0 == producer.flush(LONG)
     assert [] == failures
@@ -281,22 +289,28 @@ def _of_protobuf(value: Any) -> Any:
     return {"quay": value.place.quay, "depth": value.depth}
 
 
-def _avro(clients: Clients, schema: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+Serdes = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def _avro(clients: Clients, schema: Any, writing: Any = None, reading: Any = None) -> Serdes:
     text = json.dumps(schema)
-    return AvroSerializer(clients.new(), text), AvroDeserializer(clients.new(), text)
+    return AvroSerializer(clients.new(), text, conf=writing), AvroDeserializer(clients.new(), text, conf=reading)
 
 
-def _json(clients: Clients, schema: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    return JSONSerializer(json.dumps(schema), clients.new()), JSONDeserializer(json.dumps(schema))
+def _json(clients: Clients, schema: Any, writing: Any = None, reading: Any = None) -> Serdes:
+    text = json.dumps(schema)
+    read = JSONDeserializer(text, schema_registry_client=clients.new(), conf=reading)
+    return JSONSerializer(text, clients.new(), conf=writing), read
 
 
-def _protobuf(clients: Clients, berth: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _protobuf(clients: Clients, berth: Any, writing: Any = None, reading: Any = None) -> Serdes:
     def write(given: Any, where: SerializationContext) -> Any:
         value = berth(depth=given["depth"])
         value.place.quay = given["quay"]
-        return ProtobufSerializer(berth, clients.new(), {})(value, where)
+        return ProtobufSerializer(berth, clients.new(), writing or {})(value, where)
 
-    return write, lambda data, where: _of_protobuf(ProtobufDeserializer(berth, {}, clients.new())(data, where))
+    read = ProtobufDeserializer(berth, reading or {}, clients.new())
+    return write, lambda data, where: _of_protobuf(read(data, where))
 
 
 WIDER = {**BERTH, "properties": {**BERTH["properties"], "note": {"type": "string"}}, "additionalProperties": True}
@@ -327,3 +341,74 @@ def test_evolution_in_flight(clients: Clients, kafka_broker: Broker, name: str) 
     produce(kafka_broker, topic, values)
     found = [read_newer(record.value(), at(topic)) for record in consume(kafka_broker, topic, len(values))]
     assert [{**one, **extra} for one in given] == found
+
+
+# ---- the catalog's `build` and `match` with Confluent's serializers
+
+
+STATED = {"Avro": ("Avro/1.11", ""), "JSON Schema": ("JsonSchema/draft-07", ""), "Protobuf": ("Protobuf/3", "#:Berth")}
+
+
+def catalog_of(clients: Clients, topic: str, name: str, framing: str) -> Catalog:
+    """The server's catalog, with one message of the topic whose payload is the subject `{topic}-value`."""
+    format_name, message_name = STATED[name]
+    subject = f"/schemagroups/confluent/schemas/{topic}-value"
+    message = {
+        "protocol": "KAFKA", "protocoloptions": {"topic": topic}, "dataschemauri": f"{subject}{message_name}",
+        "dataschemaformat": format_name, "dataschemaframing": framing,
+    }  # fmt: skip
+    put = httpx.put(f"{clients.root}/messagegroups/harbour/messages/{topic}", json=message, timeout=LONG)
+    assert 201 == put.status_code, put.text
+    return Catalog.from_documents(httpx.get(f"{clients.root}/export", timeout=LONG).raise_for_status().json())
+
+
+VALUE = {"quay": "eastern", "depth": 7}
+IN_PROTOBUF = {"place": {"quay": "eastern"}, "depth": 7}
+FRAMES = ["confluent", "confluent-header"]
+
+
+@pytest.mark.broker("kafka")
+@pytest.mark.parametrize("framing", FRAMES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_clients_write_is_matched(clients: Clients, kafka_broker: Broker, name: str, framing: str) -> None:
+    """Records of Confluent's serializers match the definition of their topic, by the version that wrote them."""
+    serdes, older, newer = FORMATS[name]
+    topic = fresh("berths")
+    conf = {"schema.id.serializer": header_schema_id_serializer} if framing == "confluent-header" else {}
+    headers: list[tuple[str, bytes]] = []
+    sent = serdes(clients, older, conf)[0](VALUE, at(topic, headers))
+    more = {"note": ""} if name == "Avro" else {}
+    serdes(clients, newer, {})[0]({**VALUE, **more}, at(topic))
+    catalog = catalog_of(clients, topic, name, framing)
+    produce(kafka_broker, topic, [sent], headers)
+    (record,) = consume(kafka_broker, topic, 1)
+    answer = catalog.match(kafka.to_paper(record))
+    assert ("matched", []) == (answer.outcome.value, [str(one) for one in answer.problems])
+    first = clients.new().get_version(f"{topic}-value", 1)
+    assert (first.schema_id if not headers else None, first.guid if headers else None) == (
+        answer.schemaid,
+        answer.schemaguid,
+    )
+    expected = IN_PROTOBUF if name == "Protobuf" else {**VALUE, **more}
+    assert expected == {key: value for key, value in answer.data.items() if key in expected}
+
+
+@pytest.mark.broker("kafka")
+@pytest.mark.parametrize("framing", FRAMES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_clients_read_what_is_built(clients: Clients, kafka_broker: Broker, name: str, framing: str) -> None:
+    """A message that the catalog builds is read by Confluent's deserializers."""
+    serdes, older, _ = FORMATS[name]
+    topic = fresh("berths")
+    conf = {"schema.id.deserializer": dual_schema_id_deserializer}
+    write, _ = serdes(clients, older, {})
+    write(VALUE, at(topic))
+    catalog = catalog_of(clients, topic, name, framing)
+    given = IN_PROTOBUF if name == "Protobuf" else VALUE
+    built = catalog.message(f"/messagegroups/harbour/messages/{topic}").build(data=given)
+    assert [] == list(built.problems)
+    assert built.message is not None
+    send(kafka_broker, built.message)
+    (record,) = consume(kafka_broker, topic, 1)
+    read = serdes(clients, older, {}, conf)[1]
+    assert VALUE == read(record.value(), at(topic, record.headers() or []))

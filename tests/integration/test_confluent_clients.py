@@ -149,12 +149,14 @@ def modules() -> str:
     return str(MODULES)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHECKS.is_dir(), reason="the checks are not beside the project")
 def test_the_checks_of_the_python_client(clients: Clients) -> None:
     """All checks with Confluent's Python client pass."""
     run_checks([sys.executable, str(CHECKS / "python_client.py"), clients.base], 36)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not CHECKS.is_dir(), reason="the checks are not beside the project")
 def test_the_checks_of_the_javascript_client(clients: Clients, modules: str) -> None:
@@ -162,6 +164,7 @@ def test_the_checks_of_the_javascript_client(clients: Clients, modules: str) -> 
     run_checks(["node", str(CHECKS / "js_client.mjs"), clients.base], 19, CLIENT_MODULES=modules)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_round_trips_of_the_javascript_client(clients: Clients, modules: str) -> None:
     """What Confluent's JavaScript client writes in each format, it reads."""

@@ -33,7 +33,7 @@ from signalbook.schemas.format import (
     unusable,
 )
 
-__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences"]
+__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences", "keep_reading"]
 
 # What the checks of one write may take while it has the turn: about five milliseconds.
 IN_TURN = 500
@@ -147,6 +147,13 @@ class _Kept:
 
 
 _kept = _Kept()
+
+
+def keep_reading(format_name: str, document: bytes, schema: Schema) -> None:
+    """Keep what a document that refers to no other was read as, for the write that brings it."""
+    row = schemas.find(format_name)
+    if row is not None and len(document) <= _LARGEST_KEPT:
+        _kept.keep(row, document, schema)
 
 
 class Readings:

@@ -21,9 +21,19 @@ from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import JsonError, decode_json
 from signalbook.registry import rows, schema_ids
+from signalbook.registry.readings import keep_reading
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
-from signalbook.schemas.canonical import TYPES, Content, Reference, canonical_text, read_schema, serialised, written_out
+from signalbook.schemas.canonical import (
+    TYPES,
+    Content,
+    Reference,
+    canonical_text,
+    format_of,
+    read_schema,
+    serialised,
+    written_out,
+)
 from signalbook.schemas.format import SchemaError
 from signalbook.server import problems
 from signalbook.server.http import Request, Response
@@ -399,10 +409,13 @@ class SubjectView:
 
     def check_readable(self, db: Connection, context: str, content: Content) -> None:
         """Refuse a schema that cannot be read with what it refers to."""
+        texts = schema_ids.texts_of(db, context, content.references)
         try:
-            read_schema(content.type, content.text, schema_ids.texts_of(db, context, content.references))
+            found = read_schema(content.type, content.text, texts)
         except SchemaError as error:
             raise invalid(str(error)) from None
+        if content.type == "AVRO" and not texts:  # others are read in other words here than in the registry
+            keep_reading(format_of("AVRO", ""), content.text.encode("utf-8", "surrogatepass"), found)
 
 
 def check_subject(subject: str) -> None:

@@ -287,6 +287,8 @@ class AvroSchema:
     __slots__ = ("_columns", "_fast", "_fingerprint", "_limit", "_strict", "names", "node")
 
     format = "Avro/*"
+    _fast: Callable[[bytes], tuple[Any, int]] | None
+    _limit: int
 
     def __init__(self, node: Node, names: Mapping[str, Node]) -> None:
         self.node = node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -167,6 +167,29 @@ def test_references(registry: Registry) -> None:
     assert ["B", "A"] == list(texts)
     registry.delete(f"{GROUP}/schemas/b")
     assert [] == schema_ids.referrers(reader(registry), ".", "a")
+
+
+def test_a_load_changes_nothing_twice(registry: Registry) -> None:
+    """A document that says nothing of ids, loaded again, touches nothing; nor does an export of it."""
+    version = {"format": AVRO, "schema": record("A")}
+    document = {"schemagroups": {"confluent": {"schemas": {"a": {"versions": {"x": version}}}}}}
+    assert (1, 1) == registry.load_part("/", document, "one")
+    before = registry.get(f"{GROUP}/schemas/a/versions")
+    assert (0, 0) == registry.load_part("/", document, "two")
+    exported = registry.export()
+    assert (0, 0) == registry.load_part("/", {"schemagroups": exported["schemagroups"]}, "three")
+    assert before == registry.get(f"{GROUP}/schemas/a/versions")
+    assert (1, 1) == (before["x"]["confluentid"], before["x"]["confluentversion"])
+
+
+def test_an_export_brings_ids_back(registry: Registry, fresh_store: Callable[[], str]) -> None:
+    """What was exported has its ids and numbers elsewhere, too."""
+    put(registry, "a", "x", record("A"), confluentid=70, confluentversion=4)
+    put(registry, "a", "2", record("B"))
+    exported = registry.export()
+    with Registry.open(fresh_store()) as other:
+        other.load_part("/", {"schemagroups": exported["schemagroups"]}, "one")
+        assert schema_ids.versions(reader(registry), ".", "a") == schema_ids.versions(reader(other), ".", "a")
 
 
 def test_what_is_undone_gives_no_id(registry: Registry) -> None:

@@ -59,6 +59,17 @@ def test_a_descriptor_is_the_file() -> None:
     assert text == canonical_text("PROTOBUF", encoded)
 
 
+@pytest.mark.parametrize("name", ["google/type/money.proto", "confluent/type/decimal.proto", "google/type/color.proto"])
+def test_known_files(name: str) -> None:
+    """CSR-69: some files need no reference; one of that name in the catalog goes before."""
+    package = name.rpartition("/")[0].replace("/", ".")
+    kind = name.rpartition("/")[2].removesuffix(".proto").capitalize()
+    text = f'syntax = "proto3"; import "{name}"; message A {{ {package}.{kind} a = 1; }}'
+    assert not read_schema("PROTOBUF", text).check(b"").problems
+    with pytest.raises(SchemaError):
+        read_schema("PROTOBUF", text, {name: 'syntax = "proto3"; message Other {}'})
+
+
 def test_guid() -> None:
     """Everything that makes up a content makes up its guid."""
     plain = Content("AVRO", '"string"')

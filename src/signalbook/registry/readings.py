@@ -33,7 +33,7 @@ from signalbook.schemas.format import (
     unusable,
 )
 
-__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences", "keep_reading"]
+__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences", "keep_read"]
 
 # What the checks of one write may take while it has the turn: about five milliseconds.
 IN_TURN = 500
@@ -149,9 +149,9 @@ class _Kept:
 _kept = _Kept()
 
 
-def keep_reading(format_name: str, document: bytes, schema: Schema) -> None:
-    """Keep what a document that refers to no other was read as, for the write that brings it."""
-    row = schemas.find(format_name)
+def keep_read(format: str, document: bytes, schema: Schema) -> None:
+    """Keep a schema that refers to no other, which somebody has read who is about to write it."""
+    row = schemas.find(format)
     if row is not None and len(document) <= _LARGEST_KEPT:
         _kept.keep(row, document, schema)
 

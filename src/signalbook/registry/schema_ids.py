@@ -31,9 +31,8 @@ from signalbook.schemas.format import SchemaError
 __all__ = [
     "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
     "assign", "by_guid", "by_id", "context_of", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
-    "ids_of_content", "is_held", "is_subject", "name_in", "newest_holder", "own_attributes", "referrers",
-    "save_contexts", "split_name", "stated_references", "subject_at", "subject_of", "subjects", "texts_of",
-    "version_of", "versions",
+    "ids_of_content", "name_in", "own_attributes", "referrers", "save_contexts", "split_name", "stated_references",
+    "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
 ]  # fmt: skip
 
 DEFAULT = "."
@@ -41,6 +40,7 @@ DEFAULT_GROUP = "confluent"
 HIGHEST = 2**31 - 1
 GROUPS, SCHEMAS = "schemagroups", "schemas"
 _MOST_TEXTS = 1000
+_SMALL = 64 * 1024  # documents up to this size are kept with their canonical text
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,6 @@ def versions(db: Connection, context: str, subject: str) -> list[SubjectVersion]
     return [_subject_version(one) for one in found]
 
 
-def is_subject(db: Connection, context: str, subject: str) -> bool:
-    """Tell whether a subject has a version, a hidden one too."""
-    sql = "SELECT 1 FROM schema_versions WHERE context = ? AND subject = ? LIMIT 1"
-    return db.one(sql, (context, subject)) is not None
-
-
 def version_of(db: Connection, key: str) -> SubjectVersion | None:
     """The version of a subject that an entity's key names."""
     found = db.one(f"{_VERSION} WHERE key = ?", (key,))
@@ -126,19 +120,6 @@ def holders(db: Connection, context: str, number: int) -> list[SubjectVersion]:
     """The versions that have an id, hidden ones too."""
     sql = f"{_VERSION} WHERE context = ? AND id = ? ORDER BY subject, number"
     return [_subject_version(one) for one in db.execute(sql, (context, number))]
-
-
-def is_held(db: Connection, context: str, number: int) -> bool:
-    """Tell whether a version has an id, a hidden one too."""
-    sql = "SELECT 1 FROM schema_versions WHERE context = ? AND id = ? LIMIT 1"
-    return db.one(sql, (context, number)) is not None
-
-
-def newest_holder(db: Connection, context: str, number: int, subject: str) -> SubjectVersion | None:
-    """The newest version of a subject that has an id, a hidden one too."""
-    sql = f"{_VERSION} WHERE context = ? AND subject = ? AND id = ? ORDER BY number DESC LIMIT 1"
-    found = db.one(sql, (context, subject, number))
-    return _subject_version(found) if found is not None else None
 
 
 def subjects(db: Connection, context: str | None = None) -> list[tuple[str, str, bool]]:
@@ -490,7 +471,7 @@ def _content(work: Work, state: ResourceState, version: VersionState) -> Content
     if not document:
         return None
     try:
-        text = _canonical(type_, document)
+        text = _canonical(type_, document) if len(document) <= _SMALL else canonical_text(type_, document.decode())
     except (SchemaError, UnicodeDecodeError):
         return None
     parts = (attrs.get(f"confluent{name}") for name in ("references", "metadata", "ruleset"))

@@ -32,6 +32,7 @@ __all__ = [
     "content_of",
     "format_of",
     "guid_of",
+    "is_reworded",
     "read_schema",
     "serialised",
     "type_of",
@@ -210,9 +211,14 @@ def _read_alone(type_: str, text: str) -> Schema:
 
 
 def _read(type_: str, text: str, texts: Mapping[str, str]) -> Schema:
-    if type_ == "JSON" and any(draft in f"{text}{''.join(texts.values())}" for draft in _OLDER):
+    if is_reworded(type_, f"{text}{''.join(texts.values())}"):
         text, texts = _in_draft_07(text), {name: _in_draft_07(one) for name, one in texts.items()}
     return schemas.read(format_of(type_, text), text, NamedReferences(type_, texts))
+
+
+def is_reworded(type_: str, text: str) -> bool:
+    """Tell whether a text is not read as it stands."""
+    return type_ == "JSON" and any(draft in text for draft in _OLDER)
 
 
 # The drafts before the seventh, which Confluent's registry takes too; they are read in words of the seventh.

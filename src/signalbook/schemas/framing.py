@@ -5,8 +5,8 @@ of Kafka's record: a byte 1 and the schema's guid; the payload is bare. For Prot
 Rule 2: whether a payload is framed is declared (`dataschemaframing`). Where it is not, a header or the content type may
 say so, or the id may be one that is known for the schema; else it is the one reading, framed or raw, that takes the
 whole payload. Where both do, that is a problem and never a guess.
-Rule 3: a payload is read by the schema that wrote it, where the caller has that (`Writers`), and resolved to the one
-that it is judged by. A schema that cannot do so reads it by itself.
+Rule 3: a payload is read by the schema that wrote it, where the caller has that (`KnownWriters`), and resolved to the
+one that it is judged by. A schema that cannot do so reads it by itself.
 Rule 4: what a frame says is kept: `Framed` is a `Checked` that knows it, and `FrameOnly` one of a payload without a
 schema.
 """
@@ -23,9 +23,9 @@ from signalbook.errors import Problem
 from signalbook.schemas.format import Checked, Schema
 
 __all__ = [
-    "CONFLUENT", "FRAME", "FRAMINGS", "HEADER", "UNFRAMED", "VALUE_HEADER", "FrameOnly", "Framed", "Mark", "Reader",
-    "Records", "Writers", "check", "check_frame", "frame", "frame_id", "framing_header", "header_mark", "is_framed",
-    "message_indexes", "reader_of", "written_indexes",
+    "CONFLUENT", "FRAME", "FRAMINGS", "HEADER", "UNFRAMED", "VALUE_HEADER", "FrameOnly", "Framed", "KnownWriters",
+    "Mark", "Reader", "Records", "check", "check_frame", "frame", "frame_id", "framing_header", "header_mark",
+    "is_framed", "message_indexes", "reader_of", "written_indexes",
 ]  # fmt: skip
 
 FRAME = 5
@@ -60,7 +60,7 @@ class Mark(NamedTuple):
 Reader = Callable[[tuple[int, ...], bytes, str], Checked]
 
 
-class Writers(Protocol):
+class KnownWriters(Protocol):
     """What a caller knows of the schemas that payloads were written with."""
 
     def knows(self, schemaid: int) -> bool:
@@ -142,7 +142,7 @@ def check(
     payload: bytes,
     contenttype: str = "",
     framing: str | None = None,
-    writers: Writers = _KNOWS_NOTHING,
+    writers: KnownWriters = _KNOWS_NOTHING,
     header: bytes | None = None,
 ) -> Checked:
     """What a schema says about a payload, with its frame off where it has one.
@@ -221,7 +221,7 @@ def reader_of(schema: Schema, writer: Schema) -> Reader | Problem | None:
     return None if make is None else make(writer)
 
 
-def _check_framed(schema: Schema, payload: bytes, contenttype: str, writers: Writers) -> Checked:
+def _check_framed(schema: Schema, payload: bytes, contenttype: str, writers: KnownWriters) -> Checked:
     schemaid = frame_id(payload)
     if schemaid is None:
         return Checked((Problem("", "payload", _NOT_FRAMED),), None)
@@ -229,7 +229,14 @@ def _check_framed(schema: Schema, payload: bytes, contenttype: str, writers: Wri
 
 
 def _check_marked(
-    schema: Schema, mark: Mark, frame: bytes, payload: bytes, contenttype: str, writers: Writers, *, in_header: bool
+    schema: Schema,
+    mark: Mark,
+    frame: bytes,
+    payload: bytes,
+    contenttype: str,
+    writers: KnownWriters,
+    *,
+    in_header: bool,
 ) -> Checked:
     """What a schema says about a payload whose frame, before it or in a header, has been found."""
     own_message: Callable[[tuple[int, ...]], Problem | None] | None = getattr(schema, "own_message", None)

@@ -26,7 +26,7 @@ from signalbook.registry.read.reads import Page
 from signalbook.registry.read.render import ReadContext, View, point_read
 from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.store.writable import why_unwritable
+from signalbook.registry.store.store import why_unwritable
 from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
@@ -251,12 +251,12 @@ class Face(Protocol):
         """The answer to a request."""
         ...
 
-    def quick(self, request: Request, /) -> Response | None:
-        """The answer to a GET that takes a moment and is the same until the next write; None for any other."""
-        ...
-
     def asks(self, request: Request, /) -> bool:
         """Whether a POST only asks."""
+        ...
+
+    def is_point(self, request: Request, /) -> bool:
+        """Whether a GET is answered within microseconds."""
         ...
 
     def respond(self, error: BaseException, path: str, /) -> Response:
@@ -293,8 +293,6 @@ class RegistryService:
         self._local = local  # the store is in this process: a look-up is quicker than another thread
         self._views: dict[str, tuple[View, str]] = {}
         self._points = PointCache()
-        self._face_paths = tuple(f"/{first}/" for first in self._faces)
-        self._face_answers = PointCache()
 
     @property
     def store(self) -> Store:
@@ -305,11 +303,12 @@ class RegistryService:
 
     def quick(self, request: Request) -> Response | None:
         """Answer a point read on the spot."""
-        if request.method != "GET" or not self._local:
+        if request.method != "GET" or not self._local or request.path in self._extensions:
             return None
-        if request.path.startswith(self._face_paths):
-            return self._quick_face(request)
-        if request.query or request.path in self._extensions:
+        face = self._face(request.path) if self._faces else None
+        if face is not None:
+            return self._quick_face(face, request)
+        if request.query:
             return None
         db = self._requests.store.reader()
         address = (request.base, request.path)
@@ -322,18 +321,18 @@ class RegistryService:
         response, etag = kept
         return unchanged(request.headers.get("if-none-match"), etag) or response
 
-    def _quick_face(self, request: Request) -> Response | None:
-        """Answer on the spot what another API answers so; the type that the client accepts belongs to the address."""
-        address = (request.headers.get("accept") or "", f"{request.path}?{request.query}")
-        kept = self._face_answers.find(self._requests.store.reader(), address)
-        if kept is None:
-            face = self._face(request.path)
-            response = face.quick(request) if face is not None else None
-            if response is None:
-                return None
-            kept = (response, "")
-            self._face_answers.keep(address, *kept)
-        return kept[0]
+    def _quick_face(self, face: Face, request: Request) -> Response | None:
+        """Answer a point read of another API."""
+        if not face.is_point(request):
+            return None
+        address = (request.base, f"{request.path}?{request.query} {request.headers.get('accept') or ''}")
+        kept = self._points.find(self._requests.store.reader(), address)
+        if kept is not None:
+            return kept[0]
+        response = face.answer(request)
+        if response.status == 200:
+            self._points.keep(address, response, "")
+        return response
 
     def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
         """Return the answer to a point read and its tag."""
@@ -362,8 +361,10 @@ class RegistryService:
         """Return the API that a path belongs to, where that is another one; the model's own names go before it."""
         first = path.split("/", 2)[1] if path.startswith("/") else ""
         face = self._faces.get(first)
+        if face is None:
+            return None
         known = self._requests.known
-        return None if face is None or (known is not None and first in known.model.groups) else face
+        return None if known is not None and first in known.model.groups else face
 
     def asks(self, request: Request) -> bool:
         """Tell whether a POST only asks, so that whoever may read may send it."""

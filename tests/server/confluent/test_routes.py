@@ -112,21 +112,9 @@ def test_on_the_spot_and_in_a_thread(confluent: Registered, monkeypatch: pytest.
     ids.append(confluent.register("c", PONG)["id"])
     paths = [f"/schemas/ids/{id_}{query}" for id_ in (*ids, 99, "x", "0", "99999999999")]
     before = [confluent("GET", path) for path in paths]
-    monkeypatch.setattr(Confluent, "quick", lambda self, request: None)
+    monkeypatch.setattr(Confluent, "is_point", lambda self, request: False)
     confluent("PUT", "/config", {"compatibility": "FULL"})
     assert before == [confluent("GET", path) for path in paths]
-
-
-def test_a_long_schema_is_not_kept(confluent: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schema that takes more than a moment is answered by a thread, each time."""
-    long = {**PING, "doc": "x" * 300_000}
-    id_ = confluent.register("a", long)["id"]
-    made: list[str] = []
-    answer = Confluent.answer
-    monkeypatch.setattr(Confluent, "answer", lambda self, request: made.append(request.path) or answer(self, request))
-    for _ in range(2):
-        assert "x" * 300_000 in confluent("GET", f"/schemas/ids/{id_}?subject=a")["schema"]
-    assert 2 == len(made)
 
 
 @pytest.mark.parametrize("subject", ["a%00b", "a%0Ab", "__GLOBAL", "__EMPTY"])

@@ -97,7 +97,8 @@ def test_import(confluent: Registered) -> None:
     [
         ("[" * 5000 + "]" * 5000, {}),
         ('{"not":' * 5000 + "true" + "}" * 5000, {"schemaType": "JSON"}),
-        ("message A {" * 100 + "}" * 100, {"schemaType": "PROTOBUF"}),
+        ("message A {" * 5000 + "}" * 5000, {"schemaType": "PROTOBUF"}),
+        ("message A {}" * 5000, {"schemaType": "PROTOBUF"}),
         ('"string"', {"references": [{"name": "a", "subject": "a", "version": 1}] * 1001}),
         ('"string"', {"references": [{"name": "a", "subject": "a", "version": 1}]}),
         ('{"type": "string", "x": "\\ud800"}', {}),
@@ -129,6 +130,17 @@ def test_references_in_a_circle(confluent: Registered) -> None:
     to_b = {**proto, "references": [{"name": "b.proto", "subject": "b", "version": 1}]}
     found = confluent.register("a", 'syntax = "proto3"; import "b.proto"; message A { B b = 1; }', **to_b)
     assert 42201 == found["error_code"]
+
+
+def test_lenient(confluent: Registered) -> None:
+    """CSR-55: with the policy LENIENT an optional property may come into an open model; a required one may not."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    confluent.register("a", schema, schemaType="JSON")
+    wide = {"type": "object", "properties": {**schema["properties"], "b": {"type": "string"}}}
+    assert 40901 == confluent.register("a", wide, schemaType="JSON")["error_code"]
+    confluent("PUT", "/config/a", {"compatibilityPolicy": "LENIENT"})
+    assert 2 == confluent.register("a", wide, schemaType="JSON")["version"]
+    assert 40901 == confluent.register("a", {**wide, "required": ["a"]}, schemaType="JSON")["error_code"]
 
 
 def test_older_drafts(confluent: Registered) -> None:

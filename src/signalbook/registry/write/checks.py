@@ -464,7 +464,7 @@ def _is_validated_again(work: Work, state: ResourceState, version: VersionState)
 def _kept(version: VersionState) -> dict[str, Any]:
     """Return a version's attributes with the server's own as they are stored."""
     stored = {name: value for name, value in version.before.items() if name in VALIDATED}
-    return {**_without(version.attrs, VALIDATED), **stored}
+    return {**schema_ids.own_attributes(version.before), **_without(version.attrs, VALIDATED), **stored}
 
 
 def _without(attrs: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,14 +9,16 @@ Rule 3: problems carry line and column, and for imported texts the name of the i
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +269,7 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
                 continue
             try:
                 given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
+                given = _known_files().get(one.name) if given is None else given
                 if given is None:
                     words = f'"{one.name}" is neither a well-known type nor in this catalog'
                     problems.append(Problem(where, REFERENCE, words))
@@ -287,6 +290,14 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
         problems.append(Problem("", "schema", f"too large to be compiled: more than {MOST_BLOCKS} blocks with imports"))
     if problems:
         raise SchemaError(problems[:_PROBLEMS])
+
+
+@cache
+def _known_files() -> Mapping[str, str]:
+    """Files that every registry of Confluent's knows beside the well-known types, by the names of their imports."""
+    text = resources.files(__package__).joinpath("known_files.json").read_text("utf-8")
+    found: Mapping[str, str] = json.loads(text)
+    return found
 
 
 def _compiled(files: dict[str, str], shift: int) -> list[bytes]:

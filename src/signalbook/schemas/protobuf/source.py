@@ -1,7 +1,7 @@
 """The text of a .proto file in one spelling: what it declares, part by part, without comments and spacing.
 
-Rule 1: the text has been compiled before: what is read here is a .proto text, and a sign that does not belong there is
-an error in words, not a report for its author.
+Rule 1: the compiler judges a text; a sign that does not belong there is an error in words here, not a report for its
+author.
 Rule 2: within a part everything stays in the order it was written in: the indexes of a frame hang on it. Normalised,
 what has no meaning by its order is sorted, and type names are absolute; the order of messages stays.
 Rule 3: the same file as a descriptor, which some clients send, has the same text as far as it says the same.
@@ -23,7 +23,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from signalbook.schemas.format import unusable
-from signalbook.schemas.protobuf.compile import place, tokens
+from signalbook.schemas.protobuf.compile import place, scan, tokens
 
 __all__ = ["ProtoFile", "of_descriptor", "parse", "resolved"]
 
@@ -482,7 +482,8 @@ def _unquoted(token: str) -> str:
 
 
 def parse(text: str) -> ProtoFile:
-    """What a .proto text declares."""
+    """What a .proto text declares; refused where it is beyond the bounds of what is compiled."""
+    scan(text)
     return _ProtoReader(text).file()
 
 

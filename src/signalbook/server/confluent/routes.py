@@ -9,9 +9,9 @@ Rule 3: every answer, an error too, is JSON of the type that the client accepts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qs, unquote_plus
+from urllib.parse import parse_qs
 
 import orjson
 
@@ -47,10 +47,6 @@ ROOT_NAMES = frozenset({"subjects", "schemas", "compatibility", "config", "mode"
 
 _BODIES = frozenset({*MEDIA_TYPES, "application/octet-stream"})
 _MOST_SCHEMAS = 1000
-# What is answered on the spot, and how long a schema may be for it.
-_BY_ID = re.compile(r"/schemas/ids/([0-9]{1,10})")
-_HINT = re.compile(r"(?:subject=[^&]*)?")
-_AT_ONCE = 1 << 18
 
 
 Handler = Callable[["Confluent", ConfluentCall], Any]
@@ -94,23 +90,6 @@ class Confluent(ConfluentChanges):
             return Response(200, [("content-type", media)], value.text.encode("utf-8", "surrogatepass"))
         return answered(200, value, media)
 
-    def quick(self, request: Request) -> Response | None:
-        """What every reader asks first, answered on the spot: a schema by its id, which a subject of that name has."""
-        found = _BY_ID.fullmatch(request.path.removeprefix(ROOT))
-        if found is None or not _HINT.fullmatch(request.query):
-            return None
-        subject, number = unquote_plus(request.query.removeprefix("subject=")), int(found[1])
-
-        def job(db: Connection) -> Response | None:
-            if subject and schema_ids.newest_holder(db, DEFAULT, number, subject) is None:
-                return None
-            if not subject and not schema_ids.is_held(db, DEFAULT, number):
-                return None
-            size = db.one("SELECT LENGTH(document) FROM schema_ids WHERE context = ? AND id = ?", (DEFAULT, number))
-            return None if size is None or size[0] > _AT_ONCE else self.answer(request)
-
-        return self._read(job)
-
     def asks(self, request: Request) -> bool:
         """Whether a POST only asks, so that whoever may read may send it."""
         if request.method != "POST":
@@ -119,6 +98,10 @@ class Confluent(ConfluentChanges):
         if path.startswith("/compatibility/") or path == "/associations:batchGet":
             return True
         return path.startswith("/subjects/") and not _REGISTERS.fullmatch(path)
+
+    def is_point(self, request: Request) -> bool:
+        """Whether a GET asks what an id stands for, in the form that is stored."""
+        return _POINT.fullmatch(request.path) is not None and "format=" not in request.query.lower()
 
     def respond(self, error: BaseException, path: str) -> Response:
         """The answer for what went wrong before the request came here."""
@@ -245,29 +228,32 @@ class Confluent(ConfluentChanges):
         if not re.fullmatch(r"-?[0-9]+", call.parts[0]):
             raise ConfluentError(404, "HTTP 404 Not Found")
         number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
-        subject = call.text("subject")
-        for context, wanted in self._hinted(db, call, subject):
-            named = schema_ids.newest_holder(db, context, number, wanted) if wanted else None
-            if wanted and named is None and context != DEFAULT:
+        for context, wanted, must in self._hinted(db, call):
+            held = schema_ids.holders(db, context, number)
+            named = [one for one in held if one.subject == wanted]
+            if must and not named:
                 continue
-            held = named is not None or self._keep_deleted or schema_ids.is_held(db, context, number)
-            entry = schema_ids.by_id(db, context, number) if held else None
+            entry = schema_ids.by_id(db, context, number) if held or self._keep_deleted else None
             if entry is not None:
-                return entry, named
+                return entry, named[-1] if named else None
         raise ConfluentError(40403, f"Schema {call.parts[0]} not found")
 
-    def _hinted(self, db: Connection, call: ConfluentCall, subject: str) -> list[tuple[str, str]]:
-        """The contexts in which an id is looked for, each with the subject that must have it."""
+    def _hinted(self, db: Connection, call: ConfluentCall) -> Iterator[tuple[str, str, bool]]:
+        """The contexts in which an id is looked for, each with a subject, and whether that must have it."""
+        subject = call.text("subject")
         context, plain = split_name(subject, call.context)
         if not plain:
-            return [(context, "")]
-        context, plain = self._subjects.resolve(db, subject, call.context)
-        if context != DEFAULT or subject.startswith(":"):
-            return [(context, plain if subject.startswith(":") else "")]
-        number = int(call.parts[0]) if len(call.parts[0]) < 12 else 0
-        if schema_ids.newest_holder(db, DEFAULT, number, plain) is not None:
-            return [(DEFAULT, plain)]
-        return [*((other, plain) for other in schema_ids.all_contexts(db)[1:]), (DEFAULT, plain)]
+            yield context, "", False
+        elif subject.startswith(":"):
+            yield (*self._subjects.resolve(db, subject, call.context), True)
+        elif context != DEFAULT:
+            yield (*self._subjects.resolve(db, subject, call.context), False)
+        else:
+            yield DEFAULT, plain, True
+            meant = self._subjects.resolve(db, subject, call.context)
+            yield (*meant, True)
+            yield from ((other, plain, True) for other in schema_ids.all_contexts(db)[1:])
+            yield DEFAULT, plain, False
 
     def get_id(self, call: ConfluentCall) -> Any:
         """Answer `GET /schemas/ids/{id}`."""
@@ -509,6 +495,7 @@ def _plain(path: str) -> str:
 
 
 _CONTEXT = re.compile(r"/contexts/([^/]+)(/.*)", re.DOTALL)
+_POINT = re.compile(rf"(?:{ROOT})?/schemas/ids/[0-9]+")
 _REGISTERS = re.compile(r"/subjects/.+/versions")
 
 

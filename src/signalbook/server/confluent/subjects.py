@@ -20,8 +20,8 @@ import orjson
 from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import JsonError, decode_json
-from signalbook.registry import rows, schema_ids
-from signalbook.registry.readings import keep_reading
+from signalbook.registry import schema_ids
+from signalbook.registry.readings import keep_read
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.schemas.canonical import (
@@ -30,6 +30,7 @@ from signalbook.schemas.canonical import (
     Reference,
     canonical_text,
     format_of,
+    is_reworded,
     read_schema,
     serialised,
     written_out,
@@ -246,7 +247,7 @@ class SubjectView:
     def resolve(self, db: Connection, name: str, around: str) -> tuple[str, str]:
         """Context and subject that a name in a path means; an alias leads to another subject."""
         context, subject = split_name(name, around)
-        if not schema_ids.is_subject(db, context, subject):
+        if not schema_ids.versions(db, context, subject):
             alias = load_scope(db, (context, subject))[0].get("alias")
             if alias:
                 return split_name(alias, context)
@@ -254,10 +255,10 @@ class SubjectView:
 
     def elsewhere(self, db: Connection, name: str, context: str, subject: str) -> tuple[str, str]:
         """The same, in the other contexts where a plain name is not in the default one."""
-        if context != DEFAULT or name.startswith(":") or schema_ids.is_subject(db, context, subject):
+        if context != DEFAULT or name.startswith(":") or schema_ids.versions(db, context, subject):
             return context, subject
         for other in schema_ids.all_contexts(db)[1:]:
-            if schema_ids.is_subject(db, other, subject):
+            if schema_ids.versions(db, other, subject):
                 return other, subject
         return context, subject
 
@@ -315,13 +316,12 @@ class SubjectView:
         if qualified and "references" in beside:
             for one in beside["references"]:
                 one["subject"] = name_in(*split_name(one["subject"], entry.context))
-        row = rows.load(db, version.key) if version is not None else None
         return {
             "guid": entry.guid,
             "schemaType": entry.content.type,
             **beside,
             "schema": self.text(db, entry, form),
-            "ts": _milliseconds(row.createdat if row is not None else entry.createdat),
+            "ts": _milliseconds(entry.createdat),
             "deleted": version.deleted if version is not None else False,
         }
 
@@ -409,13 +409,13 @@ class SubjectView:
 
     def check_readable(self, db: Connection, context: str, content: Content) -> None:
         """Refuse a schema that cannot be read with what it refers to."""
-        texts = schema_ids.texts_of(db, context, content.references)
         try:
-            found = read_schema(content.type, content.text, texts)
+            schema = read_schema(content.type, content.text, schema_ids.texts_of(db, context, content.references))
         except SchemaError as error:
             raise invalid(str(error)) from None
-        if content.type == "AVRO" and not texts:  # others are read in other words here than in the registry
-            keep_reading(format_of("AVRO", ""), content.text.encode("utf-8", "surrogatepass"), found)
+        if not content.references and not is_reworded(content.type, content.text):
+            # The registry would read it again, while others wait.
+            keep_read(format_of(content.type, content.text), content.text.encode("utf-8", "surrogatepass"), schema)
 
 
 def check_subject(subject: str) -> None:

@@ -77,6 +77,13 @@ _NAMES = {
 }
 
 
+# What the policy LENIENT lets pass of JSON Schema: optional properties that come, and additional ones that go.
+_LENIENT = frozenset({
+    "PROPERTY_ADDED_TO_OPEN_MODEL", "PROPERTY_REMOVED_FROM_OPEN_MODEL", "ADDITIONAL_PROPERTIES_REMOVED",
+    "ADDITIONAL_PROPERTIES_ADDED",
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedSchema:
     """A schema to compare with: its content, the texts that it refers to, and the number of its version."""
@@ -635,6 +642,8 @@ class Registration:
         older = self.candidates(db, live, content, config)
         newer = ComparedSchema(content, schema_ids.texts_of(db, context, content.references))
         found = compare_all(config[subjects.LEVEL], newer, older)
+        if str(config.get("compatibilityPolicy")).upper() == "LENIENT":
+            found = [one for one in found if content.type != "JSON" or one.name not in _LENIENT]
         if config.get("validateFields"):
             found += _reserved_findings(newer, older)
         return found

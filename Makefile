@@ -16,7 +16,7 @@ READY  := $(VENV)/.ready
 SUITES := .cache/suites/.ready
 ARGS   ?=
 COVERAGE ?=
-BENCH  ?= registry cloudevents schemas bounds match
+BENCH  ?= registry cloudevents schemas bounds match confluent
 # Tests share the machine with the servers they start, so one worker a core and not more.
 JOBS   ?= auto
 # Where a machine forbids it, every one of the hundreds of processes that the tests start would compile all it imports.
@@ -102,6 +102,8 @@ lock: $(READY)
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements.lock
 	@$(BIN)/uv pip compile --group amqp --constraint requirements.lock --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements-amqp.lock
+	@if command -v npm >/dev/null; then cd tests/integration/clients && npm install --package-lock-only \
+	  --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund; fi
 	@echo uv | $(BIN)/uv pip compile - --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -q -o requirements-uv.lock
 

@@ -3,8 +3,8 @@
 # removed afterwards. PostgreSQL comes from the system; where it is missing and we may, from Debian's packages. Then
 # the demo and the long proofs: fifty kills under write load on each store, twenty thousand hostile requests, a siege of
 # half a minute on each store. Last, messages through
-# real brokers, which scripts/brokers.py has, starts and stops in the same way.
-# Each part says how long it took. What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres,brokers that is a failure.
+# real brokers, which scripts/brokers.py has, starts and stops in the same way, and Confluent's own clients.
+# Each part says how long it took. What could not be run is named at the end; with SIGNALBOOK_REQUIRE=postgres,brokers,clients that is a failure.
 #   scripts/integration.sh [options for pytest]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -104,6 +104,8 @@ part "landings that are killed, a cluster and Spark Connect" -m slow \
 
 # The brokers start side by side. The first time, fetching them takes longer than a test may.
 part "brokers" -m "broker or not slow" --timeout=1800 tests/integration
+# Confluent's own checks of its clients, Python's and JavaScript's; npm fetches the latter the first time.
+part "Confluent's clients" -m slow --timeout=1800 tests/integration/test_confluent_clients.py
 while read -r line; do skipped+=("$line"); done <"$notes"
 
 if [ "${#skipped[@]}" -gt 0 ]; then

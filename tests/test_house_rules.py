@@ -4,6 +4,7 @@ import ast
 import contextlib
 import importlib
 import itertools
+import json
 import re
 import subprocess
 from collections import Counter
@@ -188,6 +189,16 @@ def test_nothing_is_fetched_unchecked() -> None:
     scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "scripts").glob("*.py")]
     calls = [line for text in scripts for line in text.splitlines() if re.search(r"\[maven,", line)]
     assert [True, True] == ['"-C"' in line for line in calls]
+
+
+def test_the_lock_of_npm_names_no_place() -> None:
+    """The same for what npm fetches: a version and a hash of each package, and no address of one."""
+    lock = json.loads((ROOT / "tests/integration/clients/package-lock.json").read_text(encoding="utf-8"))
+    packages = {name: one for name, one in lock["packages"].items() if name}
+    assert len(packages) > 100
+    assert [] == [name for name, one in packages.items() if "resolved" in one or not one.get("integrity")]
+    wanted = json.loads((ROOT / "tests/integration/clients/package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert wanted == {name: packages[f"node_modules/{name}"]["version"] for name in wanted}
 
 
 def test_the_lock_has_what_the_project_needs() -> None:

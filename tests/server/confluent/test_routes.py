@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from signalbook.server.confluent.routes import Confluent
 from tests.conftest import StartServer
 from tests.in_process import in_process
 from tests.patience import LONG
@@ -71,6 +72,49 @@ def test_names_that_differ_by_case(confluent: Registered) -> None:
     assert {1, 2} == {first["id"], second["id"]}
     assert ["Foo", "foo"] == confluent("GET", "/subjects")
     assert 2 == len(confluent.http.get("/schemagroups/confluent/schemas").json())
+
+
+def test_an_id_of_a_subject(confluent: Registered) -> None:
+    """CSR-41: with the subject, a schema by its id is a version of it, with its id: clients keep it as that."""
+    id_ = confluent.register("a", PING)["id"]
+    confluent.register("b", PONG)
+    shown = confluent("GET", f"/schemas/ids/{id_}?subject=a")
+    assert ("a", 1, id_) == (shown["subject"], shown["version"], shown["id"])
+    for query in ("", "?subject=b"):
+        assert {"subject", "version", "id"}.isdisjoint(confluent("GET", f"/schemas/ids/{id_}{query}"))
+
+
+def test_an_id_is_answered_on_the_spot(confluent: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What readers ask first is kept until the next write, for each type of answer; then it is made anew."""
+    id_ = confluent.register("a/b", PING)["id"]
+    made: list[str] = []
+    answer = Confluent.answer
+    monkeypatch.setattr(Confluent, "answer", lambda self, request: made.append(request.path) or answer(self, request))
+    path = f"/schemas/ids/{id_}?subject=a%2Fb"
+    first = confluent("GET", path)
+    assert [first] * 3 == [confluent("GET", path) for _ in range(3)]
+    assert 1 == len(made)
+    plain = confluent.http.get(f"/confluent{path}", headers={"accept": "application/json"})
+    assert ("application/json", 2) == (plain.headers["content-type"], len(made))
+    confluent("DELETE", "/subjects/a%2Fb")
+    assert {**first, "deleted": True} == confluent("GET", path)
+    confluent("DELETE", "/subjects/a%2Fb?permanent=true")
+    assert 40403 == confluent.code("GET", path)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "?subject=a", "?subject=b", "?subject=%3A.dock%3Aa", "?subject=a&format=serialized", "?fetchMaxId=true"],
+)
+def test_on_the_spot_and_in_a_thread(confluent: Registered, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    """Both ways give the same answer, for ids that there are and for others."""
+    ids = [confluent.register(name, PING)["id"] for name in ("a", ":.dock:a")]
+    ids.append(confluent.register("c", PONG)["id"])
+    paths = [f"/schemas/ids/{id_}{query}" for id_ in (*ids, 99, "x", "0", "99999999999")]
+    before = [confluent("GET", path) for path in paths]
+    monkeypatch.setattr(Confluent, "is_point", lambda self, request: False)
+    confluent("PUT", "/config", {"compatibility": "FULL"})
+    assert before == [confluent("GET", path) for path in paths]
 
 
 @pytest.mark.parametrize("subject", ["a%00b", "a%0Ab", "__GLOBAL", "__EMPTY"])

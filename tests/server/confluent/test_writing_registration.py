@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from signalbook.schemas.avro import payload
 from tests.registry.conftest import MakeApi
 from tests.server.confluent.conftest import PING, PONG, Registered
 
@@ -216,3 +217,14 @@ def test_different_schemas_at_once(make_api: MakeApi) -> None:
     found = at_once(200, register)
     assert list(range(1, 201)) == sorted(one["version"] for one in found)
     assert list(range(1, 201)) == sorted(one["id"] for one in found)
+
+
+def test_a_schema_is_read_once(confluent: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registration reads its schema for Confluent's rules and keeps that for the registry's; no decoder is made."""
+    confluent.register("first", PING)
+    made: list[str] = []
+    read, decoder = payload.read_graph, payload.decoder
+    monkeypatch.setattr(payload, "read_graph", lambda *given: made.append("read") or read(*given))
+    monkeypatch.setattr(payload, "decoder", lambda *given: made.append("decoder") or decoder(*given))
+    confluent.register("second", {**PONG, "name": "ReadHereAlone"})
+    assert ["read"] == made

@@ -295,16 +295,26 @@ class AvroSchema:
     __slots__ = ("_columns", "_fast", "_fingerprint", "_limit", "_strict", "names", "node")
 
     format = "Avro/*"
+    _fast: Callable[[bytes], tuple[Any, int]] | None
+    _limit: int
 
     def __init__(self, node: Node, names: Mapping[str, Node]) -> None:
         self.node = node
         self.names = names
-        self._strict = decoder(node)
-        fast = fast_decoder(node)
-        self._fast = None if fast is None else fast[0]
-        self._limit = -1 if fast is None else fast[1]
-        self._fingerprint = fingerprint(node)
         self._columns: tuple[pyarrow.DataType, Callable[[Any], Any]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """What reads payloads, made when the first one comes: most schemas of a registry are read to be compared."""
+        if name == "_strict":
+            self._strict = decoder(self.node)
+        elif name in ("_fast", "_limit"):
+            fast = fast_decoder(self.node)
+            self._fast, self._limit = (None, -1) if fast is None else fast
+        elif name == "_fingerprint":
+            self._fingerprint = fingerprint(self.node)
+        else:
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
 
     def check(self, payload: bytes, contenttype: str = "") -> Checked:
         """The problems of a payload, and its value; that of a container file is the list of its records."""
@@ -385,8 +395,10 @@ class AvroSchema:
         raise unusable(f"{'several types are' if found else 'no type is'} named {name}; there are: {known}")
 
     def _of(self, node: Node) -> AvroSchema:
+        made = AvroSchema(node, self.names)
         try:
-            return AvroSchema(node, self.names)
+            made._strict, made._fast, made._fingerprint  # noqa: B018 - made here, where their failure can be told
+            return made
         except RecursionError:  # a walk that begins here goes deeper than the one from the top, which was bounded
             raise unusable(f"{node.name} is nested too deeply") from None
 

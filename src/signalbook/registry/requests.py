@@ -310,16 +310,23 @@ class Requests:
 
         The job is run again where schemas are checked meanwhile, and where they have changed since.
         """
-        readings = Readings()
+        made: list[Readings] = []  # only where the write has a schema to check
+
+        def ask(steps: int) -> Readings:
+            if not made:
+                made.append(Readings())
+                made[0].begin(steps)
+            return made[0]
 
         def turn(steps: int, db: Connection) -> T:
-            readings.begin(steps)
-            self._threads.readings, self._threads.several = readings, several
+            for readings in made:
+                readings.begin(steps)
+            self._threads.readings, self._threads.several = partial(ask, steps), several
             try:
                 result = job(db)
             finally:
                 self._threads.readings = None
-            if readings.is_postponed:
+            if any(readings.is_postponed for readings in made):
                 raise Postponed
             return result
 
@@ -327,7 +334,7 @@ class Requests:
             try:
                 return self.store.write(partial(turn, IN_TURN if number < TURNS - 1 else AT_WORST))
             except Postponed:
-                self.store.read(readings.catch_up)
+                self.store.read(made[0].catch_up)
         raise StoreBusy("schemas that the request depends on are changed as fast as they are checked: send it again")
 
     def begin_write(
@@ -348,7 +355,7 @@ class Requests:
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
             load_include=self._load_include, reserved=self._reserved,
             recorded=self._recorded if recorded else frozenset(), ahead=ahead, judged=judged,
-            readings=getattr(self._threads, "readings", None),
+            ask_readings=getattr(self._threads, "readings", None) or Readings,
         )  # fmt: skip
         return Write(method, ReadContext(db, setup, target, flags, spec, base, self.limits), work, correlation)
 

@@ -29,7 +29,8 @@ from signalbook.schemas.canonical import Content, NamedReferences, Reference, ca
 from signalbook.schemas.format import SchemaError
 
 __all__ = [
-    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts", "are_entered",
+    "DEFAULT", "DEFAULT_GROUP", "HIGHEST", "OWN", "Contexts", "SchemaEntry", "SubjectVersion", "all_contexts",
+    "are_entered",
     "assign", "by_guid", "by_id", "context_of", "contexts_of", "free_id", "group_of", "highest_id", "holders", "id_of",
     "ids_of_content", "name_in", "own_attributes", "referrers", "save_contexts", "split_name", "stated_references",
     "subject_at", "subject_of", "subjects", "texts_of", "version_of", "versions",
@@ -533,18 +534,19 @@ def _assign_version(
     _show(version, shown)
 
 
-_OWN = ("confluentid", "confluentguid", "confluentversion")
+OWN = ("confluentid", "confluentguid", "confluentversion")
+"""The attributes of a version that the server keeps here."""
 
 
 def own_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a version that the server keeps here, as far as it has them."""
-    return {name: attrs[name] for name in _OWN if name in attrs}
+    return {name: attrs[name] for name in OWN if name in attrs}
 
 
 def _show(version: VersionState, shown: Mapping[str, Any]) -> None:
     """Let a version show what the server knows of it here."""
     if own_attributes(version.attrs) != shown:
-        version.attrs = {**{name: value for name, value in version.attrs.items() if name not in _OWN}, **shown}
+        version.attrs = {**{name: value for name, value in version.attrs.items() if name not in OWN}, **shown}
         version.refreshed = True
 
 

@@ -197,6 +197,7 @@ class Work:
     uses: dict[str, tuple[frozenset[str], bool]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what was read of the resource that the request addresses, and of its group
     readings: Readings | None = None  # what checks of schemas came to, in this turn and in those before
+    ask_readings: Callable[[], Readings] = Readings  # who has those of the turns before
     budget: StepBudget | None = None  # what comparisons of schemas may still take
     declared: Declared | None = None  # once all entities of the request are in place
     changed_capabilities: set[str] = field(default_factory=set)

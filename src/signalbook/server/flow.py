@@ -517,7 +517,8 @@ class Flow:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
             response = self._respond(error, request.path)
-        return self.answers.kept(self._coded(request, self._finish(request, response)), request.path)
+        finished = self._coded(request, self._finish(request, response))
+        return self.answers.kept(finished, request.path) if len(finished.body) > LARGE else finished
 
     # What every response has -----------------------------------------------------------------------------------------
 

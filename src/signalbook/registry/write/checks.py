@@ -438,7 +438,7 @@ def _validator(work: Work, state: ResourceState, budget: StepBudget, whole: Step
 
 def _readings(work: Work) -> Readings:
     if work.readings is None:
-        work.readings = Readings()
+        work.readings = work.ask_readings()
     return work.readings
 
 
@@ -464,7 +464,8 @@ def _is_validated_again(work: Work, state: ResourceState, version: VersionState)
 def _kept(version: VersionState) -> dict[str, Any]:
     """Return a version's attributes with the server's own as they are stored."""
     stored = {name: value for name, value in version.before.items() if name in VALIDATED}
-    return {**schema_ids.own_attributes(version.before), **_without(version.attrs, VALIDATED), **stored}
+    own = {name: version.before[name] for name in schema_ids.OWN if name in version.before}
+    return {**own, **_without(version.attrs, VALIDATED), **stored}
 
 
 def _without(attrs: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

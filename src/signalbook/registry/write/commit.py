@@ -11,7 +11,7 @@ in canonical spelling; beside it there may be what a model fills in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ import orjson
 
 from signalbook.errors import RegistryError
 from signalbook.jsontext import AROUND_GROUP, AROUND_META, AROUND_VERSION, export_text
-from signalbook.model.model import ResourceType
+from signalbook.model.model import GroupType, ResourceType
 from signalbook.model.normalise import canonical_members
 from signalbook.registry import changes, rows, schema_ids
 from signalbook.registry.capabilities import save_setup
@@ -413,10 +413,17 @@ def _version_event(state: ResourceState, version: VersionState) -> Event:
 # Rule 3: what an export would nest deeper than a load takes is refused, whatever brought it in.
 
 
+def _group_types(work: Work) -> Iterator[GroupType]:
+    """Yield the types of the groups that the request is about."""
+    yield from (group.type for group in work.groups.values() if group is not None)
+    yield from (state.group.type for state in work.resources.values() if state is not None)
+
+
 def commit(work: Work, correlation: str) -> int | None:
     """Write everything that the request changed, and return the number of the change; None where there is none."""
     forget_same_documents(work)
-    schema_ids.assign(work)
+    if any(kind.plural == schema_ids.GROUPS for kind in _group_types(work)):
+        schema_ids.assign(work)
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:

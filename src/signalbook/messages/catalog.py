@@ -253,7 +253,10 @@ class Catalog:
         self, *documents: Documents, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
     ) -> Catalog:
         """The same of registry documents that a registry or a source gave, which are not recognised again."""
-        entities = Entities.of(*documents, roots=roots)
+        return self.updated_entities(Entities.of(*documents, roots=roots), bases)
+
+    def updated_entities(self, entities: Entities, bases: Mapping[str, Documents] | None = None) -> Catalog:
+        """The same of entities that are read already."""
         differing = self.entities.differing(entities) if (bases or {}) == (self._bases or {}) else None
         if differing is None:
             return Catalog(entities, bases, self, self.schemas, self._make_lock)
@@ -320,6 +323,10 @@ class Catalog:
                 found |= dict.fromkeys(self._members.get(xid, ()))
                 found |= dict.fromkeys(self._dependants.get(xid, ()))
         return list(found)
+
+    def count_made_of(self, xids: Iterable[str]) -> int:
+        """How many definitions may be others where these entities are, at most."""
+        return sum(1 + len(self._dependants.get(xid, ())) + len(self._members.get(xid, ())) for xid in xids)
 
     def _gives(self, entities: Entities, xid: str) -> list[Any]:
         """What a group gives to its definitions."""

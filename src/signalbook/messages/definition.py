@@ -132,8 +132,15 @@ class Entities:
             for kind in _GROUP_KINDS:
                 for groupid, group in _members(document, kind.plural):
                     reading.add_group(kind, f"/{kind.plural}/{groupid}", group)
-        found = {name: Layered(reading.found[name]) for name in ENTITIES}
-        return cls(**found, addresses=reading.addresses, roots=reading.roots)
+        return reading.made()
+
+    @classmethod
+    def of_entries(cls, entries: Iterable[tuple[str, Attributes]]) -> Entities:
+        """The entities that are given one by one with their xids: a group without its resources, and resources."""
+        reading = _EntityReading({})
+        for xid, document in entries:
+            reading.add(xid, document)
+        return reading.made()
 
     def changed(self, changes: Mapping[str, Attributes | None]) -> tuple[Entities, frozenset[str]] | None:
         """The entities where some are not as they were, and the xids of those that differ.
@@ -148,15 +155,13 @@ class Entities:
             if kind is None:
                 continue
             collection = kind.groups if is_group else kind.members
-            if document is None:
-                gone[collection][xid] = GONE
-                held = getattr(self, kind.members) if is_group and xid in getattr(self, collection) else ()
-                within = f"{xid}/{kind.resources}/"
-                gone[kind.members] |= {one: GONE for one in held if one.startswith(within)}
-            elif is_group:
-                reading.add_group(kind, xid, {**document, kind.resources: None})
-            else:
-                reading.found[collection][xid] = reading.resource(kind, xid, document)
+            if document is not None:
+                reading.add(xid, document)
+                continue
+            gone[collection][xid] = GONE
+            held = getattr(self, kind.members) if is_group and xid in getattr(self, collection) else ()
+            within = f"{xid}/{kind.resources}/"
+            gone[kind.members] |= {one: GONE for one in held if one.startswith(within)}
         if self.addresses.keys() & self._named(gone) or reading.addresses or reading.roots != self.roots:
             return None
         collections: dict[str, Layered[str, Entity]] = {}
@@ -252,6 +257,19 @@ class _EntityReading:
         self.found: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
         self.addresses: dict[str, str] = {}
         self.roots = roots
+
+    def made(self) -> Entities:
+        """What was read."""
+        found = {name: Layered(self.found[name]) for name in ENTITIES}
+        return Entities(**found, addresses=self.addresses, roots=self.roots)
+
+    def add(self, xid: str, document: Attributes) -> None:
+        """Add a group without its resources, or a resource; nothing where it is neither."""
+        kind, is_group = _kind_of(xid)
+        if kind is not None and is_group:
+            self.add_group(kind, xid, {**document, kind.resources: None})
+        elif kind is not None:
+            self.found[kind.members][xid] = self.resource(kind, xid, document)
 
     def add_group(self, kind: _GroupKind, xid: str, group: Attributes) -> None:
         """Add a group and its resources."""

@@ -226,8 +226,8 @@ def _merged(base: Attributes, nearer: Attributes, depth: int) -> dict[str, Any]:
         elif depth == 0 and name in _SCHEMA:
             merged[name] = value
         elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            inherits = isinstance(inherited, Mapping)
-            merged[name] = _merged(inherited, value, depth + 1) if inherits else _stated(value, depth + 1)
+            is_alone = not isinstance(inherited, Mapping)
+            merged[name] = _stated(value, depth + 1) if is_alone else _merged(inherited or {}, value, depth + 1)
         else:
             merged[name] = value
     return merged

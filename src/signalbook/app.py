@@ -6,8 +6,9 @@ Rule 2: what only a server needs is imported when one is made: a command on a st
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from signalbook.client import Call, Client, RegistryReply
 from signalbook.errors import RegistryError, UsageError, one_line
 from signalbook.messages.catalog import Catalog
 from signalbook.messages.schema_library import SchemaPolicy
+from signalbook.registry import schema_ids
 from signalbook.registry.capabilities import Offer
 from signalbook.registry.read.reads import Limits
 from signalbook.registry.registry import Registry, model_source
@@ -24,7 +26,7 @@ from signalbook.registry.requests import Requests, spec_version
 from signalbook.registry.store import open_store
 from signalbook.server import problems
 from signalbook.server.catalog import RegistryCatalog
-from signalbook.server.dispatch import RegistryService, joined
+from signalbook.server.dispatch import Face, RegistryService, joined
 from signalbook.server.http import Request
 from signalbook.settings import Settings
 from signalbook.sources import choose_model, include_loader
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from signalbook.server.flow import Flow
 
 __all__ = [
+    "GIVE_WAY",
     "RESERVED",
     "RegistryCatalog",
     "StoreTransport",
@@ -49,7 +52,12 @@ __all__ = [
 RESERVED = frozenset(
     {"messagecatalog", "messagedefinition", "subscriptions", "changes", "match", "validate", "build", "ui", "metrics"}
     | {"replicas", "openapi.json", "healthz", "capabilities", "capabilitiesoffered", "export", "model", "modelsource"}
+    | {"confluent"}
 )
+# Of these, the paths that came after stores were made: each gives way where a store's model has its name.
+GIVE_WAY = frozenset({"confluent", "access", "audit", "check", "ui"})
+
+_log = logging.getLogger("signalbook.server")
 
 
 def service(settings: Settings, *, owner: bool = False) -> RegistryService:
@@ -74,7 +82,12 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
             store, spec, offer=offer, load_include=include, reserved=reserved, read_only=not settings.takes_writes
         )
         requests.create(settings.registryid, model_source(choose_model(settings.model)))
-        taken = sorted(reserved & requests.setup(store.reader()).model.groups.keys())
+        groups = requests.setup(store.reader()).model.groups
+        off = _given_way(reserved, groups)
+        if off:
+            reserved -= off
+            requests.release(off)
+        taken = sorted(reserved & groups.keys())
         if taken:
             raise UsageError(
                 f"the model in this store has the group type '{taken[0]}', which is a path of this server itself; "
@@ -83,6 +96,8 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
     except BaseException:
         store.close()
         raise
+    settings = replace(settings, without=settings.without | off)
+    faces = _confluent(requests, settings) if "confluent" not in settings.without else {}
     judgements = Judgements()
     policy = SchemaPolicy(required=settings.schemas == "required")
     extensions = message_paths(RegistryCatalog(store, policy, _own_addresses(settings)).asked, judgements)
@@ -111,7 +126,32 @@ def service(settings: Settings, *, owner: bool = False) -> RegistryService:
         judgements=judgements,
         local=not store.url.startswith("postgres"),
         extensions={path: answer for path, answer in extensions.items() if path[1:] not in settings.without},
+        faces=faces,
     )
+
+
+def _given_way(reserved: Collection[str], groups: Collection[str]) -> frozenset[str]:
+    """The paths of the server that are off, because the model of the store has a group type of the name."""
+    off = frozenset(GIVE_WAY & set(reserved) & set(groups))
+    for name in sorted(off):
+        _log.warning(
+            "/%s is off: the model in this store has a group type of that name, which goes before; "
+            "rename the group type to have both",
+            name,
+        )
+    return off
+
+
+def _confluent(requests: Requests, settings: Settings) -> dict[str, Face]:
+    """The API of Confluent's registry by the first part of its paths; a model without schemas has none."""
+    from signalbook.server.confluent.routes import ROOT_NAMES, Confluent
+
+    group_type = requests.setup(requests.store.reader()).model.groups.get(schema_ids.GROUPS)
+    if group_type is None or schema_ids.SCHEMAS not in group_type.resources:
+        return {}
+    requests.enter_contexts(schema_ids.Contexts(settings.confluent_group, settings.confluent_contexts == "all"))
+    face = Confluent(requests, catalog=settings.confluent_associations == "catalog")
+    return {"confluent": face, **(dict.fromkeys(ROOT_NAMES, face) if settings.confluent_root else {})}
 
 
 # What the owner of a store asks for may be as large as this machine allows, unlike what a server builds for a client.

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from signalbook.errors import UsageError
+from signalbook.model.xids import ID, must_match
 from signalbook.spec import versions
 
 __all__ = ["MEBIBYTE", "OPTIONAL_PATHS", "Settings", "is_loopback"]
@@ -22,7 +23,7 @@ MEBIBYTE = 1024 * 1024
 # RFC 3986 section 3.2.2: a name or an address, without a port.
 _HOST = re.compile(r"[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\]")
 # The server's own paths that a model may take, where they are switched off.
-OPTIONAL_PATHS = frozenset({"match", "validate", "build", "messagecatalog", "messagedefinition"})
+OPTIONAL_PATHS = frozenset({"match", "validate", "build", "messagecatalog", "messagedefinition", "confluent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Settings:
     `model` is `builtin`, `empty`, or the path of a model source document; it is used when a new store is made.
     The limits of connections and answers are those of one worker, timeouts are in seconds. `keep_changes` is in days;
     `deliver` is whether this server sends events to subscribers; `allow_hosts` are further names of a server that only
-    this machine reaches; by `store_connections` a worker reads from PostgreSQL.
+    this machine reaches; by `store_connections` a worker reads from PostgreSQL. `confluent_contexts` is `named` or
+    `all`: which schema groups are contexts of Confluent's API; `confluent_associations` is `catalog` or `stored`:
+    whether the catalog says which subject a topic's values belong to.
     """
 
     store: str = "signalbook.db"
@@ -70,6 +73,10 @@ class Settings:
     allow_hosts: tuple[str, ...] = ()
     deliver: bool = True
     store_connections: int = 16
+    confluent_root: bool = False
+    confluent_group: str = "confluent"
+    confluent_contexts: str = "named"
+    confluent_associations: str = "catalog"
 
     @property
     def takes_writes(self) -> bool:
@@ -97,6 +104,7 @@ class Settings:
             raise UsageError(f"specversion '{self.specversion}' is not one of {known}")
         _one_of("--without", sorted(self.without), sorted(OPTIONAL_PATHS))
         self._check_changes()
+        self._check_confluent()
         self._check_workers()
         self._check_limits()
         if not self.open and not self.read_token and not is_loopback(self.host):
@@ -151,6 +159,14 @@ class Settings:
         for host in self.allow_hosts:
             if not _HOST.fullmatch(host):
                 raise UsageError(f"--allow-host '{host}' is not the name of a host; write it without scheme and port")
+
+    def _check_confluent(self) -> None:
+        _one_of("--confluent-contexts", [self.confluent_contexts], ["named", "all"])
+        _one_of("--confluent-associations", [self.confluent_associations], ["catalog", "stored"])
+        if not ID.fullmatch(self.confluent_group):
+            raise UsageError(
+                f"--confluent-group '{self.confluent_group}' cannot be a group's id: an id {must_match(ID)}"
+            )
 
     @property
     def address(self) -> str:

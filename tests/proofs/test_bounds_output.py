@@ -181,7 +181,7 @@ def test_nothing_is_printed_past_the_one_place() -> None:
 # What is printed or logged outside of commands and is our own: numbers, names of ours, or made safe before.
 OURS = {
     "id_", "instance", "ascii(path)", "words", "line", "'\\n'.join(self._lines(entries))", "statement + '\\n'",
-    "held[0]",
+    "held[0]", "soft", "most", "wanted", "PATIENCE", "self._back - self._away",
 }  # fmt: skip
 WRITERS = {"print", "sys.stderr.write", "sys.stdout.write", "warnings.warn", "self._logger.info"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}

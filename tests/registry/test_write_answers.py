@@ -15,7 +15,7 @@ from tests.registry.conftest import Api, MakeApi, Reply
 from tests.registry.random_writes import BUILTIN, FLAGS, PLAIN, World, Write, each_write, writes
 
 # What only a write says, and what only a read says.
-OWN = {"xregistry-xregcorrelationid", "location", "content-location", "etag"}
+OWN = {"xregistry-xregcorrelationid", "location", "content-location", "etag", "signalbook-sequence"}
 
 # Flags that shape a write alone, or a read alone: a write shows all that it wrote.
 ONLY_READS_OR_WRITES = ("setdefaultversionid", "ignore", "filter", "sort")

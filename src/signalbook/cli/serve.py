@@ -177,6 +177,32 @@ _WRITE_TOKEN, _WRITE_TOKEN_FILE = secret_options("write-token", "A client that w
     help="Leave out a path of the server itself, so that a model may use its name for a group type; may be repeated.",
 )
 @click.option(
+    "--confluent-root",
+    is_flag=True,
+    help="Serve the API of Confluent's Schema Registry at the root too, not only below /confluent.",
+)
+@click.option(
+    "--confluent-group",
+    default="confluent",
+    show_default=True,
+    metavar="ID",
+    help="The schema group that is the default context of that API.",
+)
+@click.option(
+    "--confluent-contexts",
+    type=click.Choice(["named", "all"]),
+    default="named",
+    show_default=True,
+    help="Which other schema groups are contexts of it: those that say so, or all.",
+)
+@click.option(
+    "--confluent-associations",
+    type=click.Choice(["catalog", "stored"]),
+    default="catalog",
+    show_default=True,
+    help="Let the catalog say which subject a topic belongs to, or only what clients stored.",
+)
+@click.option(
     "--keep-changes",
     type=click.FloatRange(min=0),
     default=30.0,
@@ -236,6 +262,10 @@ def serve(
     trust_unknown: bool,
     schemas: str,
     without: tuple[str, ...],
+    confluent_root: bool,
+    confluent_group: str,
+    confluent_contexts: str,
+    confluent_associations: str,
     keep_changes: float,
     allow_sink: tuple[str, ...],
     allow_host: tuple[str, ...],
@@ -273,6 +303,10 @@ def serve(
         trust_unknown=trust_unknown,
         schemas=schemas,
         without=frozenset(without),
+        confluent_root=confluent_root,
+        confluent_group=confluent_group,
+        confluent_contexts=confluent_contexts,
+        confluent_associations=confluent_associations,
         keep_changes=keep_changes,
         allow_sinks=allow_sink,
         allow_hosts=allow_host,

@@ -107,6 +107,11 @@ class Answer(_Parts):
         return getattr(self.checked, "schemaid", None)
 
     @property
+    def schemaguid(self) -> str | None:
+        """The schema's guid, where the payload came with one: Confluent's frame in a header of the record."""
+        return getattr(self.checked, "guid", None)
+
+    @property
     def _is_judged(self) -> bool:
         """Whether a schema was applied to the payload."""
         return self.checked is not None and not isinstance(self.checked, FrameOnly)
@@ -131,6 +136,8 @@ class Answer(_Parts):
             written["unchecked"] = list(self.unchecked)
         if self.schemaid is not None:
             written["schemaid"] = self.schemaid
+        if self.schemaguid is not None:
+            written["schemaguid"] = self.schemaguid
         event = self.cloudevent
         if event is not None:
             written["cloudevent"] = event_of(encode(event))

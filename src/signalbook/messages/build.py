@@ -32,6 +32,7 @@ from signalbook.messages.carry import (
     encoded,
     event_data,
     framed,
+    header_value,
     in_definition,
     native,
     schemaid_of,
@@ -70,6 +71,7 @@ from signalbook.protocols.protocol import as_text, pointer
 from signalbook.protocols.values import canonical
 from signalbook.schemas import payload_of
 from signalbook.schemas.format import BadValue
+from signalbook.schemas.framing import HEADER, VALUE_HEADER
 from signalbook.template import Template
 
 __all__ = [
@@ -246,14 +248,14 @@ def build(
     context: Mapping[str, Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
     protocol: str | Mapping[str, Any] | None = None,
-    schemaid: int | None = None,
+    schemaid: int | str | None = None,
     origin: Origin | None = None,
 ) -> Built:
     """The message that the definition and these values make.
 
     `context` has the values of placeholders, `attributes` those of properties, by name; `protocol` names the protocol
     to use where the definition leaves it open, or is an object that also has fields of its own for the message;
-    `schemaid` is the id for Confluent's frame, where the definition declares one.
+    `schemaid` is the id for Confluent's frame, where the definition declares one; the guid, where that is a header.
     """
     if schemaid is not None:
         plan = replace(plan, asked=schemaid_of(schemaid))
@@ -303,7 +305,9 @@ class _MessageBuild:
         message = None
         if protocol and (event is not None or not is_event):
             event, message = self._message(protocol, own, filled, event, payload)
-            message = self._sendable(message, payload)
+            message = self._sendable(self._with_header(message, payload), payload)
+        elif payload is not None and self.plan.framing == HEADER:
+            self._no_header("name KAFKA as the protocol")
         self._judge(event, message)
         if isinstance(self.plan.schema, Problem) and type(self.plan.schema) is Problem:
             self._note(self.plan.schema)
@@ -438,9 +442,38 @@ class _MessageBuild:
         except BadValue as bad:
             self._wrong("/data", "value", bad.message)
         except KeyError:
-            words = "the payload is framed, so give the id of its schema as schemaid"
-            self.filling.missing.setdefault("schemaid", Problem("/data", "missing", words))
+            self._lacks_id("id", "confluentid")
         return payload
+
+    def _lacks_id(self, what: str, attribute: str) -> None:
+        words = f"the payload is framed, so give the {what} of its schema as schemaid"
+        if self.plan.has_ids:
+            words += f", or as {attribute} of the schema's version in the catalog, where it has none"
+        self.filling.missing.setdefault("schemaid", Problem("/data", "missing", words))
+
+    def _with_header(self, message: Message | None, payload: bytes | None) -> Message | None:
+        """The message with the header that Confluent's frame is in, where the definition declares that."""
+        if message is None or payload is None or self.plan.framing != HEADER:
+            return message
+        if message.protocol != "KAFKA" or message.payload != payload:
+            self._no_header("send it over KAFKA, and an event in binary mode")
+            return message
+        headers = message.get("headers") or ()
+        if any(name == VALUE_HEADER for name, _ in headers):
+            return message
+        try:
+            added = (VALUE_HEADER, header_value(self.plan))
+        except BadValue as bad:
+            self._wrong("/data", "value", bad.message)
+        except KeyError:
+            self._lacks_id("guid", "confluentguid")
+        else:
+            return replace(message, fields={**message.fields, "headers": (*headers, added)})
+        return message
+
+    def _no_header(self, instead: str) -> None:
+        words = f'"dataschemaframing" is "{HEADER}", but the message has no header to hold the frame; {instead}'
+        self._wrong("/data", "payload", words)
 
     def _is_changed(self, data: Any, payload: bytes, content_type: str) -> bool:
         """Whether the data has something that JSON has not and that was written as something else; it is noted."""

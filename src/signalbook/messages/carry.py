@@ -7,12 +7,14 @@ the event has none, and a problem where the event's is another.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 import brotli
 import orjson
@@ -33,7 +35,7 @@ from signalbook.protocols.protocol import as_text, pointer
 from signalbook.protocols.values import value_template
 from signalbook.schemas import Schema
 from signalbook.schemas.format import BadValue
-from signalbook.schemas.framing import frame, frame_id, is_framed
+from signalbook.schemas.framing import HEADER, frame, frame_id, framing_header, is_framed
 
 __all__ = [
     "BuildPlan",
@@ -45,6 +47,7 @@ __all__ = [
     "event_data",
     "framed",
     "has_frame",
+    "header_value",
     "in_definition",
     "native",
     "schemaid_of",
@@ -62,8 +65,8 @@ __all__ = [
 class BuildPlan:
     """What a build goes by: the materialised definition, its schema or why it has none, and what judges the result.
 
-    `absolute` gives a reference its absolute form, where the catalog has an address; `schemaid` is the id that is known
-    for Confluent's frame, `asked` the one that was asked for.
+    `absolute` gives a reference its absolute form, where the catalog has an address; `schemaid` and `guid` are what is
+    known for Confluent's frame, `asked` what was asked for; `has_ids` says that the catalog has such ids at all.
     """
 
     document: Mapping[str, Any]
@@ -71,7 +74,15 @@ class BuildPlan:
     judge: Callable[[CloudEvent | Message], Answer] | None = None
     absolute: Absolute = lambda reference: reference if "://" in reference else None
     schemaid: int | None = None
-    asked: int | None = None
+    guid: str | None = None
+    asked: int | str | None = None
+    has_ids: bool = False
+
+    @property
+    def framing(self) -> str | None:
+        """What the definition or its group says about Confluent's frame."""
+        stated = self.document.get("dataschemaframing")
+        return stated.lower() if isinstance(stated, str) else None
 
     @property
     def usable_schema(self) -> Schema | None:
@@ -181,11 +192,14 @@ def _filled(value: str, context: Mapping[str, str]) -> str | None:
     return template.expand(context) if all(name in context for name in template.names) else None
 
 
-def schemaid_of(given: Any) -> int:
-    """The id for Confluent's frame that was asked for; raises `UsageError` where it is not one."""
+def schemaid_of(given: Any) -> int | str:
+    """The id, or the guid, for Confluent's frame that was asked for; raises `UsageError` where it is not one."""
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError):
+            return str(UUID(given))
     if type(given) is not int or not 0 <= given < 1 << 32:
         shown = f'"{given}"' if isinstance(given, str) else repr(given)
-        raise UsageError(f"schemaid is {shown}, but has to be a whole number from 0 to {(1 << 32) - 1}")
+        raise UsageError(f"schemaid is {shown}, but has to be a whole number from 0 to {(1 << 32) - 1}, or a guid")
     return given
 
 
@@ -199,25 +213,46 @@ def framed(plan: BuildPlan, data: Any, payload: bytes, content_type: str) -> byt
             words = 'payloads are framed where the definition or its group says "dataschemaframing": "confluent"'
             raise UsageError(f"schemaid is given, but the payload has no frame to hold it; {words}")
         return payload
+    if plan.framing == HEADER:
+        _expect_form(plan, str, "a guid, since the frame is in a header")
+        return payload
+    _expect_form(plan, int, "a whole number, since the frame is before the payload")
     known = frame_id(payload) if isinstance(data, bytes | bytearray | memoryview) else None
     if known is not None:
         if plan.asked not in (None, known):
             words = f"the payload is framed already, with the schema id {known}, but schemaid is {plan.asked}"
             raise UsageError(f"{words}; give only one of them")
         return payload
-    if plan.usable_schema is None and str(plan.document.get("dataschemaformat", "")).lower().startswith("protobuf"):
-        words = "the schema that has the message indexes of its frame is not available"
-        raise BadValue(f"cannot be framed, since {words}; give bytes that have their frame")
     schemaid = plan.schemaid if plan.asked is None else plan.asked
-    if schemaid is None:
+    _expect_indexes(plan)
+    if not isinstance(schemaid, int):
         raise KeyError("schemaid")
     return frame(plan.usable_schema, schemaid, payload)
 
 
+def header_value(plan: BuildPlan) -> bytes:
+    """What the header of a record has to hold; raises KeyError where the guid is not known."""
+    guid = plan.guid if plan.asked is None else plan.asked
+    _expect_indexes(plan)
+    if not isinstance(guid, str):
+        raise KeyError("schemaid")
+    return framing_header(plan.usable_schema, guid)
+
+
+def _expect_form(plan: BuildPlan, form: type, words: str) -> None:
+    if plan.asked is not None and not isinstance(plan.asked, form):
+        raise UsageError(f"schemaid is {plan.asked}, but has to be {words}")
+
+
+def _expect_indexes(plan: BuildPlan) -> None:
+    if plan.usable_schema is None and str(plan.document.get("dataschemaformat", "")).lower().startswith("protobuf"):
+        words = "the schema that has the message indexes of its frame is not available"
+        raise BadValue(f"cannot be framed, since {words}; give bytes that have their frame")
+
+
 def has_frame(plan: BuildPlan, content_type: str) -> bool:
     """Whether payloads of a definition have to be framed."""
-    stated = plan.document.get("dataschemaframing")
-    return is_framed(stated.lower() if isinstance(stated, str) else None, content_type)
+    return is_framed(plan.framing, content_type)
 
 
 def written(data: Any, content_type: str) -> bytes:

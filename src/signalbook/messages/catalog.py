@@ -35,6 +35,7 @@ from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
 from signalbook.model.message_rules import OF_GROUP
 from signalbook.schemas import Schema
+from signalbook.schemas.framing import Mark
 
 __all__ = ["Catalog", "CatalogError", "HandleCatalog", "MessageHandle", "in_canonical"]
 
@@ -58,8 +59,8 @@ class HandleCatalog(Protocol):
         """The absolute form of a reference into the catalog."""
         ...
 
-    def schemaid(self, xid: str) -> int | None:
-        """The id of Confluent's framing that is known for a definition's schema."""
+    def frame_of(self, xid: str) -> tuple[Mark, bool]:
+        """What is known for Confluent's frame of a definition's payloads, and whether the catalog has such ids."""
         ...
 
 
@@ -87,7 +88,7 @@ class MessageHandle:
         context: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         protocol: str | Mapping[str, Any] | None = None,
-        schemaid: int | None = None,
+        schemaid: int | str | None = None,
         origin: Origin | None = None,
     ) -> Built:
         """The message that these values make, or all that is missing or wrong; see `messages.build.build`."""
@@ -118,12 +119,15 @@ class MessageHandle:
 
     def _plan(self) -> BuildPlan:
         catalog = self.catalog
+        known, has_ids = catalog.frame_of(self.xid)
         return BuildPlan(
             self.definition.document,
             catalog.schema(self.xid),
             self.validate,
             catalog.absolute,
-            catalog.schemaid(self.xid),
+            known.schemaid,
+            known.guid,
+            has_ids=has_ids,
         )
 
 
@@ -429,8 +433,22 @@ class Catalog:
 
     def schemaid(self, xid: str) -> int | None:
         """The id of Confluent's framing that is known for a definition's schema; None where it is not known."""
+        return self._of(xid).payload.own_mark(self._library).schemaid
+
+    def frame_of(self, xid: str) -> tuple[Mark, bool]:
+        """The id and the guid that are known for a definition's schema, and whether the catalog has such ids at all."""
         payload = self._of(xid).payload
-        return next((one for one in self.schemas.ids if payload.knows(one, self._library)), None)
+        return payload.own_mark(self._library), payload.has_ids(self._library)
+
+    def by_id(self, context: str, schemaid: int) -> Schema | Problem | None:
+        """The schema that an id of Confluent's stands for in a context; None where the catalog does not know it."""
+        known = self._library.ids.by_id(context, schemaid)
+        return None if known is None else self._library.writer(known, "")
+
+    def by_guid(self, guid: str) -> Schema | Problem | None:
+        """The schema that has a guid of Confluent's; None where the catalog does not know it."""
+        known = self._library.ids.by_guid(guid.lower())
+        return None if known is None else self._library.writer(known, "")
 
     def compiled(self, xid: str) -> Compiled:
         """The definition of that name as constraints."""

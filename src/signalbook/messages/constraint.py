@@ -22,6 +22,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
 from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema, references_of
+from signalbook.protocols import Mode
 from signalbook.protocols.values import (
     NOW,
     TEXTS,
@@ -35,7 +36,17 @@ from signalbook.protocols.values import (
     value_template,
 )
 from signalbook.schemas import Checked, Schema
-from signalbook.schemas.framing import FRAME, UNFRAMED, check, check_frame, is_framed
+from signalbook.schemas.framing import (
+    FRAME,
+    UNFRAMED,
+    VALUE_HEADER,
+    Mark,
+    Reader,
+    check,
+    check_frame,
+    is_framed,
+    reader_of,
+)
 from signalbook.template import Template
 
 __all__ = [
@@ -383,7 +394,8 @@ def _cut(text: str) -> str:
 # unchecked: the metadata decide, unless the definition has nothing else to decide by, or every schema is required.
 # Where neither a schema nor a frame nor JSON is asked for, there is nothing to check.
 # Rule 3: Confluent's frame is taken off as `schemas.framing` says; its id stays with the answer. A frame that is
-# declared has to be there, whatever becomes of the schema.
+# declared has to be there, whatever becomes of the schema. What its id names in the catalog reads the payload, which is
+# then judged by the definition's schema; formats that need no writer's schema do without.
 # Rule 4: problems stand below `/data`.
 
 
@@ -416,6 +428,42 @@ _UNCHECKED = JudgedPayload(unchecked=True)
 _AVRO_JSON = "as JSON it would need the content type application/avro+json"
 
 
+class _PayloadSchema(NamedTuple):
+    """What one state of a library says of a definition's schema; `readers` are by what frames say of writers."""
+
+    state: object
+    source: SchemaSource | None
+    schema: Schema | Problem | None
+    readers: dict[int | str | None, Reader | Problem | None]
+
+
+class _Writers(NamedTuple):
+    """What a library knows of the schemas that a definition's payloads were written with."""
+
+    known: _PayloadSchema
+    library: SchemaLibrary
+
+    def knows(self, schemaid: int) -> bool:
+        """Whether an id of Confluent's framing is known to be one of the definition's schema."""
+        return self.library.knows(schemaid, self.known.source)
+
+    def reader(self, mark: Mark) -> Reader | Problem | None:
+        """What reads a payload by the schema that it was written with; None where the definition's own does."""
+        key = mark.guid if mark.schemaid is None else mark.schemaid
+        _, source, schema, readers = self.known
+        if key in readers:
+            return readers[key]
+        known = self.library.written(mark, source)
+        if known is None or schema is None or isinstance(schema, Problem):
+            return None
+        if isinstance(known, Problem):  # which is not kept: anybody can make up ids
+            return known if hasattr(schema, "written_by") else None
+        writer = self.library.writer(known, "")
+        found = writer if isinstance(writer, Problem) else reader_of(schema, writer)
+        readers[key] = found
+        return found
+
+
 class PayloadCheck:
     """How the payloads of one definition are judged, by the schemas that a library has.
 
@@ -441,21 +489,21 @@ class PayloadCheck:
         self.references = references_of(document)
         self.framing = framing
         self.is_all = is_all
-        # The state of the library that was asked last, the source that it gave, and the schema or why there is none.
-        self._known: tuple[object, SchemaSource | None, Schema | Problem | None] | None = None
+        # What the library that was asked last says of the schema.
+        self._known: _PayloadSchema | None = None
 
     def schema(self, library: SchemaLibrary) -> Schema | Problem | None:
         """The schema, or why it is not available; None where the definition does not name one."""
-        return self._looked_up(library)[2]
+        return self._looked_up(library).schema
 
-    def _looked_up(self, library: SchemaLibrary) -> tuple[object, SchemaSource | None, Schema | Problem | None]:
+    def _looked_up(self, library: SchemaLibrary) -> _PayloadSchema:
         known = self._known
-        if known is None or known[0] is not library.state:
+        if known is None or known.state is not library.state:
             found = library.source(self._document)
             source = found if isinstance(found, SchemaSource) else None
             schema = library.schema(source) if source is not None else found
             assert not isinstance(schema, SchemaSource)
-            known = self._known = (library.state, source, schema)
+            known = self._known = _PayloadSchema(library.state, source, schema, {})
         return known
 
     def may_be_unchecked(self, library: SchemaLibrary) -> bool:
@@ -468,7 +516,27 @@ class PayloadCheck:
 
     def knows(self, schemaid: int, library: SchemaLibrary) -> bool:
         """Whether an id of Confluent's framing is known to be one of the definition's schema."""
-        return library.knows(schemaid, self._looked_up(library)[1])
+        return library.knows(schemaid, self._looked_up(library).source)
+
+    def has_ids(self, library: SchemaLibrary) -> bool:
+        """Whether the catalog has ids of Confluent's among which the schema's would be."""
+        return library.has_ids(self._looked_up(library).source)
+
+    def own_mark(self, library: SchemaLibrary) -> Mark:
+        """The id and the guid that the catalog has for the definition's schema.
+
+        A part of an Avro document has none: what is written with an id is of the whole.
+        """
+        known = self._looked_up(library)
+        source, schema = known.source, known.schema
+        if source is None or schema is None or isinstance(schema, Problem):
+            return Mark(None, None, 0)
+        if source.link and not hasattr(schema, "frame_indexes"):
+            whole = library.schema(replace(source, link=""))
+            if isinstance(whole, Problem) or not getattr(schema, "is_same", lambda other: False)(whole):
+                return Mark(None, None, 0)
+        stated = next((one for one in library.policy.ids if library.knows(one, source)), None)
+        return Mark(source.schemaid if stated is None else stated, source.guid, 0)
 
     def judge(self, observed: Observed, library: SchemaLibrary) -> JudgedPayload:
         """What is wrong with the message's payload; a schema whose format is a guess never makes one fail."""
@@ -495,30 +563,40 @@ class PayloadCheck:
         unreadable = observed.unreadable_payload or observed.unknown_encoding
         if schema is None or isinstance(schema, Problem):
             if framed:
-                return self._by_frame(schema, unreadable, payload, content_type)
+                return self._by_frame(schema, unreadable, payload, content_type, _header_of(observed))
             return _UNCHECKED if schema is not None else self._by_content_type(observed, payload, content_type)
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        return self._by_schema(schema, payload, content_type, library)
+        return self._by_schema(schema, payload, content_type, _header_of(observed), library)
 
     def _by_frame(
-        self, schema: Problem | None, unreadable: str | None, payload: bytes, content_type: str
+        self,
+        schema: Problem | None,
+        unreadable: str | None,
+        payload: bytes,
+        content_type: str,
+        header: bytes | None,
     ) -> JudgedPayload:
         """Without a schema that can be applied, what has to be framed has to begin with a frame."""
         if unreadable is not None:
             return JudgedPayload((Problem("/data", "payload", unreadable),))
-        checked = check_frame(payload)
+        checked = check_frame(payload, self.framing, header)
         if checked.problems:
             return JudgedPayload(tuple(map(_below_data, checked.problems)))
-        if schema is None and is_json(content_type) and not is_json_text(payload[FRAME:]):
+        body = payload if header is not None else payload[FRAME:]
+        if schema is None and is_json(content_type) and not is_json_text(body):
             return JudgedPayload((_not_json(content_type),), checked)
         return JudgedPayload((), checked, unchecked=schema is not None)
 
-    def _by_schema(self, schema: Schema, payload: bytes, content_type: str, library: SchemaLibrary) -> JudgedPayload:
+    def _by_schema(
+        self, schema: Schema, payload: bytes, content_type: str, header: bytes | None, library: SchemaLibrary
+    ) -> JudgedPayload:
         ways: int = getattr(schema, "work", 1)
         if len(payload) * ways > _UNCOUNTED:
             judging().spend(len(payload) * ways // _A_STEP)
-        checked = check(schema, payload, content_type, self.framing, lambda schemaid: self.knows(schemaid, library))
+        checked = check(
+            schema, payload, content_type, self.framing, _Writers(self._looked_up(library), library), header
+        )
         if not checked.problems:
             return JudgedPayload((), checked)
         problems = [_below_data(one) for one in checked.problems]
@@ -533,6 +611,17 @@ class PayloadCheck:
         if self.framing != UNFRAMED and payload[:1] == b"\0" and is_json_text(payload[FRAME:]):
             return _NOTHING_WRONG
         return JudgedPayload((_not_json(content_type),))
+
+
+def _header_of(observed: Observed) -> bytes | None:
+    """What the record's header for Confluent's frame holds, where the record's value is the payload."""
+    message = observed.message
+    if message is None or message.protocol != "KAFKA" or observed.mode in (Mode.STRUCTURED, Mode.BATCH):
+        return None
+    for name, value in message.fields.get("headers") or ():
+        if name == VALUE_HEADER and isinstance(value, bytes):
+            return value
+    return None
 
 
 def _not_json(content_type: str) -> Problem:

@@ -28,7 +28,7 @@ from signalbook.messages.layered import GONE, Changes, Layered, Lock
 from signalbook.messages.observe import MessageKind
 from signalbook.messages.schema_library import SchemaLibrary
 from signalbook.schemas import Checked, Schema
-from signalbook.schemas.framing import CONFLUENT
+from signalbook.schemas.framing import FRAMINGS
 
 __all__ = ["EventShape", "FastPath", "MatchScope", "Parts", "ScopeEntry", "is_plain", "longest"]
 
@@ -264,7 +264,7 @@ def _takes(shape: EventShape, document: bytes, found: re.Match[str]) -> bool:
 
 def _accepting(plan: MatchPlan, schema: Schema | Problem | None) -> Callable[[Any], bool] | None:
     """What judges the value of JSON data; None where its format needs more than the value."""
-    if plan.compiled.payload.framing == CONFLUENT:
+    if plan.compiled.payload.framing in FRAMINGS:
         return None  # the value of JSON data has no frame
     return _anything if schema is None else getattr(schema, "accepts", None)
 

@@ -27,7 +27,7 @@ from signalbook.template import Template
 __all__ = ["sample"]
 
 _MOMENT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
-# An id for Confluent's frame, where none is known.
+# The id and the guid for Confluent's frame in a catalog that has none at all, where every one is as good.
 _SCHEMAID = 1
 _ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 ORIGIN = Origin(lambda: _MOMENT, lambda: _ID)
@@ -74,7 +74,7 @@ def sample(plan: BuildPlan, xid: str, origin: Origin = ORIGIN) -> Built:
     attributes = _attributes(xid, event_slots, field_slots, has_event, _inferable(plan))
     is_carried = protocol is None and not has_event
     built = build(
-        plan if plan.schemaid is not None else replace(plan, schemaid=_SCHEMAID),
+        plan if plan.has_ids else replace(plan, schemaid=plan.schemaid or _SCHEMAID, guid=plan.guid or _ID),
         data=payload,
         context=_context([*event_slots, *field_slots], attributes, _places(protocol or "", event_slots, field_slots)),
         attributes=attributes,

@@ -7,6 +7,9 @@ Rule 2: a schema of the catalog finds others as it does in a registry (`schemas.
 that stands in a definition has nothing beside it: there an id will do that only one schema of the catalog has.
 Rule 3: what else cannot be had is a `schema_unavailable` problem; whatever a reader does, it stops nobody else.
 Rule 4: a schema is read once for all definitions that name it.
+Rule 5: the schema that a payload was written with is known by the id of its frame, in the context of the definition's
+own schema, or by its guid (`SchemaIds`). An id that the catalog's ids do not have is a problem; where it has no ids at
+all, nothing is known of writers.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+from uuid import UUID
+from zlib import crc32
 
 from signalbook import schemas
 from signalbook.errors import Problem
@@ -26,21 +31,27 @@ from signalbook.messages.definition import Attributes, Entities, Entity
 from signalbook.messages.layered import GONE, Changes, Layered
 from signalbook.model.message_rules import MAX_CHAIN
 from signalbook.schemas import References, Schema, SchemaError
+from signalbook.schemas.canonical import NamedReferences, Reference, canonical_text, content_of, type_of
 from signalbook.schemas.format import Located, Text
+from signalbook.schemas.framing import Mark
 from signalbook.schemas.references import look_up, meant, names_of
 
-__all__ = ["SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema", "references_of"]
+__all__ = [
+    "KnownSchema", "SchemaIds", "SchemaLibrary", "SchemaPolicy", "SchemaSource", "UncheckedSchema", "references_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
     """How the schemas of a catalog are used: whether each one has to be there, and which of Confluent's ids are known.
 
-    `ids` leads from an id to the xid of the schema, or of the version, that payloads with it were written by.
+    `ids` leads from an id to the xid of the schema, or of the version, that payloads with it were written by; `kept`
+    finds for the xid of a group and what a frame says the schema that is no longer in the catalog.
     """
 
     required: bool = False
     ids: Mapping[int, str] = field(default_factory=dict)
+    kept: Callable[[str, Mark], KnownSchema | None] = lambda group, mark: None
 
 
 class UncheckedSchema(Problem):
@@ -51,7 +62,8 @@ class UncheckedSchema(Problem):
 class SchemaSource:
     """Where a definition's schema comes from: its format and text, a deep link into it, and who names it.
 
-    `place` is the xid of the schema in the catalog; empty where it stands in the definition.
+    `place` is the xid of the schema in the catalog; empty where it stands in the definition. `named` are the texts that
+    the schema means by the names of its references, where it states them; `schemaid` and `guid` are Confluent's.
     """
 
     path: str
@@ -59,12 +71,206 @@ class SchemaSource:
     text: Text
     link: str = ""
     place: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+    schemaid: int | None = None
+    guid: str | None = None
 
 
 _SCHEMAS = "/schemagroups/"
 _FEWEST_HELD = 1024
 # core/spec.md: where a resource's document is kept that is not kept by the registry.
 _KEPT = ("schemaurl", "schemaproxyurl")
+
+
+# The schema versions of a catalog as payloads name them.
+#
+# Rule 1: ids count within a context, which is a schema group (`confluentcontext`). Those of groups that state none, and
+# have no ids of their own, are those of the default context.
+# Rule 2: a guid is made of the content, so it means the same everywhere.
+# Rule 3: of versions with one id, all have one content; where they have not, none is meant.
+
+_DEFAULT_GROUP = "/schemagroups/confluent"
+_DEFAULT_CONTEXT = "."
+_MOST_NAMED = 1000
+_PARTS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """A version of a schema that payloads may be written with: the xid of the schema, and the version's attributes."""
+
+    xid: str
+    attributes: Attributes
+
+    @property
+    def group(self) -> str:
+        """The xid of its group."""
+        return self.xid.partition("/schemas/")[0]
+
+    @property
+    def content(self) -> tuple[str, str]:
+        """The type of the schema and its canonical text, which are the same for schemas of one content."""
+        text = _bytes(_document(self.attributes) or b"").decode("utf-8", "replace")
+        type_ = type_of(str(self.attributes.get("format") or ""))
+        try:
+            return type_, canonical_text(type_, text)
+        except (SchemaError, ValueError, RecursionError):
+            return type_, text
+
+
+class SchemaIds:
+    """The versions of a catalog's schemas by Confluent's ids, by guids, and by subject and number.
+
+    `marks` leads from each of these, as `_marks_of` spells it, to the schemas that have such a version.
+    """
+
+    __slots__ = ("_default", "_entities", "_has_ids", "_marks")
+
+    def __init__(self, entities: Entities, marks: Mapping[str, frozenset[str]]) -> None:
+        self._entities = entities
+        self._marks = marks
+        self._default: tuple[str, ...] | None = None
+        self._has_ids: dict[str, bool] = {}
+
+    def by_id(self, context: str, schemaid: int) -> KnownSchema | None:
+        """The version that has an id in a context."""
+        if context == _DEFAULT_CONTEXT:
+            groups = self._default_groups()
+        else:
+            groups = tuple(xid for xid, one in self._entities.groups.items() if _context_of(one) == context)
+        return _one_content(self._with_id(groups, schemaid))
+
+    def by_guid(self, guid: str, group: str = "") -> KnownSchema | None:
+        """The version that has a guid, one of the group before others."""
+        found = [one for one, _ in self._marked(f"guid {guid}") if _guid(one.attributes) == guid]
+        return next((one for one in found if one.group == group), next(iter(found), None))
+
+    def around(self, place: str) -> tuple[str, ...]:
+        """The groups whose ids a frame may have where its payload is judged by the schema at a place."""
+        group = place.partition("/schemas/")[0]
+        if self._has(group):
+            return (group,)
+        return () if _context_of(self._entities.groups.get(group)) is not None else self._default_groups()
+
+    def among(self, groups: Iterable[str], schemaid: int) -> list[KnownSchema]:
+        """The versions in some groups that have an id."""
+        return self._with_id(groups, schemaid)
+
+    def named(self, known: KnownSchema) -> dict[str, str]:
+        """The texts that a version means by the names of its references, and after them what those refer to."""
+        found: dict[str, str] = {}
+        waiting = [(known.group, one) for one in _stated_references(known.attributes)]
+        seen: set[tuple[str, Reference]] = set()
+        while waiting and len(seen) < _MOST_NAMED:
+            group, one = waiting.pop(0)
+            if (group, one) in seen:
+                continue
+            seen.add((group, one))
+            group, subject = self._subject(group, one.subject)
+            numbered = self._marked(_number_mark(group, subject, one.version))
+            other = next((held for held, number in numbered if number == one.version), None)
+            text = None if other is None else _document(other.attributes)
+            if other is None or text is None:
+                continue
+            found.setdefault(one.name, _bytes(text).decode("utf-8", "replace"))
+            waiting.extend((group, inner) for inner in _stated_references(other.attributes))
+        return found
+
+    def _has(self, group: str) -> bool:
+        """Whether a schema of a group has an id."""
+        found = self._has_ids.get(group)
+        if found is None:
+            found = self._has_ids[group] = any(f"ids {part} {group}" in self._marks for part in range(_PARTS))
+        return found
+
+    def _with_id(self, groups: Iterable[str], schemaid: int) -> list[KnownSchema]:
+        found = (one for group in groups for one, _ in self._marked(f"id {schemaid} {group}"))
+        return [one for one in found if _schemaid(one.attributes) == schemaid]
+
+    def _marked(self, name: str) -> Iterator[tuple[KnownSchema, int | None]]:
+        """The versions of the schemas that a mark leads to, each with its number."""
+        for xid in sorted(self._marks.get(name, ())):
+            entity = self._entities.schemas.get(xid)
+            for versionid, attributes in {} if entity is None else entity.versions.items():
+                yield KnownSchema(xid, attributes), _number(versionid, attributes)
+
+    def _default_groups(self) -> tuple[str, ...]:
+        """The groups of the default context: the one of its name, else all that have ids and state no context."""
+        if self._default is None:
+            unstated = (xid for xid, one in self._entities.groups.items() if _context_of(one) is None)
+            found = tuple(filter(self._has, unstated))
+            self._default = (_DEFAULT_GROUP,) if _DEFAULT_GROUP in found else found
+        return self._default
+
+    def _subject(self, group: str, name: str) -> tuple[str, str]:
+        """The group and the plain name of a subject, as it is written within a group."""
+        context, colon, rest = name[1:].partition(":") if name.startswith(":.") else ("", "", name)
+        if not colon:
+            return group, name
+        if context == _DEFAULT_CONTEXT:
+            return next(iter(self._default_groups()), group), rest
+        others = (xid for xid, one in self._entities.groups.items() if _context_of(one) == context)
+        return next(others, group), rest
+
+
+def _marks_of(xid: str, entity: Entity | None) -> set[str]:
+    """The marks of a schema: what its versions are asked for by."""
+    found: set[str] = set()
+    group, _, own = xid.partition("/schemas/")
+    for versionid, attributes in {} if entity is None else entity.versions.items():
+        schemaid, guid, number = _schemaid(attributes), _guid(attributes), _number(versionid, attributes)
+        if schemaid is not None:
+            # Of many schemas in one row each change would copy it.
+            found |= {f"ids {crc32(own.encode()) % _PARTS} {group}", f"id {schemaid} {group}"}
+        if guid is not None:
+            found.add(f"guid {guid}")
+        subject = attributes.get("confluentsubject")
+        if number is not None:
+            names = (own, subject) if isinstance(subject, str) else (own,)
+            found |= {_number_mark(group, name, number) for name in names}
+    return found
+
+
+def _number_mark(group: str, subject: str, number: int) -> str:
+    return f"number {number} {group} {subject}"
+
+
+def _number(versionid: str, attributes: Attributes) -> int | None:
+    """The number of a version among those of its subject."""
+    stated = attributes.get("confluentversion")
+    if type(stated) is int:
+        return stated
+    return int(versionid) if versionid.isascii() and versionid.isdigit() and len(versionid) <= 10 else None
+
+
+def _context_of(group: Entity | None) -> str | None:
+    """The context that a group states; None where it states none, or the default one."""
+    stated = None if group is None else group.attributes.get("confluentcontext")
+    return stated if isinstance(stated, str) and stated not in ("", _DEFAULT_CONTEXT) else None
+
+
+def _one_content(found: Sequence[KnownSchema]) -> KnownSchema | None:
+    """The first of versions that have one content; None where there is none, or they have several."""
+    if len(found) > 1 and len({one.content for one in found}) > 1:
+        return None
+    return next(iter(found), None)
+
+
+def _stated_references(attributes: Attributes) -> tuple[Reference, ...]:
+    return content_of("", "", attributes.get("confluentreferences")).references
+
+
+def _schemaid(attributes: Attributes) -> int | None:
+    stated = attributes.get("confluentid")
+    return stated if type(stated) is int and 0 < stated < 1 << 32 else None
+
+
+def _guid(attributes: Attributes) -> str | None:
+    stated = attributes.get("confluentguid")
+    try:
+        return str(UUID(stated)) if isinstance(stated, str) else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +312,7 @@ class SchemaLibrary:
     `state` is another object where any answer may be another.
     """
 
-    __slots__ = ("_entities", "_ids", "_names", "_read", "policy", "state")
+    __slots__ = ("_entities", "_ids", "_known_ids", "_marks", "_names", "_read", "policy", "state")
 
     def __init__(
         self,
@@ -114,8 +320,8 @@ class SchemaLibrary:
         before: SchemaLibrary | None = None,
         policy: SchemaPolicy = SchemaPolicy(),  # noqa: B008  # which never changes
     ) -> None:
-        # Definitions come and go while the schemas stay: only these are held.
-        self._entities = replace(entities, groups={}, messages={}, endpoints={})
+        # Definitions come and go while the schemas and their groups stay: only these are held.
+        self._entities = replace(entities, messages={}, endpoints={})
         self.policy = policy
         self.state = object()
         self._read: _ReadSchemas = _ReadSchemas() if before is None else before._read
@@ -123,6 +329,9 @@ class SchemaLibrary:
         # The schemas of each id, and those that declare each name; made when they are first asked for.
         self._ids: Layered[str, frozenset[str]] | None = None
         self._names: Layered[str, frozenset[str]] | None = None
+        # Those that have a version with each of Confluent's ids, guids and numbers; and what is asked by them.
+        self._marks: Layered[str, frozenset[str]] | None = None
+        self._known_ids: SchemaIds | None = None
 
     def changed(self, entities: Entities, schemas: Iterable[str]) -> SchemaLibrary:
         """The library of another state, in which these schemas are not the same."""
@@ -133,6 +342,8 @@ class SchemaLibrary:
                 found._ids = _moved(found._ids or self._ids, xid, _ids_of(xid, before), _ids_of(xid, after))
             if self._names is not None:
                 found._names = _moved(found._names or self._names, xid, _names_of(before), _names_of(after))
+            if self._marks is not None:
+                found._marks = _moved(found._marks or self._marks, xid, _marks_of(xid, before), _marks_of(xid, after))
         return found
 
     def source(self, document: Attributes) -> SchemaSource | Problem | None:
@@ -172,12 +383,52 @@ class SchemaLibrary:
         same_version = not version or not other_version or version == other_version
         return same_version and self._target(xid) == self._target(other_xid)
 
+    @property
+    def ids(self) -> SchemaIds:
+        """The versions of the catalog's schemas by Confluent's ids."""
+        if self._known_ids is None:
+            if self._marks is None:
+                self._marks = _gathered((xid, _marks_of(xid, entity)) for xid, entity in self._entities.schemas.items())
+            self._known_ids = SchemaIds(self._entities, self._marks)
+        return self._known_ids
+
     def knows(self, schemaid: int, source: SchemaSource | None) -> bool:
         """Whether an id of Confluent's framing is known to be one of a definition's schema."""
-        named = self.policy.ids.get(schemaid)
-        if named is None or source is None or not source.place:
+        if source is None or not source.place:
             return False
-        return self.are_same(named, source.place)
+        named = self.policy.ids.get(schemaid)
+        if named is not None and self.are_same(named, source.place):
+            return True
+        return any(one.xid == source.place for one in self.ids.among(self.ids.around(source.place), schemaid))
+
+    def has_ids(self, source: SchemaSource | None) -> bool:
+        """Whether the catalog has ids among which that of a definition's schema would be."""
+        return bool(self.ids.around("" if source is None else source.place))
+
+    def written(self, mark: Mark, source: SchemaSource | None) -> KnownSchema | Problem | None:
+        """The version that a payload was written with; None where the catalog has no ids."""
+        place = "" if source is None else source.place
+        group = place.partition("/schemas/")[0]
+        groups = self.ids.around(place)
+        if mark.schemaid is None:
+            found = self.ids.by_guid(mark.guid or "", group) or self.policy.kept(group, mark)
+        else:
+            named = self._find(self.policy.ids.get(mark.schemaid, ""))
+            same = [KnownSchema(*named)] if named is not None else self.ids.among(groups, mark.schemaid)
+            found = _one_content(same) if same else self.policy.kept(group, mark)
+            if found is None and same:
+                return _unknown_writer(mark, "which schemas of several contents have in the catalog")
+        if found is None and groups:
+            return _unknown_writer(mark, "which no schema of the catalog has")
+        return found
+
+    def writer(self, known: KnownSchema, path: str) -> Schema | Problem:
+        """The schema of a version that a payload was written with."""
+        text, format_name = _document(known.attributes), known.attributes.get("format")
+        if text is None or not isinstance(format_name, str):
+            words = f"the schema {known.xid} that the payload was written with has no document, or no format"
+            return _unavailable(path, words)
+        return self.schema(SchemaSource(path, format_name, text, place=known.xid, named=self.ids.named(known)))
 
     def schema(self, source: SchemaSource) -> Schema | Problem:
         """The schema that a source holds, read once."""
@@ -194,7 +445,12 @@ class SchemaLibrary:
     def _made(self, source: SchemaSource) -> _ReadSchema:
         asked: dict[str, Text | None] = {}
 
+        stated = NamedReferences(type_of(source.format), source.named) if source.named else None
+
         def answered(reference: str) -> Text | None:
+            found = None if stated is None else stated(reference)
+            if found is not None:
+                return found
             asked[reference] = self.text(source, reference)
             return asked[reference]
 
@@ -258,7 +514,8 @@ class SchemaLibrary:
         named = own if isinstance(own, str) and own else format_name
         if not isinstance(named, str):
             return _unavailable(path, f"the schema {_short(reference)} has no format, and there is no dataschemaformat")
-        return SchemaSource(path, named, text, link, xid)
+        stated = self.ids.named(KnownSchema(xid, attributes)) if attributes.get("confluentreferences") else {}
+        return SchemaSource(path, named, text, link, xid, stated, _schemaid(attributes), _guid(attributes))
 
     def _without_document(self, path: str, reference: str, attributes: Attributes) -> Problem:
         """Why a schema of the catalog has no document there."""
@@ -346,7 +603,8 @@ def _kept(attributes: Attributes) -> str:
 def _fingerprint(source: SchemaSource) -> bytes:
     text = source.text if isinstance(source.text, bytes) else write_json(source.text)
     names = (source.format.lower(), source.link, source.place)
-    return hashlib.sha256(b"\0".join((*map(str.encode, names), text))).digest()
+    stated = (write_json(dict(source.named)),) if source.named else ()
+    return hashlib.sha256(b"\0".join((*map(str.encode, names), text, *stated))).digest()
 
 
 def _bytes(text: Text) -> bytes:
@@ -389,6 +647,10 @@ def _references(document: Attributes) -> list[tuple[str, str]]:
     """The attributes that refer to a definition's schema, with what they say."""
     stated = [(name, document.get(name)) for name in ("dataschemauri", "dataschemaxid")]
     return [(name, reference) for name, reference in stated if isinstance(reference, str) and reference]
+
+
+def _unknown_writer(mark: Mark, why: str) -> Problem:
+    return Problem("", "schema_unavailable", f"the payload was written with the schema of {mark}, {why}")
 
 
 def _unavailable(path: str, words: str, unchecked: bool = False) -> Problem:

@@ -80,12 +80,14 @@ class DocumentValidator:
     readings: Readings
     connect: Callable[[Connection], None]
     trust_unknown: bool = False
+    judged: bool = False  # who writes has judged the documents; what is found is noted, and refused only by strictness
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # by xid, what a document that was read refers to
 
     def validate_format(self, version: VersionDocument, external: bool) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a document has the format it claims: FMT-3, FMT-5, FMT-6."""
         verdict = self.find_format_verdict(version, external)
-        if verdict is not None and verdict.error and (verdict.error in _VIOLATIONS or self.kind.strictvalidation):
+        refused = (verdict.error in _VIOLATIONS and not self.judged) or self.kind.strictvalidation if verdict else False
+        if verdict is not None and verdict.error and refused:
             error = "format_violation" if verdict.error == _BY_OTHERS else verdict.error
             detail = verdict.reason if error == "format_violation" else ""
             args = {} if external else {"format": version.attrs["format"]}
@@ -97,7 +99,7 @@ class DocumentValidator:
     ) -> Iterator[tuple[str, Any]]:
         """Yield the attributes that say whether a version keeps the promise to those before it: FMT-4, FMT-8."""
         verdict = self.find_compatibility_verdict(compatibility, version, before)
-        if verdict is not None and verdict.error in _VIOLATIONS:
+        if verdict is not None and verdict.error in _VIOLATIONS and not self.judged:
             raise RegistryError(verdict.error, subject, detail=verdict.reason, compat=compatibility)
         if verdict is not None and verdict.error and self.kind.strictvalidation:
             args = {"compat": compatibility, "format": version.attrs["format"]}
@@ -193,7 +195,12 @@ class DocumentValidator:
         return GOOD
 
     def _read_schema(self, row: Format, version: VersionDocument) -> Schema:
-        found, asked = self.readings.read(row, version.document, self.base, partial(self.ask, row.family))
+        def ask() -> SchemaReferences:
+            asking = self.ask(row.family)
+            asking.begin(version.attrs)
+            return asking
+
+        found, asked = self.readings.read(row, version.document, self.base, ask)
         self.uses[version.xid] = asked
         if isinstance(found, SchemaError):
             raise found.with_traceback(None)

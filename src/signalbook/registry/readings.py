@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 from signalbook import schemas
 from signalbook.budget import current, within
@@ -33,7 +33,7 @@ from signalbook.schemas.format import (
     unusable,
 )
 
-__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences"]
+__all__ = ["AT_WORST", "IN_TURN", "TURNS", "Postponed", "Readings", "SchemaReferences", "keep_read"]
 
 # What the checks of one write may take while it has the turn: about five milliseconds.
 IN_TURN = 500
@@ -54,6 +54,10 @@ class SchemaReferences(References, Protocol):
     """The registry, asked for what one schema refers to; `asked` are the names so far."""
 
     asked: set[str]
+
+    def begin(self, attrs: dict[str, Any], /) -> None:
+        """Begin with a version, whose attributes may say what it means by a name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,13 @@ class _Kept:
 
 
 _kept = _Kept()
+
+
+def keep_read(format: str, document: bytes, schema: Schema) -> None:
+    """Keep a schema that refers to no other, which somebody has read who is about to write it."""
+    row = schemas.find(format)
+    if row is not None and len(document) <= _LARGEST_KEPT:
+        _kept.keep(row, document, schema)
 
 
 class Readings:

@@ -25,7 +25,7 @@ from signalbook.errors import RegistryError, UsageError
 from signalbook.jsontext import Json
 from signalbook.model.normalise import error_in_version
 from signalbook.model.xids import ID, must_match
-from signalbook.registry import changes, filters, rows
+from signalbook.registry import changes, filters, rows, schema_ids
 from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, generation, load_setup
 from signalbook.registry.changes import Snapshot
 from signalbook.registry.read.reads import Page, read_target
@@ -197,6 +197,25 @@ class Requests:
         if self.store.reader().one("SELECT 1 FROM settings WHERE name = 'registryid'") is None:
             self.store.write(job)
 
+    def release(self, names: frozenset[str]) -> None:
+        """Let a model have group types of names that were reserved."""
+        self._reserved -= names
+
+    def enter_contexts(self, chosen: schema_ids.Contexts) -> None:
+        """Choose which schema groups are contexts, and give the schemas that are in them ids where they have none."""
+
+        def job(db: Connection) -> None:
+            schema_ids.save_contexts(db, chosen)
+            setup = self.setup(db)
+            work = Work(db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer)
+            for group in work.groups_of(setup.model.groups[schema_ids.GROUPS]):
+                group.refreshed = True
+            commit(work, self.correlation())
+
+        db = self.store.reader()
+        if not schema_ids.are_entered(db, chosen):
+            self.store.write(job)
+
     @property
     def known(self) -> Setup | None:
         """The setup as this process last saw it."""
@@ -313,11 +332,12 @@ class Requests:
 
     def begin_write(
         self, db: Connection, method: str, path: str, query: str | Flags, base: str, correlation: str, *,
-        recorded: bool = True,
+        recorded: bool = True, judged: bool = False,
     ) -> Write:  # fmt: skip
         """Begin a write within a transaction: read what it addresses and its flags, so that its body can be read.
 
-        With `recorded` false it takes no snapshot for the log, which has what it brings or gets that itself.
+        With `recorded` false it takes no snapshot for the log, which has what it brings or gets that itself. With
+        `judged` true the caller has decided about formats and compatibility: what the registry finds is noted.
         """
         setup, target, ahead = self._begin(db, path)
         flags = self.flags(query, setup, path)
@@ -327,7 +347,7 @@ class Requests:
         work = Work(
             db, setup.model, setup.capabilities, setup.registryid, self._clock(), self.offer, flags.ignore, spec,
             load_include=self._load_include, reserved=self._reserved,
-            recorded=self._recorded if recorded else frozenset(), ahead=ahead,
+            recorded=self._recorded if recorded else frozenset(), ahead=ahead, judged=judged,
             readings=getattr(self._threads, "readings", None),
         )  # fmt: skip
         return Write(method, ReadContext(db, setup, target, flags, spec, base, self.limits), work, correlation)

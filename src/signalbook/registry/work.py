@@ -189,6 +189,7 @@ class Work:
     load_include: Callable[[str], Any] | None = None
     reserved: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()  # the types whose resources have a log, by `modelcompatiblewith`
+    judged: bool = False  # who writes has judged the documents: what is wrong with them is noted, and not refused
     new_settings: dict[str, str] = field(default_factory=dict)
     saved: dict[str, EntityRow] = field(default_factory=dict)  # what `commit` wrote, by key
     entries: list[IndexEntry] = field(default_factory=list)  # what `commit` changes in the index

@@ -3,13 +3,16 @@
 Rule 1: a write token may also read. Without a write token everybody may write where everybody may read; where reading
 needs a token nobody may, unless `--open` says that readers are writers too.
 Rule 2: every token is compared in constant time, and all of them each time.
-Rule 3: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
+Rule 3: where clients of Confluent's API ask, a token may come as a password.
+Rule 4: a browser sends a page's requests to any address it likes, this machine's included. So a write that carries an
 `Origin` and no token is refused unless it comes from a page of this server itself; and where only this machine may
 read, so is a POST that asks, whose work a page could have done without reading the answer.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import re
 from dataclasses import replace
@@ -47,6 +50,7 @@ class Access:
         read_only: bool = False,
         readers_write: bool = False,
         loopback: bool = True,
+        basic: tuple[str, ...] = (),
         private: bool = False,
     ) -> None:
         self._readers = tuple(token.encode() for token in read_tokens)
@@ -54,6 +58,7 @@ class Access:
         self._read_only = read_only
         self._readers_write = readers_write
         self._loopback = loopback
+        self._basic = basic
         self._private = private
         self.reading_is_open = not read_tokens
 
@@ -105,9 +110,12 @@ class Access:
 
     def _holds(self, request: Request, accepted: tuple[bytes, ...]) -> bool:
         scheme, _, given = (request.headers.get("authorization") or "").partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() == "basic" and request.path.startswith(self._basic):
+            token = _password(given)
+        elif scheme.lower() == "bearer":
+            token = given.strip().encode("utf-8", "replace")
+        else:
             return False
-        token = given.strip().encode("utf-8", "replace")
         found = False
         for one in accepted:
             found |= hmac.compare_digest(one, token)
@@ -134,8 +142,25 @@ def access_by(settings: Settings) -> Access:
         read_only=settings.read_only,
         readers_write=settings.open,
         loopback=is_loopback(settings.host),
+        basic=_BASIC_AT_ROOT if settings.confluent_root else _BASIC,
         private=settings.is_private,
     )
+
+
+# Where a token may also come as the password of a user: what clients of Confluent's API send. Nowhere else, because a
+# browser sends passwords along with requests that nobody made.
+_BASIC = ("/confluent/",)
+_BASIC_AT_ROOT = (
+    *_BASIC, "/subjects", "/schemas", "/compatibility/", "/config", "/mode", "/contexts", "/associations", "/v1/",
+)  # fmt: skip
+
+
+def _password(given: str) -> bytes:
+    """The password of `Basic` credentials; empty where they are not any."""
+    try:
+        return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
 
 
 def _unauthorized(request: Request) -> RegistryError:

@@ -5,9 +5,11 @@ the catalog is. Where that cannot be known (another model, a record of changes t
 Rule 2: what a small write changed, the request that finds it compiles itself. All else is compiled by one thread, for
 all requests that wait. A request waits for the state that it found in the store; where a compile takes longer than
 `PATIENCE`, it is answered by the catalog as it was before.
-Rule 3: an answer says the number of the change that its catalog stands at. A request that demands a later one waits for
+Rule 3: what an id of Confluent's stands for is asked of the store where no version has it any more: payloads outlive
+schemas.
+Rule 4: an answer says the number of the change that its catalog stands at. A request that demands a later one waits for
 it, for `LONGEST` at most, and is then refused.
-Rule 4: the store is read in pages, all in one snapshot, which ends before anything is compiled.
+Rule 5: the store is read in pages, all in one snapshot, which ends before anything is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -25,10 +27,13 @@ from signalbook.budget import UNLIMITED, within
 from signalbook.errors import RegistryError
 from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.definition import Entities, addresses_of
-from signalbook.messages.schema_library import SchemaPolicy
+from signalbook.messages.schema_library import KnownSchema, SchemaPolicy
+from signalbook.registry import schema_ids
 from signalbook.registry.read import bulk
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection, Store
+from signalbook.schemas.canonical import format_of
+from signalbook.schemas.framing import Mark
 from signalbook.spec import versions
 
 __all__ = ["LONGEST", "PATIENCE", "AskedCatalog", "RegistryCatalog"]
@@ -108,7 +113,7 @@ class RegistryCatalog:
 
     def __init__(self, store: Store, policy: SchemaPolicy = SchemaPolicy(), bases: tuple[str, ...] = ()) -> None:  # noqa: B008
         self._store = store
-        self._policy = policy
+        self._policy = replace(policy, kept=self._kept)
         self._bases = bases
         self._requests = Requests(store, versions.DEFAULT)
         self._known: _State | None = None
@@ -156,6 +161,23 @@ class RegistryCatalog:
                     state.forms.clear()
                 state.forms[named] = form
             return form
+
+    def _kept(self, group: str, mark: Mark) -> KnownSchema | None:
+        """The schema that a payload was written with, in the context of a group, though no version has it any more."""
+        db = self._store.reader()
+        if mark.schemaid is None:
+            found = next(iter(schema_ids.by_guid(db, mark.guid or "")), None)
+        else:
+            found = schema_ids.by_id(db, schema_ids.context_of(db, group) or schema_ids.DEFAULT, mark.schemaid)
+        if found is None:
+            return None
+        content = found.content
+        attributes = {
+            "format": format_of(content.type, content.text),
+            "schema": content.text,
+            "confluentreferences": [one.shown() for one in content.references],
+        }
+        return KnownSchema(f"{schema_ids.group_of(db, found.context) or ''}/schemas/", attributes)
 
     # Waiting for the thread that compiles --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 from zlib import crc32
 
@@ -26,12 +26,12 @@ from signalbook.registry.read.reads import Page
 from signalbook.registry.read.render import ReadContext, View, point_read
 from signalbook.registry.requests import RequestResult, Requests, latest_change
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.store.writable import why_unwritable
+from signalbook.registry.store.store import why_unwritable
 from signalbook.registry.urls import DETAILS, Flags, RequestTarget, find_target, parse_flags
 from signalbook.registry.work import ResourceState, Work
 from signalbook.registry.write.operations import ALLOWED
 from signalbook.registry.write.versions import Ask
-from signalbook.server import http
+from signalbook.server import http, problems
 from signalbook.server.answers import encoded
 from signalbook.server.headers import document_body, document_response, refuse_headers
 from signalbook.server.http import (
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CODINGS",
     "MOST_BYTES",
+    "Face",
     "PointCache",
     "RegistryService",
     "check_preconditions",
@@ -243,6 +244,26 @@ _RECORDED = frozenset({"messagecatalog", "messagedefinition", "replicas"})
 _ROOT = RequestTarget("registry", "/", "/")
 
 
+class Face(Protocol):
+    """Another API on the same registry, with paths and errors of its own."""
+
+    def answer(self, request: Request, /) -> Response:
+        """The answer to a request."""
+        ...
+
+    def asks(self, request: Request, /) -> bool:
+        """Whether a POST only asks."""
+        ...
+
+    def is_point(self, request: Request, /) -> bool:
+        """Whether a GET is answered within microseconds."""
+        ...
+
+    def respond(self, error: BaseException, path: str, /) -> Response:
+        """The response for what went wrong."""
+        ...
+
+
 class RegistryService:
     """Answers requests for one registry; its `owner` is not bound by what its capabilities offer to others."""
 
@@ -258,6 +279,7 @@ class RegistryService:
         courier: Courier | None = None,
         judgements: Judgements | None = None,
         owner: bool = False,
+        faces: Mapping[str, Face] | None = None,
     ) -> None:
         self._requests = requests
         self._owner = owner
@@ -265,6 +287,7 @@ class RegistryService:
         self._branches = branches or {}  # by the first part of a path, what answers all paths that begin with it
         self.waiting: Mapping[str, WaitingAnswer] = waiting or {}
         self.described = described
+        self._faces = faces or {}  # by the first part of a path, another API of its own
         self._courier = courier
         self.judgements = judgements
         self._local = local  # the store is in this process: a look-up is quicker than another thread
@@ -280,7 +303,12 @@ class RegistryService:
 
     def quick(self, request: Request) -> Response | None:
         """Answer a point read on the spot."""
-        if request.query or request.method != "GET" or not self._local or request.path in self._extensions:
+        if request.method != "GET" or not self._local or request.path in self._extensions:
+            return None
+        face = self._face(request.path) if self._faces else None
+        if face is not None:
+            return self._quick_face(face, request)
+        if request.query:
             return None
         db = self._requests.store.reader()
         address = (request.base, request.path)
@@ -292,6 +320,19 @@ class RegistryService:
             self._points.keep(address, *kept)
         response, etag = kept
         return unchanged(request.headers.get("if-none-match"), etag) or response
+
+    def _quick_face(self, face: Face, request: Request) -> Response | None:
+        """Answer a point read of another API."""
+        if not face.is_point(request):
+            return None
+        address = (request.base, f"{request.path}?{request.query} {request.headers.get('accept') or ''}")
+        kept = self._points.find(self._requests.store.reader(), address)
+        if kept is not None:
+            return kept[0]
+        response = face.answer(request)
+        if response.status == 200:
+            self._points.keep(address, response, "")
+        return response
 
     def _point(self, db: Connection, request: Request) -> tuple[Response, str] | None:
         """Return the answer to a point read and its tag."""
@@ -316,10 +357,32 @@ class RegistryService:
         known = self._views[base] = (view, view_name(base, spec.name, setup.generation))  # a model shapes answers too
         return known
 
+    def _face(self, path: str) -> Face | None:
+        """Return the API that a path belongs to, where that is another one; the model's own names go before it."""
+        first = path.split("/", 2)[1] if path.startswith("/") else ""
+        face = self._faces.get(first)
+        if face is None:
+            return None
+        known = self._requests.known
+        return None if known is not None and first in known.model.groups else face
+
+    def asks(self, request: Request) -> bool:
+        """Tell whether a POST only asks, so that whoever may read may send it."""
+        face = self._face(request.path)
+        return request.path in self._extensions or (face is not None and face.asks(request))
+
+    def respond(self, error: BaseException, path: str) -> Response:
+        """Return the response for what went wrong, in the form of the API that the path belongs to."""
+        face = self._face(path)
+        return face.respond(error, path) if face is not None else problems.respond(error, path)
+
     def answer(self, request: Request) -> Response:
         """Answer any request."""
         if request.path in self._extensions:
             return self._extensions[request.path](request)
+        face = self._face(request.path)
+        if face is not None:
+            return face.answer(request)
         branch = self._branches.get(request.path.split("/", 2)[1]) if request.path.startswith("/") else None
         if branch is not None:
             response = branch(request)
@@ -452,11 +515,6 @@ class RegistryService:
         return answer, document_response(db, view, answer, request.base)
 
     # ---- upkeep
-
-    @property
-    def asking(self) -> frozenset[str]:
-        """The paths where a POST only asks, so that whoever may read may send it."""
-        return frozenset(self._extensions)
 
     def health(self) -> str:
         """Return why requests cannot be answered, writes among them where it takes any; empty where they can."""

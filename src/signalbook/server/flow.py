@@ -354,7 +354,8 @@ class Flow:
         self._threads = threads
         self._pool: Pool | None = None
         self._apart: dict[str, Pool] = {}
-        self._asking: frozenset[str] = getattr(service, "asking", frozenset())
+        self._asks: Callable[[Request], bool] = getattr(service, "asks", lambda request: False)
+        self._respond: Callable[[BaseException, str], Response] = getattr(service, "respond", problems.respond)
         self._described: frozenset[str] = getattr(service, "described", frozenset())
         self._waiting: Mapping[str, WaitingAnswer] = getattr(service, "waiting", {})
         self._closing = asyncio.Event()
@@ -422,7 +423,7 @@ class Flow:
                 self._access.check(request)
             response = self._quick(request)
         except Exception as error:
-            response = problems.respond(error, path)
+            response = self._respond(error, path)
         if response is None:
             return request
         if len(response.body) > SMALLEST:
@@ -450,7 +451,7 @@ class Flow:
         request.answers = self.answers
         try:
             if request.path != "/healthz":
-                self._access.check(request, asks=request.path in self._asking)
+                self._access.check(request, asks=request.method == "POST" and self._asks(request))
             request.headers = _dict_of(request.headers)
             if request.method not in READS:
                 length = request.headers.get("content-length")
@@ -464,7 +465,7 @@ class Flow:
                 return await self._wait(request, waiting, self._pool, source)
             return await self._worked(request, source, self._apart.get(request.path, self._pool))
         except Exception as error:
-            return self._finish(request, problems.respond(error, request.path))
+            return self._finish(request, self._respond(error, request.path))
         finally:
             self._limits.release(held)
             self._metrics.ended()
@@ -515,7 +516,7 @@ class Flow:
             else:
                 raise problems.not_supported(request.path, request.method, "GET, OPTIONS")
         except Exception as error:
-            response = problems.respond(error, request.path)
+            response = self._respond(error, request.path)
         return self.answers.kept(self._coded(request, self._finish(request, response)), request.path)
 
     # What every response has -----------------------------------------------------------------------------------------

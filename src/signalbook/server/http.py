@@ -211,11 +211,11 @@ WaitingAnswer = Callable[[Request, WaitContext], Awaitable[Response | Stream]]
 class Service(Protocol):
     """What answers requests.
 
-    It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown by
-    `/metrics`), `asking` (the paths where a POST writes nothing), `described` (the paths whose OPTIONS says more than
-    their methods, to anybody), `waiting` (what answers a GET of a path where that may wait, or of a method such as
-    `POST /subscriptions` for all paths below), `judgements` (whose `tell` is called with what became of a message),
-    `start()` and `close()`.
+    It may also have `health() -> str` (empty, or why it cannot answer), `measures() -> Mapping[str, float]` (shown
+    by `/metrics`), `asks(request) -> bool` (whether a POST writes nothing), `respond(error, path) -> Response` (for
+    what went wrong), `described` (the paths whose OPTIONS says more than their methods, to anybody), `waiting`
+    (what answers a GET of a path where that may wait, or of a method such as `POST /subscriptions` for all paths
+    below), `judgements` (whose `tell` is called with what became of a message), `start()` and `close()`.
     """
 
     def quick(self, request: Request, /) -> Response | None:

@@ -17,7 +17,7 @@ import pytest
 
 from signalbook.schemas import SchemaError
 from signalbook.schemas.avro import payload as avro_format
-from signalbook.schemas.avro.canonical import canonical_form, fingerprint
+from signalbook.schemas.avro.payload import canonical_form, fingerprint
 
 # Fingerprints that differ, by a word of their schema, and why.
 OTHER_FINGERPRINTS = {

@@ -29,7 +29,7 @@ from signalbook.messages.observe import MessageKind, Observed
 from signalbook.pipeline.columns.events import BINARY, STRUCTURED, EventCarrier, Parts
 from signalbook.pipeline.read.records import KafkaRow
 from signalbook.protocols import BINDINGS, Mode
-from signalbook.schemas.framing import CONFLUENT
+from signalbook.schemas.framing import FRAMINGS, VALUE_HEADER
 
 __all__ = ["KAFKA", "KafkaFastPath", "PlainRecords", "PlainShape", "fast_path_of", "keys_look_at_topics", "says_topics"]
 
@@ -84,7 +84,7 @@ class PlainRecords:
         accepts = getattr(schema, "accepts", None)
         if compiled.envelope == CLOUDEVENTS or compiled.definition.identity in self._bases or not says_topics(compiled):
             return None
-        if compiled.payload.framing == CONFLUENT:
+        if compiled.payload.framing in FRAMINGS:
             return None
         return None if accepts is None else PlainShape(compiled.definition.xid, accepts, schema, longest(schema))
 
@@ -128,7 +128,9 @@ class _Headers(NamedTuple):
     @classmethod
     def of(cls, names: tuple[str, ...]) -> _Headers | None:
         """What they say; None where the general path has to look at the values too."""
-        if names.count(_CONTENT_TYPE) > 1 or any(name.lower() == _ENCODING for name in names):
+        if names.count(_CONTENT_TYPE) > 1 or VALUE_HEADER in names:
+            return None
+        if any(name.lower() == _ENCODING for name in names):
             return None
         at = names.index(_CONTENT_TYPE) if _CONTENT_TYPE in names else None
         is_marked = not _MARKS.isdisjoint(names)

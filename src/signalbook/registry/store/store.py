@@ -15,12 +15,14 @@ Rule 6: a store belongs to the process that opened it. After a fork the child is
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -37,7 +39,16 @@ from signalbook.registry.store.connection import (
 )
 from signalbook.registry.store.sqlite import open_file, open_memory
 
-__all__ = ["MOST_JOBS", "MOST_LOST", "MOST_SECONDS", "Store", "WriteGroups", "open_store"]
+__all__ = [
+    "MOST_JOBS",
+    "MOST_LOST",
+    "MOST_SECONDS",
+    "PROBE_BYTES",
+    "Store",
+    "WriteGroups",
+    "open_store",
+    "why_unwritable",
+]
 
 T = TypeVar("T")
 
@@ -457,3 +468,43 @@ def _failure(error: BaseException) -> StoreError:
     failure = kind(words)
     failure.__cause__ = error
     return failure
+
+
+# Whether a store could be written now, found out without a write and without waiting for one.
+#
+# Rule 1: what is in memory can; a file can where it and its folder may be written and the disk takes a little more; a
+# PostgreSQL server can unless it is a standby or its transactions are read-only.
+# Rule 2: nothing here waits for the write lock: who asks is a health check.
+
+
+PROBE_BYTES = 64 * 1024
+"""What has to fit on the disk beside a store: more than the commit of a small write needs."""
+
+
+def why_unwritable(store: Store) -> str:
+    """Why the store cannot be written; empty where it can."""
+    if store.url.startswith("postgres"):
+        return _standby(store)
+    return "" if store.url.startswith("memory:") else _full_or_read_only(store.url.removeprefix("sqlite:"))
+
+
+def _standby(store: Store) -> str:
+    try:
+        found = store.reader().one("SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')")
+    except StoreError as error:
+        return str(error)
+    if found is not None and found[0]:
+        return "the PostgreSQL server is in recovery: it is a standby, and takes no writes"
+    return "PostgreSQL's transactions are read-only here" if found is not None and found[1] == "on" else ""
+
+
+def _full_or_read_only(path: str) -> str:
+    if not os.access(path, os.W_OK):
+        return f"the file '{path}' is not there, or may not be written"
+    try:
+        with tempfile.TemporaryFile(dir=Path(path).resolve().parent, prefix=".signalbook-probe-") as probe:
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
+    except OSError as error:
+        return f"nothing can be written beside '{path}': {error.strerror or error}"
+    return ""

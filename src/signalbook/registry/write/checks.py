@@ -26,12 +26,13 @@ from signalbook.model.constraints import check_instance_constraints, constraint_
 from signalbook.model.message_rules import INHERITED, RuleSet, Subject, message_of
 from signalbook.model.model import GroupType
 from signalbook.model.rules import rereads
-from signalbook.registry import rows
+from signalbook.registry import rows, schema_ids
 from signalbook.registry.documents import document_names
 from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
 from signalbook.registry.readings import Readings
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
+from signalbook.schemas.canonical import NamedReferences
 from signalbook.schemas.format import (
     SECOND,
     Format,
@@ -47,17 +48,9 @@ from signalbook.schemas.references import look_up, meant, names_of
 from signalbook.spec.builtin import MESSAGE
 
 __all__ = [
-    "MOST_USERS",
-    "StoredReferences",
-    "check_work",
-    "declared",
-    "document_of",
-    "enter",
-    "finish_resource",
-    "users_of",
-    "validate_documents",
-    "validate_users",
-]
+    "MOST_USERS", "StoredReferences", "check_work", "declared", "document_of", "enter", "finish_resource", "users_of",
+    "validate_documents", "validate_users",
+]  # fmt: skip
 
 _CHUNK = 200
 # The steps that the rules take for one version.
@@ -76,6 +69,7 @@ class StoredReferences:
     whole: StepBudget | None
     family: str
     asked: set[str] = field(default_factory=set)
+    named: NamedReferences = field(default_factory=partial(NamedReferences, ""))
     budget: StepBudget = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +77,7 @@ class StoredReferences:
 
     def __call__(self, uri: str) -> bytes | None:
         """Return the document of a schema that another refers to; None where there is none, or several."""
-        found = look_up(uri, self.state.xid, self._at, self._declared)
+        found = self.named.get(uri) or look_up(uri, self.state.xid, self._at, self._declared)
         if found is not None:
             if too_large(self.family, found):
                 raise unreachable(f"{uri} is too large to be read with it")
@@ -92,6 +86,10 @@ class StoredReferences:
             except TooMuch:
                 raise unreachable(f"{uri} and what else it refers to are too large to be read with it") from None
         return found
+
+    def begin(self, attrs: dict[str, Any]) -> None:
+        """Begin with a version: the references that it states (`confluentreferences`) are looked at first."""
+        self.named = schema_ids.stated_references(self.work.db, self.state.group.xid, attrs)
 
     def _declared(self, name: str) -> bytes | None:
         """Return the document that declares a name."""
@@ -434,6 +432,7 @@ def _validator(work: Work, state: ResourceState, budget: StepBudget, whole: Step
         _readings(work),
         partial(setattr, work, "db"),
         work.offer.trust_unknown,
+        work.judged,
     )
 
 
@@ -465,7 +464,7 @@ def _is_validated_again(work: Work, state: ResourceState, version: VersionState)
 def _kept(version: VersionState) -> dict[str, Any]:
     """Return a version's attributes with the server's own as they are stored."""
     stored = {name: value for name, value in version.before.items() if name in VALIDATED}
-    return {**_without(version.attrs, VALIDATED), **stored}
+    return {**schema_ids.own_attributes(version.before), **_without(version.attrs, VALIDATED), **stored}
 
 
 def _without(attrs: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from signalbook.errors import RegistryError
 from signalbook.jsontext import AROUND_GROUP, AROUND_META, AROUND_VERSION, export_text
 from signalbook.model.model import ResourceType
 from signalbook.model.normalise import canonical_members
-from signalbook.registry import changes, rows
+from signalbook.registry import changes, rows, schema_ids
 from signalbook.registry.capabilities import save_setup
 from signalbook.registry.documents import document_names, given_bytes
 from signalbook.registry.read import render
@@ -416,6 +416,7 @@ def _version_event(state: ResourceState, version: VersionState) -> Event:
 def commit(work: Work, correlation: str) -> int | None:
     """Write everything that the request changed, and return the number of the change; None where there is none."""
     forget_same_documents(work)
+    schema_ids.assign(work)
     events = events_of(work)
     for state in work.resources.values():
         if state is not None:

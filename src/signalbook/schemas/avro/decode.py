@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from signalbook.schemas.avro.resolve import Resolution, field_of
-from signalbook.schemas.avro.schema import Node, of_values, raw_default, single
+from signalbook.schemas.avro.schema import NOTHING, Node, of_values, raw_default, single
 
 __all__ = [
     "DEEPEST_VALUE",
@@ -26,13 +26,15 @@ __all__ = [
     "Decoder",
     "decoder",
     "logical_value",
+    "resolved_value",
 ]
 
 # The values of Avro's logical types in Python.
 #
 # Rule 1: a value that its logical type cannot have is refused, never bent: a time of day beyond the day, a decimal with
 # more digits than declared, a date outside of the years 1 to 9999 (no table holds one).
-# Rule 2: nanoseconds stay the number they are: Python's and Spark's timestamps end at microseconds.
+# Rule 2: a value that was written with another logical type is what its writer meant, or it is refused.
+# Rule 3: nanoseconds stay the number they are: Python's and Spark's timestamps end at microseconds.
 #
 # | logical type | value |
 # |---|---|
@@ -149,6 +151,57 @@ def logical_value(node: Node) -> Callable[[Any], Any] | None:
     return _READERS.get((node.kind, node.logical))
 
 
+# Logical types of one kind: a moment, or a time of day, is the same in whichever unit it is counted.
+_SAME_KIND = (
+    frozenset({"timestamp-millis", "timestamp-micros"}),
+    frozenset({"local-timestamp-millis", "local-timestamp-micros"}),
+    frozenset({"time-millis", "time-micros"}),
+    frozenset({"decimal", "big-decimal"}),
+)
+
+
+def resolved_value(writer: Node, reader: Node) -> Callable[[Any], Any] | None:
+    """The same for what a writer's type wrote and a reader's type reads.
+
+    A number without a logical type is what the reader takes it for. One with another logical type is what the writer
+    meant, where the reader's type can hold that, and is refused elsewhere: days are not milliseconds.
+    """
+    meant, wanted = logical_value(writer), logical_value(reader)
+    if meant is None or wanted is None or _logical_type(writer) == _logical_type(reader):
+        # Nanoseconds have no value of their own, but a meaning.
+        if writer.logical and reader.logical and writer.logical != reader.logical:
+            return _other_meaning(writer, reader)
+        return wanted
+    if not any({writer.logical, reader.logical} <= kind for kind in _SAME_KIND):
+        return _other_meaning(writer, reader)
+    return meant if reader.logical != "decimal" else _rescaled(meant, reader)
+
+
+def _logical_type(node: Node) -> tuple[str, int, int]:
+    return node.logical, node.precision, node.scale
+
+
+def _other_meaning(writer: Node, reader: Node) -> Callable[[Any], Any]:
+    def refuse(value: Any) -> Any:
+        raise ValueError(f"a {writer.logical} cannot be read as a {reader.logical}")
+
+    return refuse
+
+
+def _rescaled(meant: Callable[[Any], Any], reader: Node) -> Callable[[Any], Any]:
+    def read(value: Any) -> Decimal:
+        found: Decimal = meant(value)
+        try:
+            made = found.quantize(Decimal(1).scaleb(-reader.scale), context=_EXACT)
+        except ArithmeticError:
+            raise ValueError(f"{found:.60g} has more than the {reader.scale} decimal places of its type") from None
+        if made and made.adjusted() + reader.scale >= reader.precision:
+            raise ValueError(f"{found:.60g} has more than the {reader.precision} digits of its type")
+        return made
+
+    return read
+
+
 DEEPEST_VALUE = 100
 MOST_VALUES = 4_000_000
 
@@ -238,9 +291,15 @@ class _Compiler:
             return self._made[key] or (lambda cursor: self._made[key](cursor))  # type: ignore[misc]
         self._made[key] = None
         made = self._make(writer, reader)
-        convert = logical_value(reader) if logical else None
+        convert = self._logical(writer, reader) if logical else None
         self._made[key] = made if convert is None else _converted(made, convert)
         return self._made[key] or made
+
+    def _logical(self, writer: Node, reader: Node) -> Callable[[Any], Any] | None:
+        """What makes a value of the decoded one: as the writer meant it, where both say what it means."""
+        if writer is reader or "union" in (writer.kind, reader.kind):
+            return logical_value(reader)
+        return resolved_value(writer, reader)
 
     def _make(self, writer: Node, reader: Node) -> Decoder:
         if writer.kind == "union":
@@ -299,6 +358,9 @@ class _Compiler:
                 steps.append((field.name, target.name, self.compile(field.node, target.node)))
         present = {target.name for target in sources.values()}
         absent = [field for field in reader.fields if field.name not in present]
+        unknown = next((field.name for field in absent if field.default is NOTHING), None)
+        if unknown is not None:
+            return _reject(f"{writer.name} was written without {unknown}, which has no default in {reader.name}")
         order = [field.name for field in reader.fields]
         as_written = not absent and [target for _, target, _ in steps] == order
         defaults = [(field.name, _defaulted(raw_default(field), field.node)) for field in absent]

@@ -2,7 +2,7 @@
 
 Rule 1: a payload is raw binary, unless a mark says otherwise: a container file or single-object encoding; under a
 content type that ends in `avro+json` it is Avro's JSON encoding. Confluent's frame is taken off before (`framing`).
-Rule 2: bytes after the value are a problem.
+Rule 2: bytes after the value are a problem. What another schema wrote is read by that one and resolved to this one.
 Rule 3: the value has Python's dates, times and decimals (`decode`); the value of a union with several members
 besides null is a dictionary with the member's label, as in Avro's JSON encoding.
 """
@@ -20,7 +20,6 @@ import orjson
 import zstandard
 
 from signalbook.errors import Problem
-from signalbook.schemas.avro.canonical import canonical_form, fingerprint
 from signalbook.schemas.avro.decode import (
     DEEPEST_VALUE,
     BadPayload,
@@ -31,14 +30,23 @@ from signalbook.schemas.avro.decode import (
 )
 from signalbook.schemas.avro.fast import fast_decoder
 from signalbook.schemas.avro.resolve import TooManyPairs
-from signalbook.schemas.avro.schema import Node, of_values, read_graph
+from signalbook.schemas.avro.schema import Node, of_values, read_graph, walk
 from signalbook.schemas.format import Checked, References, SchemaError, Text, pointer, unusable
-from signalbook.schemas.framing import Records
+from signalbook.schemas.framing import Reader, Records
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["MAGIC", "MOST_UNPACKED", "AvroSchema", "check_json", "read", "read_container"]
+__all__ = [
+    "MAGIC",
+    "MOST_UNPACKED",
+    "AvroSchema",
+    "canonical_form",
+    "check_json",
+    "fingerprint",
+    "read",
+    "read_container",
+]
 
 # Avro object container files, read within bounds.
 #
@@ -92,12 +100,20 @@ def _records(meta: dict[str, bytes], node: Node, strict: Decoder) -> Decoder:
         writer, _ = read_graph(text)
     except SchemaError as error:
         raise BadPayload(f"the file's own schema is wrong: {error}") from None
-    if canonical_form(writer) == canonical_form(node):
+    if is_same(writer, node):
         return strict
     try:
         return decoder(writer, node)
     except TooManyPairs:
         raise BadPayload("the file's own schema is too far from this one to be compared") from None
+
+
+def is_same(writer: Node, reader: Node) -> bool:
+    """Tell whether two schemas write the same bytes for the same values, logical types and all."""
+    if canonical_form(writer) != canonical_form(reader):
+        return False
+    types = ([(one.logical, one.precision, one.scale) for one in walk(node)] for node in (writer, reader))
+    return next(types) == next(types)
 
 
 def _codec(name: bytes) -> Callable[[bytes, int], bytes]:
@@ -318,16 +334,34 @@ class AvroSchema:
         return found
 
     def _raw(self, payload: bytes, at: int) -> Checked:
-        cursor = Cursor(payload, at)
+        return _read_all(self._strict, payload, at)
+
+    def is_same(self, other: AvroSchema) -> bool:
+        """Whether both write the same bytes for the same values."""
+        return is_same(other.node, self.node)
+
+    def written_by(self, writer: AvroSchema) -> Reader | Problem:
+        """What reads the values that another schema wrote, each in its binary encoding, as this one sees them."""
         try:
-            value = self._strict(cursor)
-            if cursor.at != len(payload):
-                raise BadPayload(f"the value ends after {cursor.at - at} bytes, {len(payload) - cursor.at} more follow")
-        except BadPayload as bad:
-            return _problem(bad)
-        except RecursionError:
-            return _problem(BadPayload("nested too deeply"))
-        return _make_tuple(Checked, ((), value))
+            same = is_same(writer.node, self.node)
+            decode = self._strict if same else decoder(writer.node, self.node)
+        except TooManyPairs:
+            return Problem("", "payload", "the schema that it was written with is too far from this one to be compared")
+        fast, limit = (self._fast, self._limit) if same else (None, -1)
+
+        def read(indexes: tuple[int, ...], payload: bytes, contenttype: str) -> Checked:
+            if contenttype and _is_json(contenttype):
+                return check_json(self.node, payload)
+            if fast is not None and len(payload) <= limit:
+                try:
+                    value, end = fast(payload)
+                    if end == len(payload):
+                        return _make_tuple(Checked, ((), value))
+                except Exception:  # whatever the library says, the general path says where and why
+                    value = None
+            return _read_all(decode, payload, 0)
+
+        return read
 
     def _container(self, payload: bytes) -> Checked:
         try:
@@ -373,9 +407,93 @@ class AvroSchema:
         return self._columns
 
 
+def _read_all(decode: Decoder, payload: bytes, at: int) -> Checked:
+    """The value that a payload holds from a place to its end."""
+    cursor = Cursor(payload, at)
+    try:
+        value = decode(cursor)
+        if cursor.at != len(payload):
+            raise BadPayload(f"the value ends after {cursor.at - at} bytes, {len(payload) - cursor.at} more follow")
+    except BadPayload as bad:
+        return _problem(bad)
+    except RecursionError:
+        return _problem(BadPayload("nested too deeply"))
+    return _make_tuple(Checked, ((), value))
+
+
 def _is_json(contenttype: str) -> bool:
     return contenttype.partition(";")[0].strip().lower().endswith("avro+json")
 
 
 def _problem(bad: BadPayload) -> Checked:
     return Checked((Problem(pointer(bad.steps), "payload", bad.message),), None)
+
+
+# What identifies an Avro schema on the wire: its canonical form, and the fingerprint of that (Avro 1.12).
+
+
+def canonical_form(node: Node) -> str:
+    """The "Parsing Canonical Form" of the specification: what is left when nothing but the wire matters."""
+    return "".join(_canonical(node, set()))
+
+
+def _canonical(node: Node, seen: set[str]) -> Iterator[str]:
+    if node.name:
+        if node.name in seen:
+            yield f'"{node.name}"'
+            return
+        seen.add(node.name)
+    match node.kind:
+        case "union":
+            yield from _joined(node.members, seen)
+        case "array" | "map":
+            assert node.inner is not None
+            yield f'{{"type":"{node.kind}","{"items" if node.kind == "array" else "values"}":'
+            yield from _canonical(node.inner, seen)
+            yield "}"
+        case "enum":
+            yield f'{{"name":"{node.name}","type":"enum","symbols":['
+            yield ",".join(f'"{symbol}"' for symbol in node.symbols) + "]}"
+        case "fixed":
+            yield f'{{"name":"{node.name}","type":"fixed","size":{node.size}}}'
+        case "record":
+            yield f'{{"name":"{node.name}","type":"record","fields":['
+            for number, field in enumerate(node.fields):
+                yield f'{"," if number else ""}{{"name":"{field.name}","type":'
+                yield from _canonical(field.node, seen)
+                yield "}"
+            yield "]}"
+        case kind:
+            yield f'"{kind}"'
+
+
+def _joined(members: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
+    yield "["
+    for number, member in enumerate(members):
+        if number:
+            yield ","
+        yield from _canonical(member, seen)
+    yield "]"
+
+
+_EMPTY = 0xC15D213AA4D7A795
+
+
+def _table() -> tuple[int, ...]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (_EMPTY & -(value & 1))
+        table.append(value)
+    return tuple(table)
+
+
+_TABLE = _table()
+
+
+def fingerprint(node: Node) -> bytes:
+    """The CRC-64-AVRO of the canonical form, as single-object encoding carries it: eight bytes, least one first."""
+    value = _EMPTY
+    for byte in canonical_form(node).encode():
+        value = (value >> 8) ^ _TABLE[(value ^ byte) & 0xFF]
+    return value.to_bytes(8, "little")

@@ -9,14 +9,16 @@ Rule 3: problems carry line and column, and for imported texts the name of the i
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from signalbook.budget import spend
 from signalbook.errors import Problem
 from signalbook.schemas.format import LARGEST, REFERENCE, References, SchemaError, Text, unmarked, unsupported, unusable
 
-__all__ = ["MOST_BLOCKS", "WELL_KNOWN", "Import", "Scan", "compile_text", "place", "scan"]
+__all__ = ["MOST_BLOCKS", "WELL_KNOWN", "Import", "Scan", "compile_text", "place", "scan", "tokens"]
 
 # A first look at a .proto text, before the compiler sees it: what it imports, which language it is in, and its bounds.
 #
@@ -86,7 +88,7 @@ def scan(text: str) -> Scan:
     counts = _Counts()
     statement: list[str] = []
     begins = 0
-    for token, at in _tokens(text):
+    for token, at in tokens(text):
         if counts.tokens % _TOKENS_A_STEP == 0:
             spend()
         beyond = counts.beyond(token, statement[0] if statement else "")
@@ -153,7 +155,7 @@ def _refused(text: str, at: int, words: str) -> SchemaError:
     return SchemaError([Problem(place(text, at), "schema", words)])
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
+def tokens(text: str) -> Iterator[tuple[str, int]]:
     """The words and signs of a text without its comments."""
     at = 0
     while (found := _TOKEN.search(text, at)) is not None:
@@ -267,6 +269,7 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
                 continue
             try:
                 given = references(one.name) if references is not None and len(files) <= _IMPORTS else None
+                given = _known_files().get(one.name) if given is None else given
                 if given is None:
                     words = f'"{one.name}" is neither a well-known type nor in this catalog'
                     problems.append(Problem(where, REFERENCE, words))
@@ -287,6 +290,14 @@ def _gather(source: str, root: Scan, references: References | None, files: dict[
         problems.append(Problem("", "schema", f"too large to be compiled: more than {MOST_BLOCKS} blocks with imports"))
     if problems:
         raise SchemaError(problems[:_PROBLEMS])
+
+
+@cache
+def _known_files() -> Mapping[str, str]:
+    """Files that every registry of Confluent's knows beside the well-known types, by the names of their imports."""
+    text = resources.files(__package__).joinpath("known_files.json").read_text("utf-8")
+    found: Mapping[str, str] = json.loads(text)
+    return found
 
 
 def _compiled(files: dict[str, str], shift: int) -> list[bytes]:

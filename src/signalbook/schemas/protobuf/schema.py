@@ -4,6 +4,8 @@ Rule 1: a payload is a message of the text: its only one at the top, or the one 
 names another. Where nothing decides, payloads cannot be judged, and the answer says so.
 Rule 2: a payload is binary; under a JSON content type it is the JSON mapping, by which a field that the message does
 not have is a problem. In Confluent's frame, which is taken off before (`framing`), the indexes have to be its own.
+Rule 3: what another text's message of the same name wrote is read by that one, and has the same values here. What this
+message has no field for is left out; a value that would be another here is a problem.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from signalbook.errors import Problem
 from signalbook.jsontext import encode_json
 from signalbook.schemas.format import BadValue, Checked, References, Text, unusable
-from signalbook.schemas.framing import message_indexes, written_indexes
+from signalbook.schemas.framing import Reader, written_indexes
 from signalbook.schemas.protobuf.compile import compile_text
 from signalbook.schemas.protobuf.values import (
     MessageValue,
+    changed_values,
     inspector,
     is_map,
     locate,
@@ -118,17 +121,51 @@ class ProtobufSchema:
         if self._required:
             yield from missing_required(message)
 
-    def after_indexes(self, payload: bytes) -> int | Problem:
-        """Where the message begins in a framed payload; a problem where its indexes are those of another."""
-        found = message_indexes(payload)
-        if self.message is None or isinstance(found, Problem):
-            return self._undecided().problems[0] if isinstance(found, tuple) else found
-        indexes, begins = found
+    def own_message(self, indexes: tuple[int, ...]) -> Problem | None:
+        """What is wrong where the message indexes of a frame are not those of this message."""
+        if self.message is None:
+            return self._undecided().problems[0]
         if indexes in self._indexes:
-            return begins
+            return None
         here = " or ".join(str(list(one)) for one in sorted(self._indexes))
         words = f"the frame names the message at {list(indexes)}, {self.message.full_name} is at {here}"
         return Problem("", "payload", words)
+
+    def written_by(self, writer: ProtobufSchema) -> Reader | Problem:
+        """What reads the messages that another text's message of the same name wrote."""
+        if self.message is None:
+            return self._undecided().problems[0]
+        name = self.message.full_name
+        found = next((one for one in _all_messages(writer.file) if one.full_name == name), None)
+        if found is None:
+            words = f"it was written with a schema that has no message {name}; it has: {', '.join(writer.messages)}"
+            return Problem("", "payload", words)
+        of_writer = ProtobufSchema(writer.format, writer.file, found)
+        is_same = writer.file.serialized_pb == self.file.serialized_pb
+
+        def read(indexes: tuple[int, ...], payload: bytes, contenttype: str) -> Checked:
+            wrong = of_writer.own_message(indexes)
+            if wrong is not None:
+                return Checked((wrong,), None)
+            if is_same or (contenttype and _is_json(contenttype)):
+                return self.check(payload, contenttype)
+            return self._resolved(of_writer.check(payload), payload)
+
+        return read
+
+    def _resolved(self, written: Checked, payload: bytes) -> Checked:
+        """A message of the writer's as this schema sees it: with the same values, and without fields it has not."""
+        if written.problems:
+            return written
+        try:
+            message = self._parse(payload)
+        except DecodeError:
+            assert self.message is not None
+            return Checked((locate(self.message, payload),), None)
+        changed = tuple(islice(changed_values(written.value.message, message), _PROBLEMS))
+        if changed:
+            return Checked(changed, None)
+        return self._look_closer(message)
 
     def frame_indexes(self) -> bytes:
         """The indexes that a frame has before a message of this schema."""

@@ -33,6 +33,7 @@ __all__ = [
     "WRAPPERS",
     "Inspector",
     "MessageValue",
+    "changed_values",
     "inspector",
     "is_map",
     "jsonable",
@@ -459,3 +460,78 @@ def _varint(payload: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return found, at
     return 0, -1
+
+
+# What a reader's message makes of the bytes that a writer's message was.
+#
+# Rule: types that share a wire type are read as one another without a word (`int32` and `sint32`, `int64` and `int32`).
+# So it is the values that are compared: each that the writer set is the same here, or it is a problem.
+
+
+def changed_values(written: Any, read: Any, steps: tuple[str | int, ...] = ()) -> Iterator[Problem]:
+    """Yield what is another value in the reader's message than in the writer's, where the reader has a field for it."""
+    fields = read.DESCRIPTOR.fields_by_number
+    for field, value in written.ListFields():
+        here = fields.get(field.number)
+        if here is None or field.is_extension:
+            continue
+        place = (*steps, here.name)
+        if is_map(field) and is_map(here):
+            held = getattr(read, here.name)
+            entry, own = field.message_type.fields_by_name, here.message_type.fields_by_name
+            for key, one in value.items():
+                other = next((held[name] for name in held if _is_same(key, name)), None)
+                pair = ([one], [] if other is None else [other])
+                yield from _changed(entry["value"], own["value"], *pair, (*place, str(key)))
+            continue
+        present = not here.has_presence or here.is_repeated or read.HasField(here.name)
+        found = getattr(read, here.name)
+        values = list(value) if field.is_repeated else [value]
+        yield from _changed(field, here, values, list(found) if here.is_repeated else [found] if present else [], place)
+
+
+def _changed(
+    field: FieldDescriptor, here: FieldDescriptor, written: list[Any], read: list[Any], steps: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    what = f"{field.name} was written as {_type_name(field)}, and cannot be read as {_type_name(here)}"
+    if len(written) != len(read) or (field.message_type is None) is not (here.message_type is None):
+        yield Problem(pointer(steps), "payload", what)
+        return
+    for number, (one, other) in enumerate(zip(written, read, strict=True)):
+        place = (*steps, number) if here.is_repeated and not is_map(here) else steps
+        if field.message_type is not None:
+            yield from changed_values(one, other, place)
+        elif not (_is_same(one, other) and _names_agree(field, here, one)):
+            yield Problem(pointer(place), "payload", f"{what}: it would be {other!r:.60} in place of {one!r:.60}")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, str) is not isinstance(other, str):
+        one, other = (value.encode() if isinstance(value, str) else value for value in (one, other))
+    is_number = isinstance(one, int | float)
+    return is_number is isinstance(other, int | float) and (one == other or (one != one and other != other))
+
+
+def _names_agree(field: FieldDescriptor, here: FieldDescriptor, number: int) -> bool:
+    """Whether the number of an enum has one name in both; a name that only one of them has is no other name."""
+    if field.enum_type is None or here.enum_type is None:
+        return True
+    names, own = (
+        {one.name for one in kind.values if one.number == number} for kind in (field.enum_type, here.enum_type)
+    )
+    return not names or not own or not names.isdisjoint(own)
+
+
+def _type_name(field: FieldDescriptor) -> str:
+    kind = field.message_type or field.enum_type
+    name = kind.full_name if kind is not None else _TYPE_NAMES[field.type]
+    return f"repeated {name}" if field.is_repeated else name
+
+
+_TYPE_NAMES = {
+    getattr(FieldDescriptor, f"TYPE_{name.upper()}"): name
+    for name in (
+        *("double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string", "bytes"),
+        *("uint32", "sfixed32", "sfixed64", "sint32", "sint64", "group", "message", "enum"),
+    )
+}

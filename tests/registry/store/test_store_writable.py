@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from signalbook.registry.store.store import Store, open_store
-from signalbook.registry.store.writable import why_unwritable
+from signalbook.registry.store.store import Store, open_store, why_unwritable
 
 
 def test_a_store_that_takes_writes(store_url: str) -> None:

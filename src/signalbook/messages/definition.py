@@ -137,10 +137,7 @@ class Entities:
     @classmethod
     def of_entries(cls, entries: Iterable[tuple[str, Attributes]]) -> Entities:
         """The entities that are given one by one with their xids: a group without its resources, and resources."""
-        reading = _EntityReading({})
-        for xid, document in entries:
-            reading.add(xid, document)
-        return reading.made()
+        return _EntityReading({}, entries).made()
 
     def changed(self, changes: Mapping[str, Attributes | None]) -> tuple[Entities, frozenset[str]] | None:
         """The entities where some are not as they were, and the xids of those that differ.
@@ -253,15 +250,17 @@ class Entities:
 class _EntityReading:
     """The entities of documents that are being read, by xid."""
 
-    def __init__(self, roots: dict[str, None]) -> None:
+    def __init__(self, roots: dict[str, None], entries: Iterable[tuple[str, Attributes]] = ()) -> None:
         self.found: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
         self.addresses: dict[str, str] = {}
         self.roots = roots
+        for xid, document in entries:
+            self.add(xid, document)
 
     def made(self) -> Entities:
         """What was read."""
-        found = {name: Layered(self.found[name]) for name in ENTITIES}
-        return Entities(**found, addresses=self.addresses, roots=self.roots)
+        groups, messages, schemas, endpoints = (Layered(self.found[name]) for name in ENTITIES)
+        return Entities(groups, messages, schemas, endpoints, self.addresses, self.roots)
 
     def add(self, xid: str, document: Attributes) -> None:
         """Add a group without its resources, or a resource; nothing where it is neither."""
@@ -275,8 +274,7 @@ class _EntityReading:
         """Add a group and its resources."""
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
         attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
-        entity = Entity(xid, attributes, problems=problems)
-        self.found[kind.groups][xid] = entity
+        self.found[kind.groups][xid] = Entity(xid, attributes, problems=problems)
         collection = self.found[kind.members]
         for resourceid, resource in _members(group, kind.resources):
             place = f"{xid}/{kind.resources}/{resourceid}"
@@ -284,8 +282,7 @@ class _EntityReading:
 
     def resource(self, kind: _GroupKind, xid: str, resource: Attributes) -> Entity:
         """The entity that a resource is."""
-        meta = resource.get("meta")
-        meta = meta if isinstance(meta, Mapping) else {}
+        meta = found if isinstance(found := resource.get("meta"), Mapping) else {}
         xref = meta.get("xref")
         self._address(resource, xid)
         if isinstance(xref, str) and xref:
@@ -301,8 +298,7 @@ class _EntityReading:
             default = _default_version(versions, meta.get("defaultversionid"), resource.get("versionid"))
             return Entity(xid, versions[default], versions, problems=problems)
         attributes, problems = _canonical(kind.resource_domain, resource, xid, own)
-        stated = resource.get("versionid")
-        versionid = stated if isinstance(stated, str) and stated else _FIRST_VERSION
+        versionid = stated if isinstance(stated := resource.get("versionid"), str) and stated else _FIRST_VERSION
         return Entity(xid, attributes, {versionid: attributes}, problems=problems)
 
     def _address(self, attributes: Attributes, xid: str) -> None:
@@ -453,16 +449,13 @@ class Definition:
     @property
     def envelope(self) -> str | None:
         """The envelope it has."""
-        return _text_or_none(self.document.get("envelope"))
+        envelope = self.document.get("envelope")
+        return envelope if isinstance(envelope, str) and envelope else None
 
     def origins(self) -> dict[str, str]:
         """The xid of the definition, or of the group, that each value comes from, by JSON Pointer."""
         layers = ((self.identity, self.own), *self.bases, *self.implied)
         return {path: _origin(steps, layers) for path, steps in _leaves(self.document, "", ())}
-
-
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _leaves(value: Any, path: str, steps: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:

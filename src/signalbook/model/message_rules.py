@@ -226,8 +226,8 @@ def _merged(base: Attributes, nearer: Attributes, depth: int) -> dict[str, Any]:
         elif depth == 0 and name in _SCHEMA:
             merged[name] = value
         elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            is_alone = not isinstance(inherited, Mapping)
-            merged[name] = _stated(value, depth + 1) if is_alone else _merged(inherited or {}, value, depth + 1)
+            own = not isinstance(inherited, Mapping)
+            merged[name] = _stated(value, depth + 1) if own else _merged(inherited or {}, value, depth + 1)
         else:
             merged[name] = value
     return merged
@@ -240,8 +240,7 @@ def _stated(value: Attributes, depth: int) -> Attributes:
         for name, member in value.items()
         if member is not None
     }
-    is_same = len(found) == len(value) and all(found[name] is member for name, member in value.items())
-    return value if is_same else found
+    return value if all(found.get(name, found) is member for name, member in value.items()) else found
 
 
 def derived(base: Attributes, own: Attributes, group: Attributes, subject: str = "") -> tuple[Attributes, Attributes]:

@@ -29,7 +29,7 @@ from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.definition import Entities, addresses_of
 from signalbook.messages.schema_library import KnownSchema, SchemaPolicy
 from signalbook.registry import schema_ids
-from signalbook.registry.read import bulk
+from signalbook.registry.read import queries
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection, Store
 from signalbook.schemas.canonical import format_of
@@ -289,7 +289,7 @@ class RegistryCatalog:
 
         def entries() -> Iterator[tuple[str, dict[str, Any]]]:
             for plural, resources in _COLLECTIONS.items():
-                for xid, text in bulk.all_of(db, groups[plural], resources) if plural in groups else ():
+                for xid, text in queries.all_of(db, groups[plural], resources) if plural in groups else ():
                     hosts.update(_hosts_in(text))
                     yield xid, orjson.loads(text)
 
@@ -325,10 +325,10 @@ class RegistryCatalog:
             if kind is None:
                 continue
             if whole := [xid for xid, is_group in xids.items() if is_group and xid.startswith(within_)]:
-                yield from bulk.some_groups(db, whole)
+                yield from queries.some_groups(db, whole)
             single = [xid for xid, is_group in xids.items() if not is_group and xid.startswith(within_)]
             if single and resources in kind.resources:
-                yield from bulk.some_resources(db, kind.resources[resources], single)
+                yield from queries.some_resources(db, kind.resources[resources], single)
 
     def _updated(self, known: _State, read: _Changed) -> _State:
         changes: Documents = {xid: None if text is None else orjson.loads(text) for xid, text in read.texts.items()}

@@ -10,7 +10,7 @@ import pytest
 
 from signalbook import Registry
 from signalbook.messages.definition import ENTITIES, Entities
-from signalbook.registry.read import bulk
+from signalbook.registry.read import queries
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection
 from signalbook.spec import versions
@@ -44,7 +44,7 @@ def read(registry: Registry) -> tuple[Entities, int]:
 
         def entries() -> Iterator[tuple[str, Any]]:
             for plural, resources in KINDS.items():
-                for xid, text in bulk.all_of(counting, groups[plural], resources):
+                for xid, text in queries.all_of(counting, groups[plural], resources):
                     yield xid, orjson.loads(text)
 
         return Entities.of_entries(entries()), counting.statements
@@ -82,7 +82,7 @@ def fill(registry: Registry) -> None:
 def test_what_is_read_is_what_an_export_says(monkeypatch: pytest.MonkeyPatch, bound: int | None) -> None:
     """Every entity is the same, read in large pages or in pages of one."""
     for name in ("_PAGE", "_VERSIONS", "_BYTES", "_FEW_RANGES") if bound is not None else ():
-        monkeypatch.setattr(bulk, name, bound)
+        monkeypatch.setattr(queries, name, bound)
     with Registry.open("memory:") as registry:
         fill(registry)
         found, _ = read(registry)
@@ -100,10 +100,10 @@ def test_some_are_read_by_their_names() -> None:
         kind = Requests(registry.store, versions.DEFAULT).setup(registry.store.reader()).model.groups["messagegroups"]
 
         def job(db: Connection) -> list[tuple[str, str]]:
-            groups = bulk.some_groups(db, ["/messagegroups/G", "/messagegroups/g-1", "/messagegroups/none"])
+            groups = queries.some_groups(db, ["/messagegroups/G", "/messagegroups/g-1", "/messagegroups/none"])
             xids = [*found.messages, "/messagegroups/G/messages/PLAIN", "/messagegroups/none/messages/m"]
             within = [xid for xid in xids if xid.startswith("/messagegroups/")]
-            return [*groups, *bulk.some_resources(db, kind.resources["messages"], within)]
+            return [*groups, *queries.some_resources(db, kind.resources["messages"], within)]
 
         entries = registry.store.read(job)
     some = Entities.of_entries((xid, orjson.loads(text)) for xid, text in entries)

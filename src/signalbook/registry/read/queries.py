@@ -357,8 +357,8 @@ def _index_term(type_: str, clause: Clause) -> int | None:
 
 # Many entities as JSON text, in few statements: what a catalog is compiled of.
 #
-# Rule 1: entities are read by ranges of keys or by lists of keys, a bounded number at a time, within one transaction. How
-# many statements that takes grows with the number of pages, not of entities.
+# Rule 1: entities are read by ranges of keys or by lists of keys, a bounded number at a time, within one transaction.
+# How many statements that takes grows with the number of pages, not of entities.
 # Rule 2: an entity is what its author said of it: a group its attributes, a resource its `meta` and its versions with
 # their documents. What a server adds (addresses, epochs, times, counts) is left out.
 # Rule 3: names and shapes are those that are stored, the canonical ones.

@@ -6,7 +6,9 @@ Readers, writers, matchers and subscribers (long polls of /changes, and sinks) d
 once held the server up. Only this machine is spoken to, every attack is bounded in size and number, and the siege ends
 by itself.
 
-Rule 1: every honest request is answered. One that a kill has cut is sent again; nothing else may cut one.
+Rule 1: every honest request is answered. One that a kill has cut is sent again; nothing else may cut one. One that a
+server puts off within a minute of its start (503 with `Retry-After`) is sent again, too: until the first catalog is
+compiled, a match waits for it a bounded time.
 Rule 2: what was acknowledged is there at the end, and every subscriber has every event.
 Rule 3: no process of the server ever holds more memory than `MOST_MEMORY`.
 Rule 4: how long answers took is printed; it is held to `MOST_SECONDS` only with --quiet-machine.
@@ -42,6 +44,8 @@ MOST_MEMORY = 500_000_000
 MOST_SECONDS = 2.0
 # How long one honest request is sent again while a kill cuts it, and how long the last events may take.
 _PATIENCE = 120.0
+# So long after its start a server may ask to send a request again.
+_YOUNG = 60.0
 _BATCH = {"content-type": "application/cloudevents-batch+json"}
 _JSON = {"content-type": "application/json"}
 _XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="r"><xs:complexType><xs:sequence>
@@ -56,6 +60,7 @@ class Figures:
     answered: Counter[str] = field(default_factory=Counter)  # honest requests, by kind
     latencies: dict[str, list[float]] = field(default_factory=dict)  # of those that no kill falls into
     cut: Counter[str] = field(default_factory=Counter)  # honest requests that a kill has cut, by kind
+    later: Counter[str] = field(default_factory=Counter)  # those that a young server asked to send again, by kind
     attacks: Counter[str] = field(default_factory=Counter)  # requests of attackers, by name and outcome
     memory: int = 0
     kills: int = 0
@@ -72,6 +77,7 @@ class Figures:
                 f"{kind:8} {self.answered[kind]:7} answered, half within {shown[0]:.0f} ms, "
                 f"99 % within {shown[1]:.0f} ms, all within {found[-1] * 1000:.0f} ms, "
                 f"{self.cut[kind]} cut by a kill and sent again"
+                + (f", {self.later[kind]} put off by a server that had just started" if self.later[kind] else "")
             )
         yield f"{self.kills} kills; {self.writes} acknowledged writes there; {self.events} events at every subscriber"
         yield f"the largest process held {self.memory / 1e6:.0f} MB"
@@ -91,6 +97,7 @@ class Siege:
         self.messages, self.scale, self.seed = messages, scale, seed
         self.port = _free_port()
         self._down: list[tuple[float, float]] = []  # from each kill to a second after the server is back
+        self._started = 0.0
         self._server = self._start()
         self._threads: list[threading.Thread] = []
 
@@ -98,6 +105,7 @@ class Siege:
 
     def _start(self) -> Server:
         options = ("--allow-sink", "127.0.0.0/8")
+        self._started = time.monotonic()
         return Server(self._store, self._folder, self._workers, model="builtin", options=options, port=self.port)
 
     def kill(self) -> None:
@@ -118,6 +126,10 @@ class Siege:
         for thread in self._threads:
             thread.join(_PATIENCE)
         self._server.kill()
+
+    def is_young(self) -> bool:
+        """Whether the server was started a short time ago."""
+        return time.monotonic() - self._started < _YOUNG
 
     def was_down(self, began: float, ended: float) -> bool:
         """Whether a kill falls into this time."""
@@ -180,7 +192,7 @@ class Client:
         while True:
             began = time.monotonic()
             try:
-                status, text = self._once(method, path, content, headers or {})
+                status, text, pause = self._once(method, path, content, headers or {})
             except (OSError, http.client.HTTPException) as error:
                 kept = self._forget()
                 ended = time.monotonic()
@@ -194,12 +206,16 @@ class Client:
                 time.sleep(0.05)
                 continue
             self._used = time.monotonic()
+            if status == 503 and pause and self._siege.is_young():
+                self._siege.figures.later[self._kind] += 1
+                time.sleep(float(pause))
+                continue
             self._siege.note(self._kind, began, self._used)
             if status >= 300:
                 raise Wrong(f"{method} {path}: {status} {text[:300]!r}")
             return json.loads(text) if text else None
 
-    def _once(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _once(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> tuple[int, bytes, str]:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._siege.port, timeout=_PATIENCE)
             self._is_kept = False
@@ -209,7 +225,7 @@ class Client:
         self._is_kept = True
         if answer.will_close:
             self._forget()
-        return answer.status, text
+        return answer.status, text, answer.getheader("retry-after", "")
 
     def _forget(self) -> bool:
         """Close the connection; tell whether it was one that had answered before."""

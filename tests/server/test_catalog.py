@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from signalbook import Registry, RegistryError
 from signalbook.app import RegistryCatalog, catalog_of
-from signalbook.messages.catalog import Catalog
 from signalbook.registry import changes as record
 from signalbook.server import catalog as server_catalog
 from tests.messages.test_catalog_changes import ENDPOINT, GROUP, MESSAGES, OTHER, SCHEMAS, answers, changes
@@ -115,14 +114,13 @@ def test_a_write_tells_its_number() -> None:
 def test_the_first_catalog_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no catalog yet, a request waits for it, and is refused in words where it does not come in time."""
     go = threading.Event()
-    original = Catalog.from_canonical.__func__  # type: ignore[attr-defined]
+    original = RegistryCatalog._anew
 
-    def held(cls: type[Catalog], *args: Any, **options: Any) -> Catalog:
+    def held(*args: Any) -> Any:
         assert go.wait(LONG)
-        found: Catalog = original(cls, *args, **options)
-        return found
+        return original(*args)
 
-    monkeypatch.setattr(Catalog, "from_canonical", classmethod(held))
+    monkeypatch.setattr(RegistryCatalog, "_anew", held)
     monkeypatch.setattr(server_catalog, "LONGEST", 0.1)
     client = Client()
     client.send("PUT", XID, DEFINITION)

@@ -8,7 +8,6 @@ Rule 3: what is wrong with one definition is said about that one; the others mat
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -30,7 +29,7 @@ from signalbook.messages.compile import Compiled, EndpointLimits, compile_defini
 from signalbook.messages.definition import ENTITIES, Absolute, Definition, Entities, Entity, consulted, materialise
 from signalbook.messages.fast import MatchScope, ScopeEntry
 from signalbook.messages.fill import Origin
-from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, duplicate, put, rows_of, take
 from signalbook.messages.observe import Given, GivenAll, each, holds_batch, observe
 from signalbook.messages.sample import sample
 from signalbook.messages.schema_library import SchemaLibrary, SchemaPolicy
@@ -159,7 +158,7 @@ class _OlderScope:
 
     containers: _Containers
     scope: MatchScope
-    identities: Mapping[str, str]
+    identities: Layered[str, str]
 
 
 class CatalogError(SignalbookError):
@@ -257,7 +256,10 @@ class Catalog:
         self, *documents: Documents, bases: Mapping[str, Documents] | None = None, roots: Iterable[str] = ()
     ) -> Catalog:
         """The same of registry documents that a registry or a source gave, which are not recognised again."""
-        entities = Entities.of(*documents, roots=roots)
+        return self.updated_entities(Entities.of(*documents, roots=roots), bases)
+
+    def updated_entities(self, entities: Entities, bases: Mapping[str, Documents] | None = None) -> Catalog:
+        """The same of entities that are read already."""
         differing = self.entities.differing(entities) if (bases or {}) == (self._bases or {}) else None
         if differing is None:
             return Catalog(entities, bases, self, self.schemas, self._make_lock)
@@ -278,7 +280,7 @@ class Catalog:
         """The catalog of other entities, which differ in these."""
         if not differing:
             return self
-        found = copy.copy(self)
+        found = duplicate(self)
         found.__dict__.pop("digest", None)
         found.__dict__.pop("_fast_answer", None)
         found.entities = entities
@@ -295,7 +297,7 @@ class Catalog:
             if before == after:
                 continue
             definitions[xid] = after if after is not None else GONE
-            compiled[xid] = compile_definition(after) if after is not None else GONE
+            compiled[xid] = compile_definition(after, self._compiled.get(xid)) if after is not None else GONE
             if before is None or after is None:
                 group = xid.rsplit("/", 2)[0]
                 held = members.get(group) or []
@@ -325,6 +327,10 @@ class Catalog:
                 found |= dict.fromkeys(self._dependants.get(xid, ()))
         return list(found)
 
+    def count_made_of(self, xids: Iterable[str]) -> int:
+        """How many definitions may be others where these entities are, at most."""
+        return sum(1 + len(self._dependants.get(xid, ())) + len(self._members.get(xid, ())) for xid in xids)
+
     def _gives(self, entities: Entities, xid: str) -> list[Any]:
         """What a group gives to its definitions."""
         group = entities.groups.get(xid) or entities.endpoints.get(xid)
@@ -352,15 +358,19 @@ class Catalog:
         with self._lock:
             older = {
                 **self._older,
-                **{names: _OlderScope(self._containers(names), scope, {}) for names, scope in self._scopes.items()},
+                **{
+                    names: _OlderScope(self._containers(names), scope, Layered())
+                    for names, scope in self._scopes.items()
+                },
             }
         found: dict[frozenset[str], _OlderScope] = {}
         for names, one in older.items():
-            identities = dict(one.identities)
+            more: dict[str, str] = {}
             for xid in differing:
-                if xid not in identities:
+                if xid not in one.identities:
                     known = self.definitions.get(xid)
-                    identities[xid] = xid if known is None else known.identity
+                    more[xid] = xid if known is None else known.identity
+            identities = one.identities.changed(more)
             if len(identities) <= max(_MOST_BEHIND, len(self.definitions) // 4):
                 found[names] = _OlderScope(one.containers, one.scope, identities)
         return found
@@ -382,7 +392,7 @@ class Catalog:
 
     def addressed(self, *roots: str) -> Catalog:
         """The same catalog, of which nothing is named by these addresses; what is built with it has the first."""
-        found = copy.copy(self)
+        found = duplicate(self)
         found.entities = self.entities.at(roots)
         return found
 
@@ -559,7 +569,7 @@ class Catalog:
 
 def _compiled(definition: Definition, before: Compiled | None) -> Compiled:
     """The definition, ready to be tested; where it is the same as before, that."""
-    return before if before is not None and before.definition == definition else compile_definition(definition)
+    return before if before is not None and before.definition == definition else compile_definition(definition, before)
 
 
 def _by_group(definitions: Iterable[Definition]) -> dict[str, Rows[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -77,15 +78,30 @@ def envelope_constraints(document: Mapping[str, Any]) -> Iterator[PropertyConstr
     """What `envelopemetadata` says about an event, in the order in which it stands there."""
     stated = document.get("envelopemetadata")
     for name, given in stated.items() if isinstance(stated, Mapping) else ():
-        if given is not None:
-            yield PropertyConstraint.of(
-                pointer("/envelopemetadata", name),
-                _attribute(name) if name != "dataschema" else _schema_named(Property.of(given).value),
-                Property.of(given),
-                attribute_place(name, given, document),
-                ValueForm.TEXT if name in ATTRIBUTE_TYPES else None,
-                attribute=name,
-            )
+        if given is None:
+            continue
+        stated_property, place = Property.of(given), attribute_place(name, given, document)
+        if name == "dataschema":
+            yield _of_attribute(name, stated_property, place, _schema_named(stated_property.value))
+        elif stated_property.value.__class__ in _PLAIN and stated_property.type.__class__ in _PLAIN:
+            yield _of_same_attribute(name, stated_property)
+        else:
+            yield _of_attribute(name, stated_property, place, _attribute(name))
+
+
+def _of_attribute(name: str, given: Property, place: PropertyPlace, read: Read) -> PropertyConstraint:
+    form = ValueForm.TEXT if name in ATTRIBUTE_TYPES else None
+    return PropertyConstraint.of(pointer("/envelopemetadata", name), read, given, place, form, attribute=name)
+
+
+# What can be a key, and is the same only where it is of the same type.
+_PLAIN = frozenset({str, type(None)})
+
+
+@lru_cache(4096)
+def _of_same_attribute(name: str, given: Property) -> PropertyConstraint:
+    """The constraint of an attribute other than `dataschema`; definitions that say the same share it."""
+    return _of_attribute(name, given, attribute_place(name, None, {}), _attribute(name))
 
 
 def envelope_key(constraints: Sequence[PropertyConstraint]) -> tuple[PropertyConstraint, ...]:
@@ -432,9 +448,23 @@ def payload_check(definition: Definition) -> PayloadCheck:
     )
 
 
-def compile_definition(definition: Definition) -> Compiled:
-    """The definition, ready to be tested."""
+# What a definition says to its readers, and not of its messages.
+_PROSE = frozenset({"name", "description", "documentation", "icon", "labels"})
+
+
+def _say_the_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two definitions have the same constraints."""
+    if holds_more(one) or holds_more(other):
+        return False
+    said = one.keys() - _PROSE
+    return said == other.keys() - _PROSE and all(one[name] == other[name] for name in said)
+
+
+def compile_definition(definition: Definition, before: Compiled | None = None) -> Compiled:
+    """The definition, ready to be tested; what a state before it has in common with it is shared."""
     document = definition.document
+    if before is not None and _say_the_same(before.definition.document, document):
+        return replace(before, definition=definition, payload=payload_check(definition))
     protocol = _protocol(document.get("protocol"))
     options = document.get("envelopeoptions")
     return Compiled(

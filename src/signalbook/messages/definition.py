@@ -132,8 +132,12 @@ class Entities:
             for kind in _GROUP_KINDS:
                 for groupid, group in _members(document, kind.plural):
                     reading.add_group(kind, f"/{kind.plural}/{groupid}", group)
-        found = {name: Layered(reading.found[name]) for name in ENTITIES}
-        return cls(**found, addresses=reading.addresses, roots=reading.roots)
+        return reading.made()
+
+    @classmethod
+    def of_entries(cls, entries: Iterable[tuple[str, Attributes]]) -> Entities:
+        """The entities that are given one by one with their xids: a group without its resources, and resources."""
+        return _EntityReading({}, entries).made()
 
     def changed(self, changes: Mapping[str, Attributes | None]) -> tuple[Entities, frozenset[str]] | None:
         """The entities where some are not as they were, and the xids of those that differ.
@@ -148,15 +152,13 @@ class Entities:
             if kind is None:
                 continue
             collection = kind.groups if is_group else kind.members
-            if document is None:
-                gone[collection][xid] = GONE
-                held = getattr(self, kind.members) if is_group and xid in getattr(self, collection) else ()
-                within = f"{xid}/{kind.resources}/"
-                gone[kind.members] |= {one: GONE for one in held if one.startswith(within)}
-            elif is_group:
-                reading.add_group(kind, xid, {**document, kind.resources: None})
-            else:
-                reading.found[collection][xid] = reading.resource(kind, xid, document)
+            if document is not None:
+                reading.add(xid, document)
+                continue
+            gone[collection][xid] = GONE
+            held = getattr(self, kind.members) if is_group and xid in getattr(self, collection) else ()
+            within = f"{xid}/{kind.resources}/"
+            gone[kind.members] |= {one: GONE for one in held if one.startswith(within)}
         if self.addresses.keys() & self._named(gone) or reading.addresses or reading.roots != self.roots:
             return None
         collections: dict[str, Layered[str, Entity]] = {}
@@ -248,17 +250,31 @@ class Entities:
 class _EntityReading:
     """The entities of documents that are being read, by xid."""
 
-    def __init__(self, roots: dict[str, None]) -> None:
+    def __init__(self, roots: dict[str, None], entries: Iterable[tuple[str, Attributes]] = ()) -> None:
         self.found: dict[str, dict[str, Entity]] = {name: {} for name in ENTITIES}
         self.addresses: dict[str, str] = {}
         self.roots = roots
+        for xid, document in entries:
+            self.add(xid, document)
+
+    def made(self) -> Entities:
+        """What was read."""
+        groups, messages, schemas, endpoints = (Layered(self.found[name]) for name in ENTITIES)
+        return Entities(groups, messages, schemas, endpoints, self.addresses, self.roots)
+
+    def add(self, xid: str, document: Attributes) -> None:
+        """Add a group without its resources, or a resource; nothing where it is neither."""
+        kind, is_group = _kind_of(xid)
+        if kind is not None and is_group:
+            self.add_group(kind, xid, {**document, kind.resources: None})
+        elif kind is not None:
+            self.found[kind.members][xid] = self.resource(kind, xid, document)
 
     def add_group(self, kind: _GroupKind, xid: str, group: Attributes) -> None:
         """Add a group and its resources."""
         own = {f"{kind.resources}{suffix}" for suffix in ("", "url", "count")} | {f"{kind.singular}id"}
         attributes, problems = _canonical(kind.domain, group, xid, own, group=True)
-        entity = Entity(xid, attributes, problems=problems)
-        self.found[kind.groups][xid] = entity
+        self.found[kind.groups][xid] = Entity(xid, attributes, problems=problems)
         collection = self.found[kind.members]
         for resourceid, resource in _members(group, kind.resources):
             place = f"{xid}/{kind.resources}/{resourceid}"
@@ -266,8 +282,7 @@ class _EntityReading:
 
     def resource(self, kind: _GroupKind, xid: str, resource: Attributes) -> Entity:
         """The entity that a resource is."""
-        meta = resource.get("meta")
-        meta = meta if isinstance(meta, Mapping) else {}
+        meta = found if isinstance(found := resource.get("meta"), Mapping) else {}
         xref = meta.get("xref")
         self._address(resource, xid)
         if isinstance(xref, str) and xref:
@@ -283,8 +298,7 @@ class _EntityReading:
             default = _default_version(versions, meta.get("defaultversionid"), resource.get("versionid"))
             return Entity(xid, versions[default], versions, problems=problems)
         attributes, problems = _canonical(kind.resource_domain, resource, xid, own)
-        stated = resource.get("versionid")
-        versionid = stated if isinstance(stated, str) and stated else _FIRST_VERSION
+        versionid = stated if isinstance(stated := resource.get("versionid"), str) and stated else _FIRST_VERSION
         return Entity(xid, attributes, {versionid: attributes}, problems=problems)
 
     def _address(self, attributes: Attributes, xid: str) -> None:
@@ -435,16 +449,13 @@ class Definition:
     @property
     def envelope(self) -> str | None:
         """The envelope it has."""
-        return _text_or_none(self.document.get("envelope"))
+        envelope = self.document.get("envelope")
+        return envelope if isinstance(envelope, str) and envelope else None
 
     def origins(self) -> dict[str, str]:
         """The xid of the definition, or of the group, that each value comes from, by JSON Pointer."""
         layers = ((self.identity, self.own), *self.bases, *self.implied)
         return {path: _origin(steps, layers) for path, steps in _leaves(self.document, "", ())}
-
-
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _leaves(value: Any, path: str, steps: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:

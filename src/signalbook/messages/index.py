@@ -13,13 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from signalbook.messages.compile import MatchPlan
 from signalbook.messages.constraint import SPELLED, PropertyConstraint, Read, texts_of
-from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, put, rows_of, take
+from signalbook.messages.layered import GONE, Changes, Layered, Lock, Rows, duplicate, put, rows_of, take
 from signalbook.messages.nearest import MOST_JUDGED, Neighbours
 from signalbook.messages.observe import Observed
 from signalbook.protocols.values import canonical
@@ -272,7 +271,7 @@ class _Split:
 
     def changed(self, gone: Iterable[MatchPlan], come: Iterable[MatchPlan]) -> _Split:
         """The same without some plans, and with some more."""
-        found = copy(self)
+        found = duplicate(self)
         silent, optional = _Moved(), _Moved()
         said: dict[tuple[bool, str], _Moved] = {}
         templates: dict[str, Template] = {}
@@ -451,7 +450,7 @@ class KeyIndex:
 
     def changed(self, gone: Sequence[MatchPlan], come: Sequence[MatchPlan]) -> KeyIndex:
         """The index without some of its plans, and with some more."""
-        found = copy(self)
+        found = duplicate(self)
         found.plans = self.plans.changed({**{plan.place: GONE for plan in gone}, **{plan.place: plan for plan in come}})
         found.neighbours = self.neighbours.changed(gone, come)
         if any(not plan.key for plan in (*gone, *come)):
@@ -567,7 +566,7 @@ class _Lookup:
 
     def changed(self, rows: Iterable[tuple[PropertyConstraint, SameKey | None, SameKey | None]]) -> _Lookup:
         """The same with other plans for some keys, without some keys, or with some more."""
-        found = copy(self)
+        found = duplicate(self)
         constants, texts = Changes(self.constants), Changes(self._texts)
         gone: list[tuple[Template, SameKey]] = []
         come: list[tuple[Template, SameKey]] = []

@@ -226,10 +226,21 @@ def _merged(base: Attributes, nearer: Attributes, depth: int) -> dict[str, Any]:
         elif depth == 0 and name in _SCHEMA:
             merged[name] = value
         elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
-            merged[name] = _merged(inherited if isinstance(inherited, Mapping) else {}, value, depth + 1)
+            own = not isinstance(inherited, Mapping)
+            merged[name] = _stated(value, depth + 1) if own else _merged(inherited or {}, value, depth + 1)
         else:
             merged[name] = value
     return merged
+
+
+def _stated(value: Attributes, depth: int) -> Attributes:
+    """An object that inherits nothing: itself where it takes nothing away, else another without that."""
+    found = {
+        name: _stated(member, depth + 1) if isinstance(member, Mapping) and depth < _MAX_DEPTH else member
+        for name, member in value.items()
+        if member is not None
+    }
+    return value if all(found.get(name, found) is member for name, member in value.items()) else found
 
 
 def derived(base: Attributes, own: Attributes, group: Attributes, subject: str = "") -> tuple[Attributes, Attributes]:

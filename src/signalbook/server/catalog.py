@@ -2,19 +2,21 @@
 
 Rule 1: of a write only what it changed is read and compiled, and what derives from that: milliseconds, however large
 the catalog is. Where that cannot be known (another model, a record of changes that was trimmed) all is compiled anew.
-Rule 2: one thread compiles, for all requests that wait. A request waits for the state that it found in the store; where
-a compile takes longer than `PATIENCE`, it is answered by the catalog as it was before.
+Rule 2: what a small write changed, the request that finds it compiles itself. All else is compiled by one thread, for
+all requests that wait. A request waits for the state that it found in the store; where a compile takes longer than
+`PATIENCE`, it is answered by the catalog as it was before.
 Rule 3: what an id of Confluent's stands for is asked of the store where no version has it any more: payloads outlive
 schemas.
 Rule 4: an answer says the number of the change that its catalog stands at. A request that demands a later one waits for
 it, for `LONGEST` at most, and is then refused.
+Rule 5: the store is read in pages, all in one snapshot, which ends before anything is compiled.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -24,13 +26,12 @@ import orjson
 from signalbook.budget import UNLIMITED, within
 from signalbook.errors import RegistryError
 from signalbook.messages.catalog import Catalog, CatalogError
-from signalbook.messages.definition import addresses_of
+from signalbook.messages.definition import Entities, addresses_of
 from signalbook.messages.schema_library import KnownSchema, SchemaPolicy
 from signalbook.registry import schema_ids
-from signalbook.registry.read.reads import Limits
+from signalbook.registry.read import queries
 from signalbook.registry.requests import Requests
 from signalbook.registry.store import Connection, Store
-from signalbook.registry.urls import parse_flags
 from signalbook.schemas.canonical import format_of
 from signalbook.schemas.framing import Mark
 from signalbook.spec import versions
@@ -47,18 +48,25 @@ LONGEST = 20.0
 _MOST_FORMS = 64
 # More changed entities than this, or than a quarter of all, are compiled with all others.
 _MOST_CHANGED = 1000
+# So many changed entities, with so many definitions made of them and so many characters of JSON, are compiled by the
+# request that finds them.
+_FEW = 16
+_FEW_DEFINITIONS = 64
+_FEW_CHARACTERS = 1 << 18
 # Where more definitions than this differ, indexes are made before the first request asks.
 _MANY = 100
 # So many requests may wait for longer than `PATIENCE`: each of them has a thread.
 _MOST_WAITING = 8
 _IDLE = 10.0
-_WHOLE, _ALONE = parse_flags("doc&inline=*"), parse_flags("doc")
 _COLLECTIONS = {"schemagroups": "schemas", "messagegroups": "messages", "endpoints": "messages"}
 _NEWEST = (
     "SELECT value, seq, correlation FROM settings LEFT JOIN"
     " (SELECT seq, correlation FROM changes ORDER BY seq DESC LIMIT 1) AS newest ON 1 = 1 WHERE name = 'generation'"
 )
-_CHANGES = "SELECT seq, correlation, events FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?"
+_CHANGES = (
+    "SELECT seq, correlation, events, (SELECT value FROM settings WHERE name = 'generation')"
+    " FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?"
+)
 _hosts = re.compile(r"https?://([^/\\\"#?\s]+)", re.IGNORECASE).findall
 
 Documents = dict[str, dict[str, Any] | None]
@@ -88,6 +96,14 @@ class _State:
     older: dict[tuple[str, ...], tuple[Catalog, Documents]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """What makes another state of one that is known: its name, and the JSON text of what differs (None: it is gone)."""
+
+    name: str
+    texts: dict[str, str | None]
+
+
 class RegistryCatalog:
     """The catalog that a registry holds, by the state of its store.
 
@@ -99,8 +115,7 @@ class RegistryCatalog:
         self._store = store
         self._policy = replace(policy, kept=self._kept)
         self._bases = bases
-        # What a server must not build for a client may be as large as this machine allows
-        self._requests = Requests(store, versions.DEFAULT, limits=Limits(size=1 << 62, filtering=1 << 62))
+        self._requests = Requests(store, versions.DEFAULT)
         self._known: _State | None = None
         self._compiling = threading.Lock()
         self._making_forms = threading.Lock()
@@ -176,10 +191,29 @@ class RegistryCatalog:
             newest = _sequence(wanted)
             if since > newest:
                 raise _unknown(since, newest, path)
-            found = self._awaited(wanted, since, path)
+            found = self._made_here(wanted) or self._awaited(wanted, since, path)
         if since > found.sequence:
             raise _unknown(since, found.sequence, path)
         return found
+
+    def _made_here(self, wanted: str) -> _State | None:
+        """The state of the store, where it is known already or a few changes make it of the one that is known."""
+        if self._known is None or self._began is not None or not self._compiling.acquire(timeout=PATIENCE):
+            return None
+        try:
+            with within(UNLIMITED):
+                known = self._known
+                if known.name == wanted:
+                    return known
+                read = self._store.read(lambda db: self._read_changes(db, known, few=True))
+                if read is None:
+                    return None
+                self._known = made = self._updated(known, read)
+                return made
+        except CatalogError:  # it cannot be said what has changed
+            return None
+        finally:
+            self._compiling.release()
 
     def _awaited(self, wanted: str, since: int, path: str) -> _State:
         asked = monotonic()
@@ -234,74 +268,104 @@ class RegistryCatalog:
 
     def _compiled(self) -> _State:
         with self._compiling, within(UNLIMITED):
-            self._known = state = self._store.read(self._of)
+            self._known = state = self._of()
             return state
 
-    def _of(self, db: Connection) -> _State:
+    def _of(self) -> _State:
         """The state that the store is in."""
-        name, known = _name(db), self._known
-        if known is not None and known.name == name:
-            return known
-        if known is not None and known.name.partition(" ")[2] == name.partition(" ")[2]:
-            xids = _changed(db, known)
-            if xids is not None and len(xids) <= max(_MOST_CHANGED, len(known.catalog.definitions) // 4):
+        known = self._known
+        if known is not None:
+            read = self._store.read(lambda db: self._read_changes(db, known))
+            if read is not None:
                 try:
-                    return self._updated(db, known, name, xids)
+                    return self._updated(known, read)
                 except CatalogError:  # it cannot be said what has changed
                     pass
-        return self._anew(db, known, name)
+        return self._anew(known, *self._store.read(self._read_all))
 
-    def _anew(self, db: Connection, known: _State | None, name: str) -> _State:
-        page = self._requests.read_in(db, "/", _WHOLE, "").page
-        assert page is not None
-        hosts, document = _hosts_in(page.text), orjson.loads(page.text)
-        del page
+    def _read_all(self, db: Connection) -> tuple[str, Entities, set[str]]:
+        """The name of the state that the store is in, all its entities, and the hosts that stand in them."""
+        groups, hosts = self._requests.setup(db).model.groups, set[str]()
+
+        def entries() -> Iterator[tuple[str, dict[str, Any]]]:
+            for plural, resources in _COLLECTIONS.items():
+                for xid, text in queries.all_of(db, groups[plural], resources) if plural in groups else ():
+                    hosts.update(_hosts_in(text))
+                    yield xid, orjson.loads(text)
+
+        return _name(db), Entities.of_entries(entries()), hosts
+
+    def _anew(self, known: _State | None, name: str, entities: Entities, hosts: set[str]) -> _State:
         if known is None:
-            catalog = Catalog.from_canonical(document, schemas=self._policy, lock=threading.RLock)
+            catalog = Catalog(entities, schemas=self._policy, lock=threading.RLock)
         else:
-            catalog = known.catalog.updated_canonical(document).prepared_as(known.catalog)
-        return _State(name, _sequence(name), catalog, hosts)
+            catalog = known.catalog.updated_entities(entities).prepared_as(known.catalog)
+        return _State(name, _sequence(name), catalog, frozenset(hosts))
 
-    def _updated(self, db: Connection, known: _State, name: str, xids: Mapping[str, bool]) -> _State:
-        changes: Documents = {}
-        hosts = known.hosts
-        for xid, is_group in xids.items():
-            text = self._shown(db, xid, is_group)
-            changes[xid] = None if text is None else _without_addresses(orjson.loads(text))
-            hosts = hosts if text is None else hosts | _hosts_in(text)
+    def _read_changes(self, db: Connection, known: _State, *, few: bool = False) -> _Changed | None:
+        """What was written since a state; None where that cannot be known, or is too much."""
+        recorded = _recorded(db, known)
+        if recorded is None:
+            return None
+        name, xids = recorded
+        most = _FEW if few else max(_MOST_CHANGED, len(known.catalog.definitions) // 4)
+        if len(xids) > most or (few and known.catalog.count_made_of(xids) > _FEW_DEFINITIONS):
+            return None
+        texts: dict[str, str | None] = dict.fromkeys(xids)
+        texts.update(self._texts(db, xids))
+        if few and sum(len(text) for text in texts.values() if text is not None) > _FEW_CHARACTERS:
+            return None
+        return _Changed(name, texts)
+
+    def _texts(self, db: Connection, xids: Mapping[str, bool]) -> Iterator[tuple[str, str]]:
+        """The entities of these xids that are there; each is given with whether it is a group."""
+        groups = self._requests.setup(db).model.groups
+        for plural, resources in _COLLECTIONS.items():
+            kind, within_ = groups.get(plural), f"/{plural}/"
+            if kind is None:
+                continue
+            if whole := [xid for xid, is_group in xids.items() if is_group and xid.startswith(within_)]:
+                yield from queries.some_groups(db, whole)
+            single = [xid for xid, is_group in xids.items() if not is_group and xid.startswith(within_)]
+            if single and resources in kind.resources:
+                yield from queries.some_resources(db, kind.resources[resources], single)
+
+    def _updated(self, known: _State, read: _Changed) -> _State:
+        changes: Documents = {xid: None if text is None else orjson.loads(text) for xid, text in read.texts.items()}
+        hosts = known.hosts.union(*(_hosts_in(text) for text in read.texts.values() if text is not None))
         catalog = known.catalog.changed(changes)
         if len(changes) > _MANY:
             catalog.prepared_as(known.catalog)
         forms = {named: (form, dict[str, Any]()) for named, form in known.forms.items()}
         older = {named: (form, {**before, **changes}) for named, (form, before) in {**known.older, **forms}.items()}
         older = {named: row for named, row in older.items() if len(row[1]) <= _MOST_CHANGED}
-        return _State(name, _sequence(name), catalog, hosts, older=older)
-
-    def _shown(self, db: Connection, xid: str, is_group: bool) -> str | None:
-        """An entity as an export has it, a group without its resources; None where it is not there."""
-        try:
-            page = self._requests.read_in(db, xid, _ALONE if is_group else _WHOLE, "").page
-        except RegistryError as error:
-            if error.name != "not_found":
-                raise
-            return None
-        assert page is not None
-        return page.text
+        return _State(read.name, _sequence(read.name), catalog, hosts, older=older)
 
 
-def _changed(db: Connection, known: _State) -> dict[str, bool] | None:
-    """The xids of what was written since a state, and whether each is a group; None where that is not recorded."""
+def _recorded(db: Connection, known: _State) -> tuple[str, dict[str, bool]] | None:
+    """The name of the state that the store is in, and the xids of what was written since another.
+
+    Each xid has whether it is a group's. None where that is not recorded.
+    """
     rows = db.execute(_CHANGES, (known.sequence, _MOST_CHANGED + 2))
+    if not rows or len(rows) > _MOST_CHANGED + 1:
+        return None
+    change, _, generation = known.name.partition(" ")
+    last = rows[-1]
+    if last[3] != generation:
+        return None
     if known.sequence:
-        if not rows or f"{rows[0][0]}.{rows[0][1]}" != known.name.partition(" ")[0]:
+        if f"{rows[0][0]}.{rows[0][1]}" != change:
             return None
         rows = rows[1:]
     elif db.one("SELECT value FROM settings WHERE name = 'trimmed'") is not None:
         return None
-    if len(rows) > _MOST_CHANGED:
-        return None
+    return f"{last[0]}.{last[1]} {generation}", _xids(row[2] for row in rows)
+
+
+def _xids(changes: Iterable[str]) -> dict[str, bool]:
     found: dict[str, bool] = {}
-    for _, _, text in rows:
+    for text in changes:
         for _, subject, changed, *_ in orjson.loads(text):
             _, plural, *rest = subject.split("/")
             resources = _COLLECTIONS.get(plural)
@@ -313,16 +377,6 @@ def _changed(db: Connection, known: _State) -> dict[str, bool] | None:
                 continue  # only its resources are others
             found["/".join(("", plural, *rest[: 1 if is_group else 3]))] = is_group
     return found
-
-
-def _without_addresses(document: dict[str, Any]) -> dict[str, Any]:
-    """An entity without its own addresses, which are those of the request that showed it."""
-    versions_ = document.get("versions")
-    if isinstance(versions_, dict):
-        versions_ = {name: _without_addresses(one) for name, one in versions_.items()}
-        document = {**document, "versions": versions_}
-    document.pop("self", None)
-    return document
 
 
 def _name(db: Connection) -> str:

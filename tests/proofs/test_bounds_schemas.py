@@ -16,7 +16,7 @@ from signalbook.schemas import SchemaError
 from signalbook.schemas.avro import compare as avro_compare
 from signalbook.schemas.avro import payload as avro
 from signalbook.schemas.avro.schema import Node
-from signalbook.schemas.json_schema import bundle, containment, places
+from signalbook.schemas.json_schema import containment, places
 from signalbook.schemas.json_schema import schema as json_schema
 from signalbook.schemas.protobuf import compare as protobuf_compare
 from signalbook.schemas.protobuf import values as protobuf_values
@@ -467,7 +467,7 @@ def test_dynamic_references_of_many_documents(
     document = _documents(draft, size, keyword)
     spent, found = steps(lambda _: _words(draft, document, lambda uri: None))
     assert "its references from document to document multiply" in found
-    assert spent <= 2 * bundle.MOST_COMPILED + 100 * size
+    assert spent <= 2 * places.MOST_COMPILED + 100 * size
 
 
 # Versions ------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,9 @@ from signalbook.schemas.format import pointer
 __all__ = [
     "ATOMS",
     "DATA",
+    "DYNAMIC",
     "MAPS",
+    "MOST_COMPILED",
     "NOTES",
     "PATTERNS",
     "Bound",
@@ -36,6 +38,7 @@ __all__ = [
     "Index",
     "Node",
     "Subschema",
+    "applied",
     "atoms_of",
     "bound",
     "branches",
@@ -45,6 +48,7 @@ __all__ = [
     "longest_tuple",
     "matches",
     "member",
+    "multiplies",
     "names",
     "node_of",
     "pattern_member",
@@ -566,3 +570,129 @@ def item(index: Index, node: Node, at: int) -> Node:
         first, others = _tuple(index, place.schema)
         places.append(place.below(first[at] if at < len(first) else others))
     return node_of(index, *places)
+
+
+# How often the engine would compile the parts of a schema.
+#
+# Rule: it compiles a part anew for each chain of documents (parts with an `$id` among them) that leads to it: millions,
+# where ten documents refer to one another. So they are counted before it is asked, and counting ends at the bound.
+
+
+# How often each part may be compiled on average, and how many are never too many.
+_EACH, FREE = 4, 1_000
+# How many parts are compiled of a schema with dynamic references, which cannot be written as one document.
+MOST_COMPILED = 10_000
+# What a reference to a metaschema, of which the engine has its own copy, counts for.
+_METASCHEMA = 200
+DYNAMIC = ("$dynamicRef", "$recursiveRef")
+
+
+class _Visit(NamedTuple):
+    place: Subschema
+    scope: int
+    alias: str
+    is_left: bool = False
+
+
+class _Scopes:
+    """Chains of documents, each known by a number."""
+
+    def __init__(self) -> None:
+        self._numbers, self._chains = dict[tuple[int, str], int](), [(0, "")]
+
+    def longer(self, scope: int, base: str) -> int:
+        """The chain with one more document."""
+        number = self._numbers.setdefault((scope, base), len(self._chains))
+        if number == len(self._chains):
+            self._chains.append((scope, base))
+        return number
+
+    def inmost_first(self, scope: int) -> Iterator[str]:
+        """The documents of a chain."""
+        while scope:
+            scope, base = self._chains[scope]
+            yield base
+
+
+def multiplies(index: Index, start: Subschema, free: int = FREE) -> bool:
+    """Whether the engine would compile the parts of a schema far more often than once each, and more than are free."""
+    scopes = _Scopes()
+    done, parts, pending = set[tuple[int, int]](), set[int](), set[str]()
+    count = 0
+    stack = [_Visit(start, 0, "")]
+    while stack:
+        visit = stack.pop()
+        if visit.is_left:
+            pending.discard(visit.alias)
+            continue
+        if visit.alias in pending:
+            continue
+        spend()
+        place = index.known(visit.place)
+        key = (id(place.schema), visit.scope)
+        if not isinstance(place.schema, dict) or key in done:
+            continue
+        done.add(key)
+        parts.add(key[0])
+        count += 1
+        if visit.alias:
+            pending.add(visit.alias)
+            stack.append(visit._replace(is_left=True))
+        references = list(_references(index, place, visit.scope, scopes))
+        count += sum(_METASCHEMA for _, target in references if target is None)
+        if count > free + _EACH * len(parts):
+            return True
+        if not (index.dialect.ref_stands_alone and "$ref" in place.schema):
+            stack.extend(_Visit(child, visit.scope, "") for child in applied(place))
+        own = _document(place.base)
+        for alias, target in references:
+            if target is not None:
+                is_same = visit.scope and _document(alias) == own
+                stack.append(_Visit(target, visit.scope if is_same else scopes.longer(visit.scope, own), alias))
+    return False
+
+
+def applied(place: Subschema) -> Iterator[Subschema]:
+    """Yield the schemas written directly in another that are applied to values."""
+    return (child for keyword, _, child in subschemas(place) if keyword not in ("$defs", "definitions"))
+
+
+def _document(uri: str) -> str:
+    return uri.partition("#")[0]
+
+
+def _references(index: Index, place: Subschema, scope: int, scopes: _Scopes) -> Iterator[tuple[str, Subschema | None]]:
+    """Yield where a place refers to, with the name that a part has while it is compiled."""
+    for keyword in ("$ref", *DYNAMIC):
+        reference = place.schema.get(keyword)
+        if isinstance(reference, str):
+            target = index.follow(place, reference)
+            if keyword == "$dynamicRef":
+                target = _outermost(index, place, reference, scope, scopes) or target
+            elif keyword == "$recursiveRef":
+                target = _recursive(index, place, scope, scopes)
+                yield f"{keyword} {place.base}", target  # the engine looks for it under a name of its own
+                continue
+            yield join(place.base, reference), target
+
+
+def _outermost(index: Index, place: Subschema, reference: str, scope: int, scopes: _Scopes) -> Subschema | None:
+    """What a dynamic reference means at the end of a chain: the anchor of the first document that has it."""
+    found = None
+    anchor = reference.partition("#")[2]
+    if anchor and not anchor.startswith("/"):
+        for base in scopes.inmost_first(scope):
+            target = index.follow(Subschema(place.schema, base), f"#{anchor}")
+            if target is not None and isinstance(target.schema, dict) and target.schema.get("$dynamicAnchor") == anchor:
+                found = target
+    return found
+
+
+def _recursive(index: Index, place: Subschema, scope: int, scopes: _Scopes) -> Subschema | None:
+    found = index.follow(place, "#")
+    for base in ("", *scopes.inmost_first(scope)):
+        target = index.follow(Subschema(place.schema, base), "#") if base else found
+        if target is None or not isinstance(target.schema, dict) or target.schema.get("$recursiveAnchor") is not True:
+            break
+        found = target
+    return found

@@ -23,8 +23,20 @@ from signalbook.budget import Budget, TooMuch, spend
 from signalbook.errors import Problem
 from signalbook.jsontext import DIGIT_RUNS, LONG_NUMBER, JsonError, decode_exact, decode_fast, decode_json
 from signalbook.schemas.format import REFERENCE, Checked, References, SchemaError, Text, base_of, pointer, unusable
-from signalbook.schemas.json_schema.bundle import MOST_COMPILED, bundled, multiplies
-from signalbook.schemas.json_schema.places import PATTERNS, DraftRules, Index, Subschema, subschemas
+from signalbook.schemas.json_schema.places import (
+    DATA,
+    DYNAMIC,
+    MAPS,
+    MOST_COMPILED,
+    PATTERNS,
+    DraftRules,
+    Index,
+    Subschema,
+    applied,
+    join,
+    multiplies,
+    subschemas,
+)
 from signalbook.schemas.references import ROOT, Library, read_json
 
 if TYPE_CHECKING:
@@ -605,3 +617,71 @@ def squares(value: Any) -> int:
         elif isinstance(one, list):
             left.extend(one)
     return total
+
+
+# A schema of several documents as one.
+#
+# Rule: without dynamic references it makes no difference by which documents a part is reached. The schema is then
+# written as one document in which each part that is referred to stands once: it accepts the same values.
+
+
+_OWN_NAMES = frozenset({"$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"})
+
+
+def bundled(index: Index, start: Subschema) -> dict[str, Any] | None:
+    """A schema and all that it refers to as one document; None where references depend on the documents."""
+    targets: dict[int, tuple[str, Subschema]] = {}
+    seen: set[int] = set()
+    stack = [start]
+    while stack:
+        place = index.known(stack.pop())
+        if not isinstance(place.schema, dict) or id(place.schema) in seen:
+            continue
+        spend()
+        seen.add(id(place.schema))
+        if any(keyword in place.schema for keyword in DYNAMIC):
+            return None
+        if index.dialect.ref_stands_alone and {"$ref", "$id"} <= place.schema.keys():
+            return None  # the name counts for nothing beside a reference, but `index` goes by it
+        stack.extend(applied(place))
+        reference = place.schema.get("$ref")
+        target = index.follow(place, reference) if isinstance(reference, str) else None
+        if target is not None:
+            targets.setdefault(id(target.schema), (f"t{len(targets)}", target))
+            stack.append(target)
+    named = {key: name for key, (name, _) in targets.items()}
+    where = "definitions" if index.dialect.ref_stands_alone else "$defs"
+    definitions = {name: _written(index, target, named, where) for name, target in targets.values()}
+    return {where: definitions, "allOf": [_written(index, start, named, where)]}
+
+
+def _written(index: Index, place: Subschema, named: dict[int, str], where: str) -> Any:
+    """A part without names of its own, its references to parts by their place in the one document."""
+    schema = index.known(place).schema
+    if not isinstance(schema, dict):
+        return schema
+    spend()
+
+    def below(child: Any) -> Any:
+        if isinstance(child, list):
+            return [below(one) for one in child]
+        if not isinstance(child, dict):
+            return child
+        if id(child) in named:
+            return {"$ref": f"#/{where}/{named[id(child)]}"}
+        return _written(index, place.below(child), named, where)
+
+    written: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in DATA:
+            written[keyword] = value
+        elif keyword == "$ref" and isinstance(value, str):
+            target = index.follow(place, value)
+            absolute = join(place.base, value)
+            written[keyword] = absolute if target is None else f"#/{where}/{named[id(target.schema)]}"
+        elif keyword in MAPS and isinstance(value, dict):
+            if keyword not in ("$defs", "definitions"):
+                written[keyword] = {name: below(child) for name, child in value.items()}
+        elif keyword not in _OWN_NAMES:
+            written[keyword] = below(value)
+    return written

@@ -228,12 +228,12 @@ def took_all(message: Message, length: int) -> bool:
 
 def inspector(descriptor: Descriptor) -> Inspector | None:
     """What tells whether texts and times within a message are right; None where the type has none to look at."""
-    files = _Files()
+    files = _Syntaxes()
     wanted = _wanted(descriptor, files)
     return _inspector(descriptor, wanted, {}, files) if descriptor.full_name in wanted else None
 
 
-def _wanted(descriptor: Descriptor, files: _Files) -> set[str]:
+def _wanted(descriptor: Descriptor, files: _Syntaxes) -> set[str]:
     """The names of the messages to look into: those that hold such a field, and those on the way to them."""
     users: dict[str, list[str]] = {}
     found: list[str] = []
@@ -259,7 +259,7 @@ def _wanted(descriptor: Descriptor, files: _Files) -> set[str]:
     return wanted
 
 
-def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspector], files: _Files) -> Inspector:
+def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspector], files: _Syntaxes) -> Inspector:
     name = descriptor.full_name
     if name in made:
         return made[name]
@@ -289,7 +289,9 @@ def _inspector(descriptor: Descriptor, wanted: set[str], made: dict[str, Inspect
     return clean
 
 
-def _of_values(field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector], files: _Files) -> Inspector | None:
+def _of_values(
+    field: FieldDescriptor, wanted: set[str], made: dict[str, Inspector], files: _Syntaxes
+) -> Inspector | None:
     inner = field.message_type.fields_by_name["value"].message_type
     return _inspector(inner, wanted, made, files) if inner is not None and inner.full_name in wanted else None
 
@@ -307,7 +309,7 @@ def _clean_rest(message: Any, strings: list[tuple[str, bool]], maps: list[tuple[
     return True
 
 
-class _Files:
+class _Syntaxes:
     """Which files are proto2; a file is asked once, as its bytes are made anew each time."""
 
     def __init__(self) -> None:

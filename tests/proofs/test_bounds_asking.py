@@ -17,6 +17,7 @@ from signalbook import Catalog, RegistryError, jsontext, template
 from signalbook.cloudevents import decode
 from signalbook.jsontext import find_flaw, parse_json
 from signalbook.messages import match, observe
+from signalbook.messages.answer import Answer
 from signalbook.model import model
 from signalbook.protocols import Message
 from signalbook.schemas.xsd.schema import MOST_PROBLEMS, read
@@ -92,6 +93,41 @@ def test_a_compressed_batch_is_counted(client: Client, monkeypatch: pytest.Monke
         response = client.send("POST", "/match", body)
         assert (400, True) == (response.status_code, "more than 20 messages" in response.text)
         assert made <= 21
+
+
+class CountedAnswer(bytes):
+    """An answer as it was written; how many of them there are, and how many there were at most at one time."""
+
+    alive: ClassVar[int] = 0
+    most: ClassVar[int] = 0
+
+    def __init__(self, _: bytes) -> None:
+        CountedAnswer.alive += 1
+        CountedAnswer.most = max(CountedAnswer.most, CountedAnswer.alive)
+
+    def __del__(self) -> None:
+        CountedAnswer.alive -= 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("path", ["/match", "/validate"])
+@pytest.mark.parametrize("form", ["carried", "array", "lines"])
+def test_answers_are_not_kept_one_by_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch, size: int, path: str, form: str
+) -> None:
+    """Each answer is let go as soon as it is copied: what is written for one holds several times its size."""
+    write = Answer.to_bytes
+    monkeypatch.setattr(Answer, "to_bytes", lambda answer: CountedAnswer(write(answer)))
+    monkeypatch.setattr(CountedAnswer, "alive", 0)
+    monkeypatch.setattr(CountedAnswer, "most", 0)
+    batch = b"[" + b",".join([b"{}"] * size) + b"]"
+    message = carried(gzip.compress(batch), ("content-encoding", "gzip")).to_bytes()
+    body = {"carried": message, "array": batch, "lines": b"\n".join([b"{}"] * size)}[form]
+    response = client.send("POST", path, body)
+    found = response.text.splitlines() if form == "lines" else response.json()
+    assert (200, size) == (response.status_code, len(found))
+    assert 0 == CountedAnswer.alive
+    assert 1 <= CountedAnswer.most <= 5
 
 
 def test_a_batch_of_too_many_events_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:

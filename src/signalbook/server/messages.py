@@ -29,6 +29,7 @@ from signalbook.messages.catalog import Catalog, CatalogError
 from signalbook.messages.observe import A_MESSAGE, Given
 from signalbook.protocols import Message, claims_event, from_message
 from signalbook.server import http
+from signalbook.server.answers import PIECE
 from signalbook.server.catalog import AskedCatalog
 from signalbook.server.http import JSON, SEQUENCE, Request, Response, refuse_coded
 from signalbook.server.problems import not_supported
@@ -108,16 +109,17 @@ def _respond(request: Request, catalog: AskCatalog, path: _Path, told: Judgement
         event = _binary_event(request) if path.event is not None else None
         if event is not None and path.event is not None:
             found = _bounded(request, path.event(reached(), event, asked, undone), told)
-            return Response(200, [JSON, *stands_at], found[0])
+            return _response(request, [JSON, *stands_at], found)
         if not request.body:
             raise RegistryError("missing_body", request.path)
         if path.event is not None:
             _refuse_misnamed(request)
         if _has_lines(request):
             found = _bounded(request, _of_lines(request, reached(), path.line, asked, undone), told)
-            return Response(200, [LINES, *stands_at], b"".join(answer + b"\n" for answer in found))
+            return _response(request, [LINES, *stands_at], (part for answer in found for part in (answer, b"\n")))
         _bound(request, _count(request.body))
         found = _bounded(request, path.one(reached(), request.body, asked, undone), told)
+        return _response(request, [JSON, *stands_at], _as_json(found, is_array=_is_array(request.body)))
     except CatalogError as error:
         raise _bad(request, str(error)) from None
     except TooMuch as error:
@@ -125,9 +127,43 @@ def _respond(request: Request, catalog: AskCatalog, path: _Path, told: Judgement
             raise
         words = f"the payloads become larger than {LARGEST_UNDONE:,} bytes together once they are decompressed"
         raise _bad(request, f"{words}; send them in several requests") from None
+
+
+def _as_json(found: Iterator[bytes], *, is_array: bool) -> Iterator[bytes]:
+    """The answers as one JSON text: an array of them where they are asked for as such, or are not exactly one."""
+    first = list(itertools.islice(found, 2))
     # A message, too, may carry a batch.
-    several = _is_array(request.body) or len(found) != 1
-    return Response(200, [JSON, *stands_at], b"[" + b",".join(found) + b"]" if several else found[0])
+    if not is_array and len(first) == 1:
+        yield first[0]
+        return
+    before = b"["
+    for answer in itertools.chain(first, found):
+        yield before
+        yield answer
+        before = b","
+    yield b"[]" if not first else b"]"
+
+
+def _response(request: Request, headers: list[tuple[str, str]], parts: Iterable[bytes]) -> Response:
+    """The response with these parts as its body, which is in a spool where it is large."""
+    pieces = _pieces(parts)
+    if request.answers is None:
+        return Response(200, headers, b"".join(pieces))
+    return Response(200, headers, *request.answers.collect(pieces, request.path))
+
+
+def _pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same content in pieces of which each is worth a write.
+
+    The parts are copied: what orjson writes keeps a buffer that is many times larger than a short answer.
+    """
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        if len(waiting) >= PIECE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
 
 
 def _bad(request: Request, words: str) -> RegistryError:
@@ -149,20 +185,19 @@ def _of_lines(
         yield from answers(catalog, line, asked, budget)
 
 
-def _bounded(request: Request, answers: Iterable[Answer | Built], told: Judgements) -> list[bytes]:
-    """All answers, unless they are too many or too large to be sent at once."""
-    found: list[bytes] = []
+def _bounded(request: Request, answers: Iterable[Answer | Built], told: Judgements) -> Iterator[bytes]:
+    """All answers, each written when it is asked for, unless they are too many or too large to be sent at once."""
     size = 0
-    for answer in answers:
+    for count, answer in enumerate(answers, 1):
         if isinstance(answer, Answer):
             told.tell(answer.outcome)
-        found.append(answer.to_bytes())
-        spend(of_bytes(len(found[-1])))
-        size += len(found[-1])
-        _bound(request, len(found))
+        written = answer.to_bytes()
+        spend(of_bytes(len(written)))
+        size += len(written)
+        _bound(request, count)
         if size > LARGEST_ANSWER:
             raise RegistryError("too_large", request.path)
-    return found
+        yield written
 
 
 def _bound(request: Request, messages: int) -> None:

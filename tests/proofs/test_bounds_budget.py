@@ -100,6 +100,18 @@ def test_every_form_of_a_batch_is_linear(form: str, kind: str, count: int) -> No
     assert by_one[1] <= 8 * by_one[0] + 100
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_what_cannot_be_read_takes_more(form: str) -> None:
+    """An event that is malformed takes twice the steps of a good one, and one more for each thing that is wrong."""
+    catalog, size = definitions(), SIZES[0]
+    good, bad, worse = (
+        steps(partial(catalog.match_all, FORMS[form](size, one)))
+        for one in (EVENT, EVENT | {"id": 1}, EVENT | {"id": 1, "source": 1})
+    )
+    assert good + 10 * size <= bad
+    assert worse == bad + size
+
+
 def test_every_binding_with_batches_is_tried() -> None:
     """The forms above have each protocol that carries batches."""
     assert {"HTTP"} == {name for name, row in BINDINGS.items() if Mode.BATCH in row.modes}

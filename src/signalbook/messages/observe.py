@@ -305,11 +305,15 @@ def _stated_content_type(message: Message) -> str | None:
 
 
 class Unreadable:
-    """What cannot be read, and why; `hint` is a message with as much of its `type` as could be read."""
+    """What cannot be read, and why; `hint` is a message with as much of its `type` as could be read.
+
+    To find and say what is wrong takes as long again as to read a message, and longer where much is wrong.
+    """
 
     __slots__ = ("hint", "problems")
 
     def __init__(self, problems: tuple[Problem, ...], hint: Observed | None = None) -> None:
+        spend(A_MESSAGE + len(problems))
         self.problems = problems
         self.hint = hint
 

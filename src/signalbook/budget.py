@@ -14,8 +14,9 @@ any there is no limit: a program that uses the package decides for itself.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Any
 
-__all__ = ["BYTES", "UNLIMITED", "Budget", "Cancelled", "TooMuch", "current", "of_bytes", "spend", "within"]
+__all__ = ["BYTES", "UNLIMITED", "Budget", "Cancelled", "TooMuch", "current", "of_bytes", "of_value", "spend", "within"]
 
 # The bytes that a native reader or validator goes through in one step.
 BYTES = 1024
@@ -128,6 +129,27 @@ def of_bytes(size: int) -> int:
     (1, 1, 10)
     """
     return 1 + size // BYTES
+
+
+def of_value(value: Any) -> int:
+    """The steps to check a JSON value: one for each two values in it, and for the length of its names and texts.
+
+    >>> of_value(None), of_value({"a": {"value": "x"}, "b": {"value": "x"}}), of_value(["x" * 10_000])
+    (1, 3, 11)
+    """
+    count = size = 0
+    left = [value]
+    while left:
+        one = left.pop()
+        count += 1
+        if isinstance(one, str):
+            size += len(one)
+        elif isinstance(one, dict):
+            size += sum(map(len, one))
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+    return count // 2 + of_bytes(size)
 
 
 def within(budget: Budget) -> _BudgetedBlock:

@@ -402,6 +402,41 @@ def test_writes_are_linear(spent: list[Budget]) -> None:
     assert taken[1] <= 8 * taken[0] + 100
 
 
+def test_what_is_inherited_is_counted(spent: list[Budget]) -> None:
+    """Each definition that derives from a large one takes steps for all that it has from it, also when that changes."""
+    client, taken = Client(), []
+    base = {"basemessage": "/messagegroups/g/messages/base"}
+    for kind, size, text in (("few", 40, "x"), ("many", 8 * 40, "x"), ("long", 40, "x" * 8000)):
+        metadata = {f"a{one}": {"value": text} for one in range(size)}
+        large = {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}
+        assert client.send("PUT", "/messagegroups/g/messages/base", large).status_code in (200, 201)
+        before = spent[-1].spent
+        body = {"messages": {f"{kind}{one}": base for one in range(10)}}
+        assert client.send("PATCH", "/messagegroups/g", body).status_code in (200, 201)
+        taken.append((before, spent[-1].spent))
+    client.close()
+    (_, few), (changed, many), (changed_to_long, long) = taken
+    assert few + 10 * 7 * 40 <= many <= 8 * few
+    assert few + 10 * 40 * 7 <= long
+    assert 10 * 8 * 40 <= changed
+    assert 20 * 40 * 7 <= changed_to_long
+
+
+def test_definitions_that_inherit_too_much(tmp_path: Path) -> None:
+    """A write of many of them is refused with what to do, and nothing of it is written."""
+    client = Client(store=str(tmp_path / "store.db"), max_steps=20_000)
+    metadata = {f"a{one}": {"value": "x"} for one in range(400)}
+    base = {"envelope": "CloudEvents/1.0", "envelopemetadata": metadata}
+    assert 201 == client.send("PUT", "/messagegroups/g/messages/base", base).status_code
+    for size, status in ((100, 400), (20, 200)):
+        derived = {f"m{one}": {"basemessage": "/messagegroups/g/messages/base"} for one in range(size)}
+        response = client.send("PATCH", "/messagegroups/g", {"messages": derived})
+        assert status == response.status_code
+        assert (status == 400) == ("takes more than 20,000 steps" in response.text)
+        assert (1 if status == 400 else 1 + size) == client.send("GET", "/messagegroups/g").json()["messagescount"]
+    client.close()
+
+
 def test_wildcards_of_a_filter_take_what_they_look_at(spent: list[Budget]) -> None:
     """Each value that a wildcard leads to is counted: eight times the values take eight times the steps."""
     client, taken = Client(), []

@@ -13,17 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from signalbook.budget import of_value, spend
 from signalbook.cloudevents.attributes import is_uri_reference
 from signalbook.errors import Problem, RegistryError
 from signalbook.model.normalise import aligned, is_event, to_canonical
 from signalbook.model.xids import Xid
-from signalbook.protocols.message import (
-    BINDINGS,
-    OPTIONS,
-    find_protocol,
-    stated_properties,
-    stated_protocol,
-)
+from signalbook.protocols.message import BINDINGS, OPTIONS, find_protocol, stated_properties, stated_protocol
 from signalbook.protocols.values import (
     CONTENT_TYPE,
     NOW,
@@ -147,6 +142,8 @@ class RuleSet:
                     yield Problem("", error.name, str(error), {key: str(value) for key, value in error.args_.items()})
                 return
             if found is not subject.attrs:
+                # A few bytes can inherit very much, all of which is checked.
+                spend(of_value([found.get(name) for _, metadata in SELECTORS for name in metadata]))
                 subject = replace(subject, inherited=found)
                 if not self.warnings_only:
                     yield from _by_model(subject)

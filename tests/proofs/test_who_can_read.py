@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from signalbook import app
-from signalbook.registry.store import writable
+from signalbook.registry.store import store
 from signalbook.registry.store.store import open_store
 from signalbook.server.flow import AsgiApp
 from signalbook.server.run import flow_for
@@ -151,7 +151,7 @@ def test_a_full_disk_is_not_well(make_client: MakeClient, tmp_path: Path, monkey
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(writable.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(store.tempfile, "TemporaryFile", full)
     answer = writer.get("/healthz", headers={"host": "localhost"})
     assert 503 == answer.status_code
     assert "No space left on device" in answer.json()["reason"]

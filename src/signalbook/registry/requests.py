@@ -3,7 +3,7 @@
 Rule 1: a write is one unit: read the request into the work, check the whole, commit, show; any error undoes all of it
 (HTTP-7), also one that comes while the answer is made.
 Rule 2: clock, ids and include loader are given from outside.
-Rule 3: schemas are checked while others write (`readings`): a write whose checks take long gives its turn back, makes
+Rule 3: schemas are checked while others write (`formats`): a write whose checks take long gives its turn back, makes
 them, and is tried again.
 """
 
@@ -28,9 +28,9 @@ from signalbook.model.xids import ID, must_match
 from signalbook.registry import changes, filters, rows, schema_ids
 from signalbook.registry.capabilities import OFFER, Offer, Setup, create_setup, generation, load_setup
 from signalbook.registry.changes import Snapshot
+from signalbook.registry.formats import AT_WORST, IN_TURN, TURNS, Postponed, Readings
 from signalbook.registry.read.reads import Page, read_target
 from signalbook.registry.read.render import Limits, ReadContext
-from signalbook.registry.readings import AT_WORST, IN_TURN, TURNS, Postponed, Readings
 from signalbook.registry.rows import Ahead
 from signalbook.registry.store import Connection, Job, Store, StoreBusy
 from signalbook.registry.urls import Flags, RequestTarget, find_target, parse_flags

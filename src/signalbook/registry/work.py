@@ -22,7 +22,7 @@ from signalbook.model.values import VALUE_TYPES, Level, from_text
 from signalbook.model.xids import ID
 from signalbook.registry import rows
 from signalbook.registry.capabilities import OFFER, Capabilities, Offer
-from signalbook.registry.readings import Readings
+from signalbook.registry.formats import Readings
 from signalbook.registry.rows import Ahead, EntityRow, IndexEntry
 from signalbook.registry.store import Connection
 from signalbook.schemas.format import StepBudget

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import orjson
 
+from signalbook.budget import Budget, within
 from signalbook.errors import RegistryError, SignalbookError
 from signalbook.jsontext import parse_json
 from signalbook.registry.capabilities import Setup, generation
@@ -238,6 +239,8 @@ def _resource_states(work: Work, state: ResourceState, target: RequestTarget, se
 
 _DISCOVERY = ("/.xregistry", "/.well-known/xregistry")
 _NO_BODY = frozenset({"DELETE"})
+# What a point read of another API may take on the event loop: some dozen SQL statements.
+_POINT_STEPS = 200
 _WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
 # The branches whose writes are changes of the registry.
 _RECORDED = frozenset({"messagecatalog", "messagedefinition", "replicas"})
@@ -329,7 +332,11 @@ class RegistryService:
         kept = self._points.find(self._requests.store.reader(), address)
         if kept is not None:
             return kept[0]
-        response = face.answer(request)
+        budget = Budget(_POINT_STEPS, "This look-up")
+        with within(budget):
+            response = face.answer(request)
+        if budget.left < 0:
+            return None  # a thread has the time for it
         if response.status == 200:
             self._points.keep(address, response, "")
         return response

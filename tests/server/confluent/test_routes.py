@@ -8,7 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from signalbook import app
 from signalbook.server.confluent.routes import Confluent
+from signalbook.server.http import Request
+from signalbook.settings import Settings
 from tests.conftest import StartServer
 from tests.in_process import in_process
 from tests.patience import LONG
@@ -267,3 +270,19 @@ def test_a_slash_in_a_subject_of_a_real_server(start_server: StartServer) -> Non
         assert ["yard/part.proto"] == http.get("/subjects/").json()
         assert [1] == http.get("/subjects/yard%2Fpart.proto/versions/").json()
         assert 1 == http.post("/subjects/yard%2Fpart.proto", json=body).json()["version"]
+
+
+def test_a_look_up_that_takes_long_is_left_to_a_thread() -> None:
+    """An id is answered on the event loop where that takes some statements, and not where every context is asked."""
+    service = app.service(Settings(store="memory:", deliver=False))
+    body = b'{"schema": "\\"string\\""}'
+    for number in range(50):
+        path = f"/confluent/subjects/:.c{number}:a/versions"
+        assert 200 == service.answer(Request("POST", path, body=body)).status
+    quick = service.quick(Request("GET", "/confluent/schemas/ids/1", "subject=:.c1:a"))
+    assert quick is not None
+    assert 200 == quick.status
+    lost = Request("GET", "/confluent/schemas/ids/1", "subject=nobody")
+    assert service.quick(lost) is None
+    assert 404 == service.answer(lost).status
+    service.close()

@@ -28,8 +28,14 @@ from signalbook.model.model import GroupType
 from signalbook.model.rules import rereads
 from signalbook.registry import rows, schema_ids
 from signalbook.registry.documents import document_names
-from signalbook.registry.formats import VALIDATED, DocumentValidator, Verdict, VersionDocument, verdict_attributes
-from signalbook.registry.readings import Readings
+from signalbook.registry.formats import (
+    VALIDATED,
+    DocumentValidator,
+    Readings,
+    Verdict,
+    VersionDocument,
+    verdict_attributes,
+)
 from signalbook.registry.rows import fold, term_number
 from signalbook.registry.work import KEEP, Declared, GroupState, ResourceState, VersionState, Work
 from signalbook.schemas.canonical import NamedReferences

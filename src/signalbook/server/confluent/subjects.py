@@ -21,7 +21,7 @@ from signalbook.budget import Cancelled, TooMuch
 from signalbook.errors import RegistryError, StoreError
 from signalbook.jsontext import JsonError, decode_json
 from signalbook.registry import schema_ids
-from signalbook.registry.readings import keep_read
+from signalbook.registry.formats import keep_read
 from signalbook.registry.schema_ids import DEFAULT, HIGHEST, SchemaEntry, SubjectVersion, name_in, split_name
 from signalbook.registry.store import Connection
 from signalbook.schemas.canonical import (

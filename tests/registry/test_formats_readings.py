@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from signalbook.registry import readings, requests
+from signalbook.registry import formats as readings
+from signalbook.registry import requests
 from signalbook.registry.registry import Registry, Transaction
 from signalbook.registry.store import Connection
 from tests.registry.conftest import Api, Reply

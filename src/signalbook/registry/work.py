@@ -209,6 +209,12 @@ class Work:
         """Tell whether an entity's id in the body has to be its own; that of the root may be ignored: FLAGS-6."""
         return "id" not in self.ignore or xid != self.root
 
+    def asked_readings(self) -> Readings:
+        """Return what checks of schemas came to; asked for where the first is made."""
+        if self.readings is None:
+            self.readings = self.ask_readings()
+        return self.readings
+
     # ---- reading
 
     @property

@@ -31,7 +31,6 @@ from signalbook.registry.documents import document_names
 from signalbook.registry.formats import (
     VALIDATED,
     DocumentValidator,
-    Readings,
     Verdict,
     VersionDocument,
     verdict_attributes,
@@ -435,17 +434,11 @@ def _validator(work: Work, state: ResourceState, budget: StepBudget, whole: Step
         partial(StoredReferences, work, state, whole),
         state.xid,
         budget,
-        _readings(work),
+        work.asked_readings(),
         partial(setattr, work, "db"),
         work.offer.trust_unknown,
         work.judged,
     )
-
-
-def _readings(work: Work) -> Readings:
-    if work.readings is None:
-        work.readings = work.ask_readings()
-    return work.readings
 
 
 def _note_uses(work: Work, state: ResourceState, by: DocumentValidator, versions: list[VersionState]) -> None:

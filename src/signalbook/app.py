@@ -138,7 +138,7 @@ def _given_way(reserved: Collection[str], groups: Collection[str]) -> frozenset[
         _log.warning(
             "/%s is off: the model in this store has a group type of that name, which goes before; "
             "rename the group type to have both",
-            name,
+            one_line(name),
         )
     return off
 

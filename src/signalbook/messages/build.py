@@ -455,7 +455,7 @@ class _MessageBuild:
         """The message with the header that Confluent's frame is in, where the definition declares that."""
         if message is None or payload is None or self.plan.framing != HEADER:
             return message
-        if message.protocol != "KAFKA" or message.payload != payload:
+        if not PROTOCOLS[message.protocol].frame_in_header or message.payload != payload:
             self._no_header("send it over KAFKA, and an event in binary mode")
             return message
         headers = message.get("headers") or ()

@@ -22,7 +22,7 @@ from signalbook.errors import Problem
 from signalbook.jsontext import is_json_text
 from signalbook.messages.observe import Observed
 from signalbook.messages.schema_library import SchemaLibrary, SchemaSource, UncheckedSchema, references_of
-from signalbook.protocols import Mode
+from signalbook.protocols import PROTOCOLS, Mode
 from signalbook.protocols.values import (
     NOW,
     TEXTS,
@@ -616,7 +616,9 @@ class PayloadCheck:
 def _header_of(observed: Observed) -> bytes | None:
     """What the record's header for Confluent's frame holds, where the record's value is the payload."""
     message = observed.message
-    if message is None or message.protocol != "KAFKA" or observed.mode in (Mode.STRUCTURED, Mode.BATCH):
+    if message is None or observed.mode in (Mode.STRUCTURED, Mode.BATCH):
+        return None
+    if not PROTOCOLS[message.protocol].frame_in_header:
         return None
     for name, value in message.fields.get("headers") or ():
         if name == VALUE_HEADER and isinstance(value, bytes):

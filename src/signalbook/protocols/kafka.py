@@ -79,6 +79,7 @@ def _write_attribute(value: AttributeValue) -> bytes:
 KAFKA = Protocol(
     name="KAFKA",
     any_version=True,
+    frame_in_header=True,
     fields=on_paper(
         topic=TEXT,
         partition=whole(0, 2**31 - 1),

@@ -353,6 +353,8 @@ class Protocol:
     content_encodings: Callable[[Fields], Sequence[Any]] = _no_values
     # The bytes of a payload that a schema validates; None where the message has no payload.
     data: Callable[[Fields, bytes | None], bytes | None] = _payload
+    # Whether a header may hold the frame of the payload, in the newer form of Confluent's.
+    frame_in_header: bool = False
     # The field that a message cannot be sent without, and the option of an endpoint that says the same.
     address: str | None = None
     endpoint_address: str = ""

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 FILES = ("confluent-http.jsonl", "confluent-http-by-source.jsonl")
 SEQUENCES = 894 + 30
 # Of the first file, one in so many runs always; all of the second do.
-EVERY = 12
+EVERY = 3
 
 pytestmark = pytest.mark.skipif(
     not all((FOLDER / name).exists() for name in FILES), reason="the recorded cases are not beside the project"

@@ -385,3 +385,58 @@ def test_a_header_needs_kafka(protocol: str | None) -> None:
     built = Catalog.from_documents(given).message(XID).build(data={"id": 1, "qty": 2, "price": 3})
     assert "payload" in [one.code for one in built.problems]
     assert any("no header to hold the frame" in one.message for one in built.problems)
+
+
+def test_a_writer_without_a_document() -> None:
+    """A version that has an id and no document says so; its guid that is not one is passed over."""
+    bare = {"format": "Avro/1.11", "confluentid": 7, "confluentguid": "seven"}
+    catalog = Catalog.from_documents(document(bare, version(NEW, 9)))
+    answer = catalog.match(framed(7, encoded(OLD, {"id": 1, "qty": 3, "price": 1000})))
+    assert "nonconformant" == answer.outcome.value
+    assert ["schema_unavailable"] == [one.code for one in answer.problems]
+    assert (None, 9) == (catalog.by_guid("seven"), catalog.schemaid(XID))
+
+
+@pytest.mark.parametrize("second", ["{", {"type": "record"}])
+def test_one_id_for_two_texts_that_cannot_be_read(second: Any) -> None:
+    """An id that a file gives to two contents is nobody's, also where one cannot be read."""
+    catalog = Catalog.from_documents(document(version(OLD, 7), version(second, 7), version(NEW, 9)))
+    answer = catalog.match(framed(7, encoded(OLD, {"id": 1, "qty": 3, "price": 1000})))
+    assert ("nonconformant", ["schema_unavailable"]) == (answer.outcome.value, [one.code for one in answer.problems])
+
+
+@pytest.mark.parametrize(("subject", "group"), [("part", "shop"), (":.dock:part", "dock"), (":.:part", "confluent")])
+def test_a_writer_that_refers_to_others(subject: str, group: str) -> None:
+    """What a writer's schema refers to is found in its own context, or in the one that the subject names."""
+    part = {"type": "record", "name": "Part", "fields": [{"name": "n", "type": "int"}]}
+    uses = record({"name": "part", "type": "Part"})
+    named = [{"name": "Part", "subject": subject, "version": 1}, {"name": "Lost", "subject": "lost", "version": 1}]
+    writer = {**version(uses, 7), "confluentreferences": [*named, named[0]]}
+    made = document(writer, version(record({"name": "part", "type": part}), 9))
+    groups = made["schemagroups"]
+    groups.setdefault(group, {"schemas": {}})["schemas"]["part"] = {"versions": {"1": version(part, 3)}}
+    if group == "dock":
+        groups["dock"]["confluentcontext"] = ".dock"
+    catalog = Catalog.from_documents(made)
+    answer = catalog.match(framed(7, b"\x0a"))
+    assert ({"part": {"n": 5}}, []) == (answer.data, list(answer.problems))
+
+
+def test_many_scopes_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers within a scope are the same however many scopes were asked for before."""
+    monkeypatch.setattr("signalbook.messages.catalog._MOST_SCOPES", 2)
+    catalog = Catalog.from_documents(document(version(OLD, 7)))
+    message = framed(7, encoded(OLD, {"id": 1, "qty": 3, "price": 1000}))
+    for _ in range(2):
+        for within in ((), "/messagegroups/shop", XID):
+            assert XID == catalog.match(message, within=within).definition
+
+
+def test_indexes_are_made_before_they_are_needed() -> None:
+    """A catalog gets the indexes of the one before it; a scope that is gone is passed over."""
+    older = Catalog.from_documents(document(version(OLD, 7)))
+    message = framed(7, encoded(OLD, {"id": 1, "qty": 3, "price": 1000}))
+    for within in ((), XID):
+        assert older.match(message, within=within).definition == XID
+    newer = older.changed({XID: None}).prepared_as(older)
+    assert "unexpected" == newer.match(message).outcome.value

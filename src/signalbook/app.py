@@ -229,8 +229,8 @@ def _own_addresses(settings: Settings) -> tuple[str, ...]:
 
 
 def catalog_of(registry: Registry) -> Catalog:
-    """The catalog that a registry holds now."""
-    return RegistryCatalog(registry.store).current()
+    """The catalog that a registry holds now; it goes on when the registry is closed."""
+    return RegistryCatalog(registry.store, asks_store=False).current()
 
 
 def flow(settings: Settings) -> Flow:

@@ -108,12 +108,20 @@ class RegistryCatalog:
     """The catalog that a registry holds, by the state of its store.
 
     It has as many forms as addresses by which it is reached and which its own documents name: a schema that is named by
-    such an address is one of its own.
+    such an address is one of its own. With `asks_store` the store is asked for schemas that wrote payloads and have no
+    version any more; without, a catalog needs no store once it is made.
     """
 
-    def __init__(self, store: Store, policy: SchemaPolicy = SchemaPolicy(), bases: tuple[str, ...] = ()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        store: Store,
+        policy: SchemaPolicy = SchemaPolicy(),  # noqa: B008
+        bases: tuple[str, ...] = (),
+        *,
+        asks_store: bool = True,
+    ) -> None:
         self._store = store
-        self._policy = replace(policy, kept=self._kept)
+        self._policy = replace(policy, kept=self._kept) if asks_store else policy
         self._bases = bases
         self._requests = Requests(store, versions.DEFAULT)
         self._known: _State | None = None
